@@ -228,6 +228,14 @@ class OriginalSystem(Protocol):
     async def cancel(self, number: str) -> None:
         """Ends a job that waits, and no other."""
 
+    async def gone(self, number: str, submitted: int) -> bool:
+        """Returns whether the batch system itself says that it does not have a job.
+
+        Args:
+            number: of the job.
+            submitted: when, seconds since 1970; a number may have been given away anew.
+        """
+
     async def tell(self, number: str, text: str) -> None:
         """Says something of a job where its user finds it; nothing rests on it."""
 

@@ -77,7 +77,7 @@ class SlurmWatch:
     async def rows(self) -> Sequence[OriginalRow]:
         """See `OriginalSystem.rows`."""
         token = secrets.token_hex(8)
-        text = await self._ask("squeue", "-h", "-t", "all", "-o", f"{token}|{FORMAT}")
+        text = await self._ask("squeue", "-h", "-a", "-t", "all", "-o", f"{token}|{FORMAT}")
         return read_rows(text, token=token, comment=self._comment, partition=self._partition)
 
     async def wanted(self, row: OriginalRow) -> OriginalWanted:
@@ -97,6 +97,14 @@ class SlurmWatch:
     async def cancel(self, number: str) -> None:
         """See `OriginalSystem.cancel`."""
         await self._ask("scancel", "--state=PENDING", number)
+
+    async def gone(self, number: str, submitted: int) -> bool:
+        """See `OriginalSystem.gone`."""
+        try:
+            text = await self._ask("scontrol", "show", "job", "--oneliner", number)
+        except LrmsRefusedError as error:
+            return "Invalid job id" in error.reason
+        return read_job(text).get("SubmitTime", str(submitted)) != str(submitted)
 
     async def tell(self, number: str, text: str) -> None:
         """See `OriginalSystem.tell`: in the job's AdminComment."""

@@ -209,6 +209,9 @@ class OriginalWatcher:
         looks = self._missing[original.word] = self._missing.get(original.word, 0) + 1
         if looks < MISSING_LOOKS:
             return
+        # A table that does not show it proves nothing.
+        if not await self._system.gone(original.number, original.submitted):
+            return
         if original.fate is None:
             # Cancelled and forgotten, or lost by a crash: the batch system's promise, not the site's.
             await self._choose(original, Fate.HOME, "it is gone")

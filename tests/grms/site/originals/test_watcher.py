@@ -81,6 +81,7 @@ class World:
         self.jobs: dict[str, Job] = {}
         self.refuses: Refusal | None = None
         self.reason = ""
+        self.blind = False
         self.watcher = self.new_watcher()
 
     def new_watcher(self) -> OriginalWatcher:
@@ -162,7 +163,7 @@ class World:
     async def rows(self) -> list[OriginalRow]:
         """The table."""
         self.happen()
-        return list(self.table.values())
+        return [] if self.blind else list(self.table.values())
 
     async def wanted(self, row: OriginalRow) -> OriginalWanted:
         """What it asks for."""
@@ -188,6 +189,12 @@ class World:
         if self.table[number].waiting:
             self.set(number, waiting=False, cancelled=True, held=False, held_here=False)
         self.happen()
+
+    async def gone(self, number: str, submitted: int) -> bool:
+        """It is not there, or is another one, by its own word."""
+        self.happen()
+        row = self.table.get(number)
+        return row is None or row.submitted != submitted
 
     async def tell(self, number: str, text: str) -> None:
         """Takes note."""
@@ -313,6 +320,32 @@ async def test_nothing_is_submitted_while_the_hold_is_young(tmp_path: Path) -> N
         assert not world.jobs
     await world.looks(2)
     assert len(world.jobs) == 1
+
+
+async def test_a_table_that_does_not_show_a_job_decides_nothing(tmp_path: Path) -> None:
+    """It is held all the time, and goes its way when it is shown again; one that is really gone is over."""
+    for gone in (False, True):
+        world = World(tmp_path / str(gone), calm=True)
+        world.add("1")
+        await world.watcher.look()
+        await world.watcher.look()
+        (original,) = world.notes.all()
+        world.blind = True
+        if gone:
+            del world.table["1"]
+        for _ in range(5):
+            world.now += SETTLE_S
+            await world.watcher.look()
+        left = world.notes.of(original.token)
+        if gone:
+            assert left is None
+            continue
+        assert left is not None
+        assert left.fate is None
+        world.blind = False
+        await world.watcher.look()
+        assert len(world.jobs) == 1
+        assert world.table["1"].held_here
 
 
 async def test_what_cannot_be_carried_stays_and_is_told(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from grms.lrms.port import (
     Back,
     Ended,
     LoadSeen,
+    LrmsDiskError,
     LrmsEnd,
     LrmsError,
     LrmsEvent,

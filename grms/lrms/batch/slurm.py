@@ -201,7 +201,6 @@ class Slurm:
         """See `BatchSystem.look`."""
         began_at = self._clock()
         token = secrets.token_hex(8)
-        partitions = self._partitions()
         table, machine = await asyncio.gather(
             self._ask("squeue", "-h", "-r", "-a", "-t", "all", "-o", f"{token}|{TABLE_FORMAT}"),
             self._machine(),
@@ -335,12 +334,17 @@ class Slurm:
 
     async def cancel(self, row: JobRow) -> None:
         """See `BatchSystem.cancel`."""
-        # The name as well: after a crash of the controller the number may be another job's. What is held
-        # may have been released and have started since: then it is seen so, and ended if it is to.
-        state = ["--state=PENDING"] if row.phase is LrmsPhase.HELD else []
+        # The name as well: after a crash of the controller the number may be another job's.
+        name, account = row.name, self._other(row.name)
+        if row.phase is LrmsPhase.UNKNOWN:
+            # No table has shown what its user calls it.
+            fields = await self._shown(row.number, name, account=account)
+            if fields is None:
+                return
+            name = fields["JobName"]
         try:
-            words = (f"--name={row.name}", *state, row.number)
-            await self._ask("scancel", *words, account=self._other(row.name))
+            words = (f"--name={name}", *_only(row), row.number)
+            await self._ask("scancel", *words, account=account)
         except LrmsRefusedError as error:
             if not any(word in error.reason for word in _OVER):
                 raise
@@ -351,11 +355,11 @@ class Slurm:
         `scancel` takes one name for all. Names are there for numbers that are given away again after a crash, which
         only those are that the controller had not yet saved; a user's own jobs alone are touched in any case.
         """
-        numbers: dict[str, list[str]] = {}
+        numbers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for row in rows:
-            numbers.setdefault(self._other(row.name), []).append(row.number)
-        for account, those in numbers.items():
-            words = (f"--user={account or self._settings.account}", *those)
+            numbers.setdefault((self._other(row.name), _only(row)), []).append(row.number)
+        for (account, only), those in numbers.items():
+            words = (f"--user={account or self._settings.account}", *only, *those)
             answer = await self._programs.run("scancel", *words, also=SECONDS, account=account)
             if answer.code != 0 and not _all_over(answer.error):
                 raise failure("scancel", answer)
@@ -496,6 +500,11 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
     if not lines or (unavailable and not passing):
         return LrmsUnavailableError(f"{program}: {text}")
     return LrmsRefusedError(f"{program}: {text}", passing=passing)
+
+
+def _only(row: JobRow) -> tuple[str, ...]:
+    # What is held may have been released and have started since: then it is seen so, and ended if it is to.
+    return ("--state=PENDING",) if row.phase is LrmsPhase.HELD else ()
 
 
 def _all_over(error: str) -> bool:

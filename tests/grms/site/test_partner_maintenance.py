@@ -153,7 +153,8 @@ async def pair(kind: type[Cluster], folder: Path) -> AsyncIterator[Pair]:
             for site in sites:
                 await site.linked()
             await until(lambda: all(site.core.driver.load() is not None for site in sites))
-            yield Pair(*sites, clusters, folder)
+            north, south = sites
+            yield Pair(north, south, clusters, folder)
 
 
 KINDS = pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
@@ -245,7 +246,9 @@ async def test_own_jobs_wait_for_the_own_maintenance(kind: type[Cluster], tmp_pa
         down = await sites.submit("down")
         text = "main is DOWN (Slurm says PartitionDown)"
         await until(lambda: sites.stuck() == [text])
-        assert sites.north.core.engine.state.job(down.job_id).state is JobState.QUEUED
+        queued = sites.north.core.engine.state.job(down.job_id)
+        assert queued is not None
+        assert queued.state is JobState.QUEUED
         sites.operator("north", State="UP")
         assert (await sites.north.ended(down.job_id)).outcome == request_pb2.OUTCOME_COMPLETED
         assert sites.stuck() == []

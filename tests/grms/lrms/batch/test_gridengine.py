@@ -33,6 +33,8 @@ class Says(Programs):
         also: Mapping[str, str] | None = None,
         dies_with_us: bool = False,
         account: str = "",
+        folder: str = "/",
+        umask: int = -1,
     ) -> Answer:
         """Answers."""
         del also, dies_with_us, account

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -236,6 +237,23 @@ async def test_all_jobs_are_looked_at_and_the_sites_part_of_the_machine() -> Non
             assert sinfo[-2 - len(words) : -2] == words
 
 
+async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name(tmp_path: Path) -> None:
+    """What its user calls it is part of that; one that is another's by now, or over, is left alone."""
+
+    class Shows(Records):
+        async def run(self, program: str, *arguments: str, **more: Any) -> Answer:
+            self.words.append((program, *arguments))
+            return said(SHOWN.format(shown, "RUNNING", "0:0")) if program == "scontrol" else NOTHING
+
+    row = replace(ROW, phase=LrmsPhase.UNKNOWN, name=NAME)
+    for shown, words in ((f"my-job@{NAME}", [f"--name=my-job@{NAME}", NUMBER]), ("another", [])):
+        programs = Shows()
+        await Slurm(programs, SlurmSettings("A", "grid")).cancel(row)
+        assert [list(each[1:]) for each in programs.words if each[0] == "scancel"] == (
+            [words] if words else []
+        )
+
+
 async def test_what_is_held_is_cancelled_only_while_it_waits() -> None:
     """It may have been released and have started since; one that is seen running is ended as it is."""
     programs = Records()
@@ -289,7 +307,14 @@ async def test_many_jobs_are_ended_in_one_call() -> None:
     for answer in (NOTHING, Answer(1, b"", OVER.format(12)), Answer(1, b"", long)):
         programs = Ends(answer)
         await Slurm(programs, SlurmSettings("A", "grid"), LENT.__getitem__).cancel_all(rows)
-        assert programs.words == [("", "--user=grid", "12", "14"), ("ann", "--user=ann", "13")]
+        waiting = "--state=PENDING"
+        assert programs.words == [
+            ("", "--user=grid", waiting, "12", "14"),
+            ("ann", "--user=ann", waiting, "13"),
+        ]
+        running = [replace(row, phase=LrmsPhase.RUNNING) for row in rows[:1]]
+        await Slurm(programs, SlurmSettings("A", "grid")).cancel_all([*running, rows[2]])
+        assert programs.words[2:] == [("", "--user=grid", "12"), ("", "--user=grid", waiting, "14")]
 
 
 @pytest.mark.parametrize(

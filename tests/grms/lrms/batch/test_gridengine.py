@@ -37,7 +37,7 @@ class Says(Programs):
         umask: int = -1,
     ) -> Answer:
         """Answers."""
-        del also, dies_with_us, account
+        del also, dies_with_us, account, folder, umask
         self.words += [program, *arguments]
         return self.answer
 

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -201,10 +200,12 @@ class Records(Programs):
 
     Attributes:
         words: of each call.
+        shown: the name of the one job that there is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shown: str = "") -> None:
         super().__init__({})
+        self.shown = shown
         self.words: list[tuple[str, ...]] = []
 
     async def run(
@@ -220,6 +221,8 @@ class Records(Programs):
         """Notes."""
         del also, dies_with_us, folder, umask
         self.words.append((account, program, *arguments))
+        if program == "scontrol":
+            return said(SHOWN.format(self.shown, "RUNNING", "0:0"))
         machine = "main*|up|infinite|1-infinite|4|1\nb|up|infinite|1-infinite|4|1\n"
         sizes = "up|1/3/0/4\n" if SIZES_FORMAT in arguments else machine
         return said(sizes if program == "sinfo" else "")
@@ -237,21 +240,14 @@ async def test_all_jobs_are_looked_at_and_the_sites_part_of_the_machine() -> Non
             assert sinfo[-2 - len(words) : -2] == words
 
 
-async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name(tmp_path: Path) -> None:
+async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:
     """What its user calls it is part of that; one that is another's by now, or over, is left alone."""
-
-    class Shows(Records):
-        async def run(self, program: str, *arguments: str, **more: Any) -> Answer:
-            self.words.append((program, *arguments))
-            return said(SHOWN.format(shown, "RUNNING", "0:0")) if program == "scontrol" else NOTHING
-
     row = replace(ROW, phase=LrmsPhase.UNKNOWN, name=NAME)
     for shown, words in ((f"my-job@{NAME}", [f"--name=my-job@{NAME}", NUMBER]), ("another", [])):
-        programs = Shows()
+        programs = Records(shown)
         await Slurm(programs, SlurmSettings("A", "grid")).cancel(row)
-        assert [list(each[1:]) for each in programs.words if each[0] == "scancel"] == (
-            [words] if words else []
-        )
+        ends = [each[2:] for each in programs.words if each[1] == "scancel"]
+        assert ends == ([tuple(words)] if words else [])
 
 
 async def test_what_is_held_is_cancelled_only_while_it_waits() -> None:

@@ -7,6 +7,7 @@ is told from one that was never there. A job that runs as another account cannot
 import errno
 import json
 import os
+import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,9 @@ ACCOUNTS: Final = ".accounts"
 
 MARKS: Final = ".marks"
 """Beside it, and as closed: what is kept of each job."""
+
+IDENTITY: Final = "identity"
+"""Among these: tells the folders of a site's jobs from an empty folder in their place."""
 
 STATE: Final = "state.json"
 """In a job's folder: where an older site has kept it of one that runs as the daemon's own account."""
@@ -56,30 +60,55 @@ class JobNotes:
 
     Args:
         folder: in which each job has its folder, whose name is the job's here.
+        known: a file elsewhere by which that folder is recognised; None where nobody looks whether it is another.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, known: Path | None = None) -> None:
         self._folder = folder
+        self._known = known
         self._accounts: dict[str, str] | None = None
         self._opened = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process has made or found the folder of the notes."""
+        return self._opened
 
     def open(self) -> None:
         """Makes the folder of the notes; where it is missing later, the disk is away.
 
         Raises:
+            FileNotFoundError: it is not the folder that was there before.
             OSError: it cannot be made.
         """
         if not self._opened:
             (self._folder / MARKS).mkdir(mode=0o700, exist_ok=True)
+            self._recognise()
             self._opened = True
+
+    def _recognise(self) -> None:
+        if self._known is None:
+            return
+        own = self._folder / MARKS / IDENTITY
+        found = own.read_text() if own.exists() else ""
+        if not self._known.exists():
+            if not found:
+                write_durable(own, secrets.token_hex(16))
+            write_durable(self._known, json.loads(own.read_text()))
+        elif found != self._known.read_text():
+            text = "these are not the jobs' folders that were here before; is a file system not mounted?"
+            cure = f"where they were moved or deleted on purpose, delete {self._known}"
+            raise FileNotFoundError(errno.ENOENT, f"{text} ({cure})", str(self._folder))
 
     def check_there(self) -> None:
         """Returns if what is not found is not there, and no disk is away that may have it.
 
         Raises:
-            FileNotFoundError: nothing is there any more of what this process has opened.
+            FileNotFoundError: nothing is there any more of what this process has opened, or was before.
         """
-        if self._opened and not (self._folder / MARKS).is_dir():
+        if self._opened or self._known is not None:
+            if self._opened and (self._folder / MARKS).is_dir():
+                return
             text = "the jobs' folders are not there any more; is a file system not mounted?"
             raise FileNotFoundError(errno.ENOENT, text, str(self._folder))
 
@@ -89,7 +118,7 @@ class JobNotes:
         Raises:
             OSError: what is kept of that cannot be read, or is damaged.
         """
-        return self._known().get(name, "")
+        return self._known_accounts().get(name, "")
 
     def runs_as(self, name: str, account: str) -> None:
         """Keeps as which account a job runs; it is on the disk when this returns."""
@@ -125,6 +154,7 @@ class JobNotes:
 
     def keep(self, name: str, marks: Marks) -> None:
         """Keeps what is wanted of a job; it is on the disk when this returns."""
+        self.check_there()
         path = self._place(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_durable(path, asdict(marks))
@@ -148,7 +178,7 @@ class JobNotes:
         notes = (self._folder / MARKS).glob("*+*+*.json")
         return [note.stem for note in notes if note.lstat().st_mtime < before]
 
-    def _known(self) -> dict[str, str]:
+    def _known_accounts(self) -> dict[str, str]:
         if self._accounts is None:
             known = {}
             for note in (self._folder / ACCOUNTS).glob("*+*+*"):

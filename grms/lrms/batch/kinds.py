@@ -60,6 +60,11 @@ def _shape(value: list[str]) -> list[str]:
     return value
 
 
+def _known(site: LrmsSite) -> Path:
+    # Beside the journal: by it the folders of the jobs are recognised.
+    return site.folder / f"{site.name}.spool"
+
+
 T = TypeVar("T", "SlurmTable", "GridEngineTable")
 Word = Annotated[str, AfterValidator(_word)]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
@@ -89,7 +94,7 @@ class BatchSettings(LrmsSettings):
 
     def spool_of(self, site: LrmsSite) -> Spool:
         """Returns the folders of the jobs."""
-        return Spool(self.spool_folder(site), site.shared)
+        return Spool(self.spool_folder(site), site.shared, _known(site))
 
     def runner(self, environment: dict[str, str], folder: str | None = None) -> Programs:
         """Returns what runs the programs.
@@ -349,6 +354,7 @@ async def _common(
         probe = replace(site, name=probe_name(site.name))
         spool = settings.spool_folder(site)
         found += await check_run(make(settings, probe), spool, probe.name, run_s)
+        _known(probe).unlink(missing_ok=True)
     return found
 
 

@@ -222,12 +222,15 @@ class Spool:
     Args:
         folder: where they are, one for each job; the machine's nodes must see it under this path.
         shared: where files may lie that jobs use in place.
+        known: see `JobNotes`.
     """
 
-    def __init__(self, folder: Path, shared: SharedFolders | None = None) -> None:
+    def __init__(
+        self, folder: Path, shared: SharedFolders | None = None, known: Path | None = None
+    ) -> None:
         self._folder = folder
         self._shared = shared or SharedFolders()
-        self._notes = JobNotes(folder)
+        self._notes = JobNotes(folder, known)
 
     def open(self) -> None:
         """Makes the folder where it is missing, for its owner alone, and clears what was left half made.
@@ -240,6 +243,10 @@ class Spool:
             _remove(left)
 
     def _make(self) -> None:
+        # Once: what is missing later is away, and nothing is laid where it will be again.
+        if self._notes.is_open:
+            self._notes.check_there()
+            return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._notes.open()
 

@@ -238,11 +238,15 @@ async def test_jobs_of_a_fake(fake: Cluster) -> None:
     # A job of that name that somebody else has handed in is nobody's.
     cluster = fake.cluster
     assert isinstance(cluster, FakeSlurm)
-    table = await SLURM.made(fake.table, fake.site).snapshot()
+    again = SLURM.made(fake.table, fake.site)
+    await again.open()
+    table = await again.snapshot()
     assert sorted(table.jobs) == ["north/1/1", "north/1/2", "south/1/3"]
     cluster.machine.answer("sbatch@eve", ["--job-name=hanse:south:north/1/9", "--wrap=true"])
     cluster.machine.answer("sbatch@ann", ["--job-name=hanse:south:south/1/3", "--wrap=true"])
-    table = await SLURM.made(fake.table, fake.site).snapshot()
+    again = SLURM.made(fake.table, fake.site)
+    await again.open()
+    table = await again.snapshot()
     assert sorted(table.jobs) == ["north/1/1", "north/1/2", "south/1/3"]
     assert table.jobs["south/1/3"].end is not None
 

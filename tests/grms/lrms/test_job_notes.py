@@ -1,6 +1,7 @@
 """What is kept of each job, outside its folder."""
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -72,3 +73,41 @@ def test_jobs_are_named_of_which_nothing_was_kept_lately(tmp_path: Path) -> None
         notes.keep(name, Marks(run=True))
     os.utime(tmp_path / ".marks" / f"{OWN}.json", (1000.0, 1000.0))
     assert notes.names(2000.0) == [OWN]
+
+
+def test_an_empty_folder_is_not_taken_for_the_one_that_was_there(tmp_path: Path) -> None:
+    """That of a file system that is not mounted at a start; nothing is said of any job until it is, or an operator says so."""
+    folder, away, known = tmp_path / "jobs", tmp_path / "away", tmp_path / "north.spool"
+    folder.mkdir()
+    notes = JobNotes(folder, known)
+    with pytest.raises(FileNotFoundError, match="not mounted"):
+        notes.marks(OWN)  # before it was opened
+    notes.open()
+    notes.keep(OWN, Marks(run=True, released=True))
+    JobNotes(folder, known).open()
+    folder.rename(away)
+    folder.mkdir()
+    notes = JobNotes(folder, known)
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError, match=f"delete {known}"):
+            notes.open()
+        for ask in (notes.marks, notes.account):
+            with pytest.raises(FileNotFoundError, match="not mounted"):
+                ask(OWN)
+        with pytest.raises(FileNotFoundError, match="not mounted"):
+            notes.keep(OWN, Marks(run=True))
+    shutil.rmtree(folder)
+    away.rename(folder)
+    notes.open()
+    assert notes.marks(OWN) == Marks(run=True, released=True)
+    assert notes.marks(LENT) is None
+    # A site that shares the folder, or whose file was lost, knows the same one.
+    known.unlink()
+    for other in (known, tmp_path / "south.spool"):
+        JobNotes(folder, other).open()
+    assert known.read_text() == other.read_text()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    known.unlink()
+    JobNotes(folder, known).open()  # the operator has said so
+    assert known.read_text() != other.read_text()

@@ -17,7 +17,14 @@ import structlog
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launch import Spool
 from grms.lrms.job_notes import JobNotes
-from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase, LrmsRefusedError
+from grms.lrms.port import (
+    LrmsEnd,
+    LrmsJob,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRefusedError,
+    Program,
+)
 from grms.site.engine import lrms_queue
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
@@ -313,7 +320,14 @@ def test_folders_that_are_not_mounted_any_more_are_no_word_about_jobs(tmp_path: 
                     look(KEY)
             with pytest.raises(OSError, match="not mounted"):
                 spool.clear(KEY, [])
+            with pytest.raises(OSError, match="not mounted"):
+                spool.prepare("A/1/2", Program("#!/bin/sh\n"), run=True)
+            with pytest.raises(OSError, match="not mounted"):
+                spool.wanted("A/1/2")
             folder.rmdir()
+            with pytest.raises(OSError, match="not mounted"):
+                spool.probe()
+            assert not folder.exists()
             away.rename(folder)
             assert spool.marks(KEY).released
             assert spool.left(KEY) is not None

@@ -59,6 +59,7 @@ class OriginalWatcher:
         self._left: set[str] = set()
         self._missing: dict[str, int] = {}
         self._free: dict[str, float] = {}
+        self._said: dict[str, str] = {}
 
     async def run(self) -> None:
         """Looks again and again, until it is cancelled."""
@@ -82,6 +83,8 @@ class OriginalWatcher:
         began_at = self._clock()
         rows = {row.word: row for row in await self._system.rows()}
         self._left &= rows.keys()
+        numbers = {row.number for row in rows.values()}
+        self._said = {number: said for number, said in self._said.items() if number in numbers}
         for original in list(self._known.values()):
             await self._trying(
                 original.number, self._follow(original, rows.get(original.word), began_at)
@@ -98,7 +101,12 @@ class OriginalWatcher:
         try:
             await work
         except (LrmsError, OSError) as error:
-            self._log.warning("original_not_moved", lrms_job=number, problem=str(error))
+            # Each look finds the same, and very many jobs may.
+            if self._said.get(number) != str(error):
+                self._log.warning("original_not_moved", lrms_job=number, problem=str(error))
+            self._said[number] = str(error)
+        else:
+            self._said.pop(number, None)
 
     # --- a job that nobody knows yet -------------------------------------------------------------
 

@@ -1,10 +1,16 @@
 """A daemon above a batch system whose jobs' folders are on a small disk that is full for a while."""
 
+import errno
 from pathlib import Path
+
+import grpc
+import pytest
+from grpc import aio
 
 from grms.client import Client
 from grms.kit.ports import free_port
 from grms.site.facts.lifecycle import JobState
+from grms.site.results.store import ResultStore
 from grms.v1 import job_pb2, operator_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
@@ -119,6 +125,25 @@ async def test_a_partners_job_goes_home_and_runs_there(tmp_path: Path) -> None:
         finally:
             for cluster in clusters.values():
                 cluster.down()
+
+
+async def test_inputs_that_cannot_be_looked_at_are_no_errors_of_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever submits is told that the site cannot say now, and asks again."""
+
+    def failing(*_: object) -> str:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    async with running(document(tmp_path), tmp_path) as site:
+        monkeypatch.setattr(ResultStore, "touch", failing)
+        request = job_pb2.SubmitRequest(idempotency_key="1")
+        request.request.processors, request.request.requested_time_s = 1, 600.0
+        request.request.program.script = "#!/bin/sh\n"
+        request.request.program.inputs.add(name="in", sha256=bytes(32))
+        with pytest.raises(aio.AioRpcError, match="Stale file handle") as caught:
+            await site.jobs.Submit(request, timeout=TIME_OUT_S)
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 def _free(site: Running) -> int:

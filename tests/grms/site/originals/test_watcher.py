@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from grms.lrms.originals import (
     VARIABLE,
@@ -420,9 +421,13 @@ async def test_a_job_that_cannot_be_noted_holds_up_no_other(tmp_path: Path) -> N
     world = World(tmp_path, calm=True)
     world.add("7")
     world.add("8")
-    full = [True]
-    world.notes.full = lambda: full.pop() if full else False
-    await world.looks(1)
-    assert (world.table["7"].held_here, world.table["8"].held_here) == (False, True)
-    await world.looks(1)
+    full = [True, False, True, True, True]
+    world.notes.full = lambda: full.pop(0) if full else False
+    with capture_logs() as log:
+        await world.looks(1)
+        assert (world.table["7"].held_here, world.table["8"].held_here) == (False, True)
+        await world.looks(6)
     assert world.table["7"].held_here
+    assert full == []
+    told = [each["lrms_job"] for each in log if each["event"] == "original_not_moved"]
+    assert told == ["7", "8"]

@@ -86,6 +86,7 @@ class Sweeper:
         self._keep_s = keep_s
         self._log = log
         self._clock = clock
+        self._problems: list[str] = []
 
     async def run(self) -> None:
         """Cleans until it is cancelled."""
@@ -96,7 +97,7 @@ class Sweeper:
     async def sweep(self) -> int:
         """Deletes what is old, and returns how many folders that were; what cannot be deleted keeps nothing else."""
         before, memory = self._clock() - self._keep_s, self._engine.state.memory
-        count = 0
+        count, self._problems = 0, []
         if self._folders is not None:
             # A job may have come meanwhile; its key is known before its folder is written.
             count += await self._old(self._folders, before, lambda key: living(memory, key))
@@ -106,6 +107,9 @@ class Sweeper:
         # A job's owner is told after its acceptance, when it is known here.
         with self._trying():
             self._owners.sweep(lambda key: living(memory, key))
+        if self._problems:
+            first, *more = self._problems
+            self._log.warning("results_not_cleaned", problem=first, more=len(more))
         if count:
             self._log.info("results_cleaned", folders=count)
         return count
@@ -126,7 +130,7 @@ class Sweeper:
         try:
             yield
         except OSError as error:
-            self._log.warning("results_not_cleaned", problem=str(error))
+            self._problems.append(str(error))
 
     def _given(self, name: str) -> bool:
         memory = self._engine.state.memory

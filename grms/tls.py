@@ -165,7 +165,7 @@ def read_fingerprint(text: str) -> str:
     return digits
 
 
-class Trust:
+class CertificateTrust:
     """Whether a certificate that TLS has once verified is to be believed still.
 
     TLS verifies a certificate when a connection begins, and never again. A session that TLS takes up again

@@ -55,8 +55,8 @@ from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.event_log import EventLog
 from grms.tls import (
     CertificateTimeError,
+    CertificateTrust,
     TlsFiles,
-    Trust,
     channel_credentials,
     channel_options,
     fingerprint,
@@ -319,26 +319,22 @@ def build_core(
     driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
-    files = None if config.tls is None else TlsFiles.of(config.tls)
-    trust = None
-    if files is not None and config.tls is not None:
-        trust = Trust(files, config.tls.refused)
+    trust = (
+        None
+        if config.tls is None
+        else CertificateTrust(TlsFiles.of(config.tls), config.tls.refused)
+    )
     shared = SharedFolders(config.shared.roots, config.sharing)
     links = PartnerLinks(
         _link_settings(config, shared),
         engine,
         {partner.name: partner.address for partner in config.partners},
         channel_maker(
-            None if files is None else lambda: channel_credentials(files),
+            None if trust is None else partial(channel_credentials, trust.files),
             channel_options,
             config.limits.message_bytes,
         ),
-        problems=Problems(
-            None if files is None else partial(_why, files, config.limits.offer_timeout_s),
-            partial(_unreachable, log, Rate(PROBLEMS_LOGGED_PER_S)),
-            None if trust is None else partial(_distrusted, trust, config.limits.offer_timeout_s),
-            None if files is None else partial(_ends, files, config.limits.offer_timeout_s),
-        ),
+        problems=_problems(trust, config.limits.offer_timeout_s, log),
         trust=trust,
     )
     engine.connect(links)
@@ -390,12 +386,24 @@ def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log)
     return LrmsDriver(loaded.lrms, loaded.clock, limits, new_id, log)
 
 
+def _problems(trust: CertificateTrust | None, timeout_s: float, log: Log) -> Problems:
+    tell = partial(_unreachable, log, Rate(PROBLEMS_LOGGED_PER_S))
+    if trust is None:
+        return Problems(None, tell)
+    return Problems(
+        partial(_why, trust.files, timeout_s),
+        tell,
+        distrusts=partial(_distrusted, trust, timeout_s),
+        ends=partial(_ends, trust.files, timeout_s),
+    )
+
+
 async def _why(files: TlsFiles, timeout_s: float, partner: str, address: str) -> str:
     endpoint = parse_endpoint(address)
     return await asyncio.to_thread(why_refused, endpoint, files, partner, timeout_s)
 
 
-async def _distrusted(trust: Trust, timeout_s: float, partner: str, address: str) -> str:
+async def _distrusted(trust: CertificateTrust, timeout_s: float, partner: str, address: str) -> str:
     # gRPC tells nobody whose certificate it has verified, so who is there is looked at just before.
     if not trust.refused:
         return ""

@@ -11,7 +11,7 @@ from grms.site.engine.outside import Send
 from grms.site.links.calls import ChannelMaker, Problems
 from grms.site.links.link import LinkSettings, PartnerLink
 from grms.site.links.sender import Sender
-from grms.tls import Trust
+from grms.tls import CertificateTrust
 
 
 class PartnerLinks:
@@ -38,7 +38,7 @@ class PartnerLinks:
         make_channel: ChannelMaker,
         *,
         problems: Problems | None = None,
-        trust: Trust | None = None,
+        trust: CertificateTrust | None = None,
     ) -> None:
         self.trust = trust
         self.links: dict[str, PartnerLink] = {}

@@ -58,7 +58,7 @@ class Peer:
         address: the host it comes from.
         site: as its certificate names it; empty before it has shown one.
         shown: what it has shown.
-        authority: the authorities that were believed then, as `Trust.authority` has them.
+        authority: the authorities that were believed then, as `CertificateTrust.authority` has them.
         negotiations: calls that are meant to stay open: for that their requests are not half sent.
     """
 

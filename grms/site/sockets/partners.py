@@ -23,7 +23,7 @@ from grms.names import Endpoint
 from grms.site.sockets.half_sent import LOOK_S
 from grms.site.sockets.partner_end import PartnerEnd, Peer, PortLimits, Shown
 from grms.site.sockets.relay import Link, Listener, Relay
-from grms.tls import ServerTls, Trust
+from grms.tls import ServerTls, CertificateTrust
 
 
 class PartnerPort:
@@ -55,7 +55,7 @@ class PartnerPort:
         limits: PortLimits,
         *,
         clock: Callable[[], float] = time.monotonic,
-        trust: Trust | None = None,
+        trust: CertificateTrust | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._trust = trust

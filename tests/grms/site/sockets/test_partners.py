@@ -22,9 +22,9 @@ from grms.names import Endpoint, tls_name
 from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.partners import PartnerPort
 from grms.tls import (
+    CertificateTrust,
     ServerTls,
     TlsFiles,
-    Trust,
     channel_credentials,
     channel_options,
     fingerprint,
@@ -400,14 +400,14 @@ class Wall:
         return time.time() + self.ahead_s
 
 
-def refuse_certificate(trust: Trust, federation: Federation, wall: Wall) -> None:
+def refuse_certificate(trust: CertificateTrust, federation: Federation, wall: Wall) -> None:
     """The operator refuses the certificate of PIK."""
     del wall
     shown = (federation.folder / "PIK.crt").read_bytes()
     trust.refused = frozenset({fingerprint(ssl.PEM_cert_to_DER_cert(shown.decode()))})
 
 
-def change_authority(trust: Trust, federation: Federation, wall: Wall) -> None:
+def change_authority(trust: CertificateTrust, federation: Federation, wall: Wall) -> None:
     """The old authority leaves the file, in which there is another one by now."""
     del trust, wall
     other = new_federation(federation.folder / "other")
@@ -415,7 +415,7 @@ def change_authority(trust: Trust, federation: Federation, wall: Wall) -> None:
     federation.ca.write_bytes(other.ca.read_bytes())
 
 
-def add_authority(trust: Trust, federation: Federation, wall: Wall) -> None:
+def add_authority(trust: CertificateTrust, federation: Federation, wall: Wall) -> None:
     """Another authority comes into the file, beside the one that there is."""
     del trust, wall
     other = new_federation(federation.folder / "other")
@@ -423,7 +423,7 @@ def add_authority(trust: Trust, federation: Federation, wall: Wall) -> None:
     federation.ca.write_bytes(federation.ca.read_bytes() + other.ca.read_bytes())
 
 
-def let_time_pass(trust: Trust, federation: Federation, wall: Wall) -> None:
+def let_time_pass(trust: CertificateTrust, federation: Federation, wall: Wall) -> None:
     """The certificate ends."""
     del trust, federation
     wall.ahead_s = 31 * 86_400.0
@@ -441,7 +441,7 @@ def let_time_pass(trust: Trust, federation: Federation, wall: Wall) -> None:
 )
 def test_a_connection_that_stands_ends_with_the_trust_in_it(
     federation: Federation,
-    change: Callable[[Trust, Federation, Wall], None],
+    change: Callable[[CertificateTrust, Federation, Wall], None],
     reason: str,
     version: ssl.TLSVersion,
 ) -> None:
@@ -451,7 +451,7 @@ def test_a_connection_that_stands_ends_with_the_trust_in_it(
     wall, now = Wall(), Wall()
 
     async def scene() -> None:
-        trust = Trust(ours)
+        trust = CertificateTrust(ours)
         async with front(ours, clock=now, trust=trust, now=wall) as made:
             told: list[tuple[str, str, str]] = []
             made.port.on_distrusted = lambda *words: told.append(words)
@@ -501,7 +501,7 @@ def test_who_is_taken_off_the_list_is_let_go_and_may_hear_why(federation: Federa
     ours = federation.site("KTH")
 
     async def scene() -> None:
-        async with front(ours, trust=Trust(ours)) as made:
+        async with front(ours, trust=CertificateTrust(ours)) as made:
             told: list[tuple[str, str, str]] = []
             made.port.on_distrusted = lambda *words: told.append(words)
             for name in ("PIK", "ZIB"):

@@ -284,7 +284,7 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
         WireError: it is not the end of any.
     """
     if message.outcome == request_pb2.OUTCOME_UNSPECIFIED:
-        raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be one")
+        raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be a known one")
     if not math.isfinite(message.end_time_s):
         raise WireError(
             f"{field}.end_time_s", f"end_time_s is {message.end_time_s}; it must be finite"
@@ -342,7 +342,7 @@ def read_answer(message: partner_pb2.OfferResponse) -> bool | None:
         WireError: the message says nothing.
     """
     if message.answer == partner_pb2.ANSWER_UNSPECIFIED:
-        raise WireError("answer", f"answer is {message.answer}; it must be one")
+        raise WireError("answer", f"answer is {message.answer}; it must be a known one")
     known = {partner_pb2.ANSWER_ACCEPTED: True, partner_pb2.ANSWER_DECLINED: False}
     return known.get(message.answer)
 
@@ -356,7 +356,7 @@ def read_status(message: partner_pb2.OfferStatus) -> tuple[GuestState | None, Co
         WireError: the message says nothing.
     """
     if message.state == partner_pb2.OFFER_STATE_UNSPECIFIED:
-        raise WireError("state", f"state is {message.state}; it must be one")
+        raise WireError("state", f"state is {message.state}; it must be a known one")
     state = _OFFER_STATES_READ.get(message.state, GuestState.ACCEPTED)
     if state is not GuestState.ENDED:
         return state, None

@@ -387,7 +387,7 @@ def test_an_offer_is_accepted_or_declined() -> None:
     unknown = partner_pb2.OfferResponse()
     unknown.ParseFromString(b"\x08\x63")  # field 1, number 99
     assert read_answer(unknown) is None
-    with pytest.raises(WireError, match="must be one") as error:
+    with pytest.raises(WireError, match="must be a known one") as error:
         read_answer(partner_pb2.OfferResponse())
     assert error.value.field == "answer"
 

@@ -165,7 +165,7 @@ class Servers:
             replay.set_clock(moment)
 
         self._pseudonyms = pseudonyms(core)
-        negotiations = Negotiations(door, core.config.limits.calls)
+        negotiations = Negotiations(door, max(1, core.config.limits.calls // 4))
         door.on_stopping.append(negotiations.close)
         service = PartnerService(
             door,
@@ -226,7 +226,6 @@ class Servers:
         limits = self._core.config.limits
         return aio.server(
             interceptors=[unexpected],
-            maximum_concurrent_rpcs=limits.calls,
             options=[
                 ("grpc.max_receive_message_length", limits.message_bytes),
                 ("grpc.max_send_message_length", 64 << 20),

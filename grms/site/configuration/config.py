@@ -118,7 +118,7 @@ class LimitsConfig(Model):
         submissions_per_s: of one user, on average; ten seconds' worth may come at once.
         offers_per_s: of one partner, the same.
         message_bytes: largest message.
-        calls: calls being answered at one time; beyond, they are refused.
+        calls: calls being answered at one time; half of them are one caller's at most.
         watchers: calls that watch at one time.
         connections: connections of users at one time.
         connections_per_user: of these, for one user who is no operator.
@@ -126,7 +126,7 @@ class LimitsConfig(Model):
         partner_connections: connections at the port of partners at one time.
         partner_connections_per_site: of these, for one site.
         request_timeout_s: a request that a partner or a user has begun is to be whole by then, and so
-            is the handshake of a partner's connection.
+            is the handshake of a partner's connection; and an answer is to be read.
         program_timeout_s: what an accepted job runs may come so long after the acceptance; then it
             goes back to its home site.
         offer_timeout_s: a partner that has not answered an offer by then is asked what became

@@ -23,6 +23,9 @@ NEGOTIATIONS_MAX: Final = 4
 """Negotiations over one connection. One is enough; the one before may be ending. Those that this site has
 ended before the partner did count for as long as the connection lasts."""
 
+QUESTION_BYTES_MAX: Final = 1 << 16
+"""Largest question of a negotiation: what is larger is a call of its own, which counts as one."""
+
 Answerer = Callable[[Any, Context], Awaitable[Any]]
 """Answers a request as the handler of a call does."""
 
@@ -73,12 +76,13 @@ class Negotiations:
 
     Args:
         door: lets partners in.
-        questions_max: being answered at one time, of all partners together.
+        questions_max: being answered at one time, of one partner over all its negotiations.
     """
 
     def __init__(self, door: Door, questions_max: int) -> None:
         self._door = door
-        self._room = asyncio.Semaphore(questions_max)
+        self._questions_max = questions_max
+        self._rooms: dict[str, asyncio.Semaphore] = {}
         self._reading: set[asyncio.Task[str]] = set()
 
     def close(self) -> None:
@@ -102,8 +106,10 @@ class Negotiations:
                 door.count("negotiations", context)
                 text = f"{NEGOTIATIONS_MAX} negotiations are open over this connection"
                 await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+            # No partner waits for the room of another.
+            room = self._rooms.setdefault(door.who(context), asyncio.Semaphore(self._questions_max))
             async with asyncio.TaskGroup() as group:
-                talk = _Talk(context, answerers, self._room, group)
+                talk = _Talk(context, answerers, room, group)
                 reading = group.create_task(talk.read(), name="negotiation")
                 self._reading.add(reading)
                 reading.add_done_callback(self._reading.discard)
@@ -150,6 +156,9 @@ class _Talk:
                 if (task := self._asked.get(number)) is not None:
                     task.cancel()
                 continue
+            if call.ByteSize() > QUESTION_BYTES_MAX:
+                size = call.ByteSize()
+                return f"question {number} has {size} bytes; here it may have {QUESTION_BYTES_MAX}"
             if number in self._asked:
                 return f"question {number} is being answered, and cannot be asked again"
             await self._own_room.acquire()

@@ -15,6 +15,7 @@ import structlog
 from grms.kit.descriptors import FIGURES_MAX, MQTT_MAX, PAGES_MAX, beside
 from grms.site.configuration.config import SiteConfig
 from grms.site.sockets.partner_end import PortLimits
+from grms.site.sockets.shares import CallShares
 from grms.site.sockets.users import Shares, UserSocket
 
 PER_CONNECTION: Final = 3
@@ -98,6 +99,7 @@ def connection_limits(
         handshake_s=limits.request_timeout_s,
         request_s=limits.request_timeout_s,
         requests=max(1, limits.calls // 8),
+        calls=CallShares.of(limits.calls, limits.message_bytes),
     )
     return shares, port
 
@@ -111,4 +113,10 @@ def user_socket(config: SiteConfig, shares: Shares, limits: PortLimits) -> UserS
         limits: of the port of partners.
     """
     path = Path(config.listen.users)
-    return UserSocket(path, shares, request_s=limits.request_s, requests=limits.requests)
+    return UserSocket(
+        path,
+        shares,
+        request_s=limits.request_s,
+        requests=limits.requests,
+        calls=limits.calls,
+    )

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from grms.handshakes import Handshake, handshake_problem
 from grms.site.sockets.half_sent import HalfSent
 from grms.site.sockets.relay import End, Link
+from grms.site.sockets.shares import CallBudget, CallShares, CallWatch
 from grms.tls import ServerTls, shown_site
 
 LINGER_S: Final = 2.0
@@ -40,6 +41,7 @@ class PortLimits:
         handshake_s: for the handshake, seconds.
         request_s: for a request, from its first byte to its last, seconds.
         requests: of one connection that are begun and not finished.
+        calls: how calls are shared out among sites.
     """
 
     connections: int = 500
@@ -48,6 +50,7 @@ class PortLimits:
     handshake_s: float = 10.0
     request_s: float = 20.0
     requests: int = 250
+    calls: CallShares = field(default_factory=lambda: CallShares.of(2000, 1 << 20))
 
 
 @dataclass(slots=True)
@@ -75,11 +78,13 @@ class EndOwner(Protocol):
     Attributes:
         limits: what is taken at most.
         tls: of this site; None takes whoever connects.
+        calls: of all sites.
         clock: tells real seconds.
     """
 
     limits: PortLimits
     tls: ServerTls | None
+    calls: CallBudget
     clock: Callable[[], float]
 
     def known(self, end: "PartnerEnd") -> Link | None:
@@ -122,6 +127,7 @@ class PartnerEnd(End):
         self.counted = False
         self._begin = owner.clock()
         self._sent = HalfSent()
+        self._calls = CallWatch(owner.calls, "")
         self._early = bytearray()
         self._reads = False
         self._over = False
@@ -148,6 +154,7 @@ class PartnerEnd(End):
                 Handshake.CLOSED, "it hung up in the middle", self.peer.address
             )
         self._over = True
+        self._calls.close()
         self._owner.left(self)
         super().connection_lost(exc)
 
@@ -177,7 +184,9 @@ class PartnerEnd(End):
 
     def deliver(self, data: bytes) -> None:
         """Encrypts what gRPC says, and sends it."""
+        self._calls.answered(data, self._owner.clock(), self.peer.negotiations)
         if self._tls is None:
+            self._calls.wrote(len(data))
             super().deliver(data)
             return
         if self._over:
@@ -207,14 +216,19 @@ class PartnerEnd(End):
         if not self._reads:
             self._early += data
             return
-        self._sent.feed(data, self._owner.clock())
+        now = self._owner.clock()
+        self._sent.feed(data, now)
         count = self._sent.count - self.peer.negotiations
         if count > self._owner.limits.requests:
             self._hang_up(f"{self._who} has begun {count} requests and finished none", "calls")
             return
+        if problem := self._calls.asked(data, now, self.peer.negotiations):
+            self._hang_up(f"{self._who} {problem}", "calls")
+            return
         other = self.other()
         if other is not None:
             other.deliver(data)
+        self._calls.hold(self.transport)
 
     @property
     def _who(self) -> str:
@@ -238,7 +252,9 @@ class PartnerEnd(End):
 
     def _flush(self) -> None:
         if self._outgoing.pending and self.transport is not None:
-            self.transport.write(self._outgoing.read())
+            sealed = self._outgoing.read()
+            self._calls.wrote(len(sealed))
+            self.transport.write(sealed)
 
     def _begin_relay(self) -> None:
         assert self.transport is not None
@@ -267,6 +283,8 @@ class PartnerEnd(End):
         pem = ssl.DER_cert_to_PEM_cert(certificate).encode()
         self.peer.shown = {"x509_pem_cert": (pem,)}
         self.peer.site = shown_site(pem)
+        # Without TLS all are on this machine, and nobody is told from others.
+        self._calls = CallWatch(self._owner.calls, self.peer.site or self.peer.address)
         if problem := self._owner.distrusts(self.peer):
             text = f"the certificate of {self._who} is not believed: {problem}"
             self._refuse_hand(Handshake.DISTRUSTED, text)
@@ -322,6 +340,15 @@ class PartnerEnd(End):
         if now - since > limits.request_s:
             text = f"{self._who} has begun a request and not finished it within"
             self._hang_up(f"{text} {limits.request_s:g} s", "request_timeout_s")
+            return
+        if self.transport is None or self.transport.is_closing():
+            return
+        waiting = self.transport.get_write_buffer_size()
+        if now - self._calls.unread_since(waiting, now) > limits.request_s:
+            text = f"{self._who} has not read what it was answered within {limits.request_s:g} s"
+            self._hang_up(text, "request_timeout_s")
+            return
+        self._calls.let_go(self.transport)
 
     def _hang_up(self, reason: str, limit: str) -> None:
         self._owner.refuse(reason, limit)

@@ -23,7 +23,8 @@ from grms.names import Endpoint
 from grms.site.sockets.half_sent import LOOK_S
 from grms.site.sockets.partner_end import PartnerEnd, Peer, PortLimits, Shown
 from grms.site.sockets.relay import Link, Listener, Relay
-from grms.tls import ServerTls, CertificateTrust
+from grms.site.sockets.shares import CallBudget
+from grms.tls import CertificateTrust, ServerTls
 
 
 class PartnerPort:
@@ -63,6 +64,7 @@ class PartnerPort:
         self.on_distrusted: Callable[[str, str, str], None] | None = None
         self.limits = limits
         self.tls = tls
+        self.calls = CallBudget(limits.calls)
         self.clock = clock
         self.on_handshake_failed: Callable[[Handshake, str, str], None] | None = None
         self.on_refused: Callable[[str, str], None] | None = None

@@ -5,8 +5,9 @@ socket of ours, which asks the kernel for the peer's credentials (`SO_PEERCRED`)
 bytes on to gRPC's own socket (`relay`).
 
 Connections are shared out: no user has more than a share of them, and some are kept for operators, so
-that nobody who opens them all keeps those away who could do something about it. A connection whose
-requests are begun and not finished is closed (`half_sent`).
+that nobody who opens them all keeps those away who could do something about it. So are their calls, over
+all connections of a user (`shares`). A connection whose requests are begun and not finished is closed
+(`half_sent`), and so is one whose answers are not read (`open_calls`).
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from typing import Final, Self
 from grms.kit.unix_sockets import remove_stale_socket
 from grms.site.sockets.half_sent import LOOK_S, HalfSent
 from grms.site.sockets.relay import End, Link, Listener, Relay
+from grms.site.sockets.shares import CallBudget, CallShares, CallWatch
 
 CREDENTIALS: Final = struct.Struct("3i")
 """What `SO_PEERCRED` gives: process, user, group (unix(7))."""
@@ -106,6 +108,7 @@ class UserSocket:
         shares: of the connections; a number is a total without shares.
         request_s: for a request, from its first byte to its last, seconds.
         requests: of one connection that are begun and not finished.
+        calls: how calls are shared out; None: as they come.
         clock: tells real seconds.
     """
 
@@ -116,9 +119,11 @@ class UserSocket:
         *,
         request_s: float = 20.0,
         requests: int = 250,
+        calls: CallShares | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = path
+        self.calls = CallBudget(calls or CallShares.of(2000, 1 << 20))
         self.request_s = request_s
         self.requests = requests
         self.clock = clock
@@ -273,6 +278,7 @@ class _Outer(End):
         self.user = user
         self._begin = owner.clock()
         self._sent = HalfSent()
+        self._calls = CallWatch(owner.calls, "" if owner.is_operator(user) else user.name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -286,14 +292,31 @@ class _Outer(End):
         return self.link.inner if self.link is not None else None
 
     def data_received(self, data: bytes) -> None:
-        self._sent.feed(data, self._owner.clock())
+        now = self._owner.clock()
+        self._sent.feed(data, now)
         if self._sent.count > self._owner.requests:
             self._hang_up(f"has begun {self._sent.count} requests and finished none", "calls")
             return
+        if problem := self._calls.asked(data, now):
+            self._hang_up(problem, "calls")
+            return
         super().data_received(data)
+        self._calls.hold(self.transport)
+
+    def deliver(self, data: bytes) -> None:
+        self._calls.answered(data, self._owner.clock())
+        self._calls.wrote(len(data))
+        super().deliver(data)
 
     def look(self, now: float) -> None:
         limit = self._owner.request_s
+        if self.transport is not None and not self.transport.is_closing():
+            waiting = self.transport.get_write_buffer_size()
+            if now - self._calls.unread_since(waiting, now) > limit:
+                text = f"has not read what it was answered within {limit:g} s"
+                self._hang_up(text, "request_timeout_s")
+                return
+            self._calls.let_go(self.transport)
         if now - self._sent.since(self._begin) > limit:
             text = f"has begun a request and not finished it within {limit:g} s"
             self._hang_up(text, "request_timeout_s")
@@ -304,5 +327,6 @@ class _Outer(End):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._calls.close()
         self._owner.left(self)
         super().connection_lost(exc)

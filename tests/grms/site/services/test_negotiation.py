@@ -15,7 +15,11 @@ from grms.kit.ports import free_port
 from grms.kit.refusals import DETAILS_KEY, GARBLED, Context, Garbled, Unexpected, refuse
 from grms.site import parts
 from grms.site.links.link import LinkSettings
-from grms.site.services.negotiation import NEGOTIATIONS_MAX, Negotiations
+from grms.site.services.negotiation import (
+    NEGOTIATIONS_MAX,
+    QUESTION_BYTES_MAX,
+    Negotiations,
+)
 from grms.site.sockets.door import Door
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from tests.grms.site.daemons import running, two_sites
@@ -40,6 +44,10 @@ class OpenDoor:
 
     async def check_stopping(self, context: Context) -> None:
         """Lets it in."""
+
+    def who(self, _context: Context) -> str:
+        """Returns who it is."""
+        return "site:away"
 
     def begin_negotiation(self, _peer: str) -> int:
         """Counts it."""
@@ -489,5 +497,24 @@ def test_two_sites_speak_either_way(
                     assert figures[name] == 1
                 link = site.core.links.links[other.name]
                 assert (link.asker is link.stub) is not here
+
+    run(scene)
+
+
+def test_a_question_larger_than_those_of_a_negotiation_ends_it() -> None:
+    """What is large is a call of its own: hundreds of them in one call would be hundreds of megabytes."""
+
+    async def scene() -> None:
+        made = Scene()
+        made.ask(1)
+        await made.asked(1)
+        large = offer(2)
+        large.site = "x" * QUESTION_BYTES_MAX
+        made.say(partner_pb2.PartnerCall(number=2, offer=large))
+        await made.answer(1)
+        with pytest.raises(AbortedError) as error:
+            await made.held
+        assert error.value.args[0] is grpc.StatusCode.INVALID_ARGUMENT
+        assert f"here it may have {QUESTION_BYTES_MAX}" in error.value.args[1]
 
     run(scene)

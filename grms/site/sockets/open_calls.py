@@ -1,0 +1,171 @@
+"""Which calls of an HTTP/2 connection are open, and whether their answers are read; pure.
+
+Whoever asks and does not read the answers holds a place in the server for each, and what he has asked. HTTP/2
+lets him say that he can take nothing now (RFC 9113, section 5.2), and gRPC waits for ever. So the frames of
+both sides are followed here, their heads, and of a client also what it says of its windows: a call is open
+from its first frame until one of the two sides ends it; it is not read while its window, or that of the
+whole connection, is used up and the client makes it no larger.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from grms.site.sockets.half_sent import PREFACE_BYTES
+
+WINDOW_BYTES: Final = 65_535
+"""A window before anybody has said how large it is."""
+
+_HEAD_BYTES = 9
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _WINDOW_UPDATE = 0, 1, 3, 4, 8
+_END_STREAM = _ACKNOWLEDGED = 0x1
+_INITIAL_WINDOW = 4
+_NUMBER = 0x7FFF_FFFF
+
+Taken = Callable[[int, int, int, int], None]
+"""Takes a frame's kind, flags, stream and length, bytes."""
+
+
+class _Follower:
+    # Goes through the frames of one side.
+
+    def __init__(self, skipped: int, head: Taken, body: Callable[[int, int, bytes], None]) -> None:
+        self._skipped = skipped
+        self._take_head = head
+        self._take_body = body
+        self._head = b""
+        self._left = 0
+        self._kept: bytearray | None = None
+        self._kind = self._stream = 0
+
+    def feed(self, data: bytes) -> None:
+        at, end = min(self._skipped, len(data)), len(data)
+        self._skipped -= at
+        while at < end:
+            if self._left:
+                step = min(self._left, end - at)
+                if self._kept is not None:
+                    self._kept += data[at : at + step]
+                self._left -= step
+                at += step
+                self._end_body()
+                continue
+            missing = _HEAD_BYTES - len(self._head)
+            self._head += data[at : at + missing]
+            at = min(end, at + missing)
+            if len(self._head) == _HEAD_BYTES:
+                self._frame()
+
+    def _frame(self) -> None:
+        head, self._head = self._head, b""
+        self._left = int.from_bytes(head[:3])
+        kind, flags = head[3], head[4]
+        stream = int.from_bytes(head[5:]) & _NUMBER
+        self._take_head(kind, flags, stream, self._left)
+        says = kind == _WINDOW_UPDATE or (kind == _SETTINGS and not flags & _ACKNOWLEDGED)
+        self._kept = bytearray() if says else None
+        self._kind, self._stream = kind, stream
+        self._end_body()
+
+    def _end_body(self) -> None:
+        if not self._left and self._kept is not None:
+            body, self._kept = bytes(self._kept), None
+            self._take_body(self._kind, self._stream, body)
+
+
+class _Window:
+    # How much more may be sent, and since when that has not grown.
+    __slots__ = ("left", "since")
+
+    def __init__(self, left: int, since: float) -> None:
+        self.left = left
+        self.since = since
+
+
+class OpenCalls:
+    """Follows what both sides of one connection send.
+
+    Attributes:
+        asked_bytes: what the client has sent of each open call, by its number, the oldest first.
+        total_bytes: the sum of these.
+    """
+
+    def __init__(self) -> None:
+        self.asked_bytes: dict[int, int] = {}
+        self.total_bytes = 0
+        self._windows: dict[int, _Window] = {}
+        self._connection = _Window(WINDOW_BYTES, 0.0)
+        self._initial = WINDOW_BYTES
+        self._last = 0
+        self._now = 0.0
+        self._client = _Follower(PREFACE_BYTES, self._client_frame, self._client_says)
+        self._server = _Follower(0, self._server_frame, lambda *_: None)
+
+    @property
+    def count(self) -> int:
+        """Calls that are open."""
+        return len(self._windows)
+
+    def asked(self, data: bytes, now: float) -> None:
+        """Takes the next bytes of the client.
+
+        Args:
+            data: as they were sent.
+            now: seconds, on any clock.
+        """
+        self._now = now
+        self._client.feed(data)
+
+    def answered(self, data: bytes, now: float) -> None:
+        """Takes the next bytes of the server; see `asked`."""
+        self._now = now
+        self._server.feed(data)
+
+    def unread_since(self) -> float:
+        """Returns since when an answer is not read, by the clock of `asked`; infinity where all are."""
+        if not self._windows:
+            return float("inf")
+        moments = [window.since for window in self._windows.values() if window.left <= 0]
+        if self._connection.left <= 0:
+            moments.append(self._connection.since)
+        return min(moments, default=float("inf"))
+
+    def _client_frame(self, kind: int, flags: int, stream: int, length: int) -> None:
+        del flags
+        if kind == _HEADERS and stream > self._last:
+            self._last = stream
+            self._windows[stream] = _Window(self._initial, self._now)
+            self.asked_bytes[stream] = length
+            self.total_bytes += length
+        elif kind == _DATA and stream in self.asked_bytes:
+            self.asked_bytes[stream] += length
+            self.total_bytes += length
+        elif kind == _RST_STREAM:
+            self._end(stream)
+
+    def _client_says(self, kind: int, stream: int, body: bytes) -> None:
+        if kind == _WINDOW_UPDATE:
+            window = self._windows.get(stream) if stream else self._connection
+            if window is not None:
+                window.left += int.from_bytes(body) & _NUMBER
+                window.since = self._now
+            return
+        for at in range(0, len(body) - 5, 6):
+            if int.from_bytes(body[at : at + 2]) == _INITIAL_WINDOW:
+                initial = int.from_bytes(body[at + 2 : at + 6])
+                for window in self._windows.values():
+                    window.left += initial - self._initial
+                    window.since = self._now
+                self._initial = initial
+
+    def _server_frame(self, kind: int, flags: int, stream: int, length: int) -> None:
+        if kind == _DATA:
+            for window in (self._connection, self._windows.get(stream)):
+                if window is not None:
+                    window.left -= length
+                    window.since = self._now
+        if kind == _RST_STREAM or (kind in {_DATA, _HEADERS} and flags & _END_STREAM):
+            self._end(stream)
+
+    def _end(self, stream: int) -> None:
+        self._windows.pop(stream, None)
+        self.total_bytes -= self.asked_bytes.pop(stream, 0)

@@ -1,0 +1,162 @@
+"""How calls are shared out among those who call, and how much each may have sent of them."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+
+from grms.site.sockets.open_calls import OpenCalls
+
+
+@dataclass(frozen=True, slots=True)
+class CallShares:
+    """What callers may have open.
+
+    Attributes:
+        total: calls of all callers together; beyond, nobody has more than are kept for him.
+        per_caller: of these, for one.
+        kept: for each caller, however many calls others have.
+        bytes_per_caller: what one may have sent of calls that are open; beyond, he is read no further.
+    """
+
+    total: int
+    per_caller: int
+    kept: int
+    bytes_per_caller: int
+
+    @classmethod
+    def of(cls, calls: int, message_bytes: int) -> "CallShares":
+        """Returns the shares of so many calls: half for one caller at most, and some kept for each.
+
+        Args:
+            calls: being answered at one time.
+            message_bytes: largest message.
+        """
+        most = max(1, calls // 2)
+        return cls(calls, most, min(most, 16), max(32 * message_bytes, 1 << 25))
+
+
+class CallBudget:
+    """Which callers have how many calls open, over all their connections.
+
+    Args:
+        shares: what they may have.
+    """
+
+    def __init__(self, shares: CallShares) -> None:
+        self.shares = shares
+        self.calls: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+        self._total = 0
+
+    def note(self, who: str, calls: int, size: int) -> None:
+        """Notes a change of what a caller has open.
+
+        Args:
+            who: the caller.
+            calls: so many more.
+            size: so many more bytes of them.
+        """
+        self._total += calls
+        for counts, change in ((self.calls, calls), (self.bytes, size)):
+            counts[who] += change
+            if not counts[who]:
+                del counts[who]
+
+    def problem(self, who: str) -> str:
+        """Returns why a caller has too many calls open, in words about him; empty where he has not."""
+        has, shares = self.calls[who], self.shares
+        if has > shares.per_caller:
+            return f"has {has} calls open; one caller may have {shares.per_caller}"
+        if self._total > shares.total and has > shares.kept:
+            return f"has {has} of {self._total} calls that are open; in all {shares.total} may be"
+        return ""
+
+    def is_full(self, who: str) -> bool:
+        """Returns whether a caller has sent so much of his open calls that he is read no further."""
+        return self.bytes[who] > self.shares.bytes_per_caller
+
+
+class CallWatch:
+    """Follows the calls of one connection, and holds them against what its caller may have.
+
+    Args:
+        budget: of all callers.
+        who: calls; empty for somebody who may have any number, such as an operator.
+    """
+
+    def __init__(self, budget: CallBudget, who: str) -> None:
+        self._budget = budget
+        self._who = who
+        self._calls = OpenCalls()
+        self._noted = (0, 0)
+        self._held = self._closed = False
+        self._delivered = self._passed = 0
+        self._passed_at = float("-inf")
+
+    def asked(self, data: bytes, now: float, kept_open: int = 0) -> str:
+        """Takes what the caller has sent; returns what is too much, in words about him, or nothing.
+
+        Args:
+            data: the bytes.
+            now: seconds, on any clock.
+            kept_open: so many of the calls are meant to stay open; what was sent of the oldest does not count.
+        """
+        self._calls.asked(data, now)
+        self._note(kept_open)
+        return self._budget.problem(self._who) if self._who else ""
+
+    def answered(self, data: bytes, now: float, kept_open: int = 0) -> None:
+        """Takes what he was answered; see `asked`."""
+        self._calls.answered(data, now)
+        self._note(kept_open)
+
+    def hold(self, transport: asyncio.Transport | None) -> None:
+        """Reads the connection no further where its caller has sent too much of calls that are open.
+
+        Args:
+            transport: of the connection.
+        """
+        if self._who and transport is not None and self._budget.is_full(self._who):
+            self._held = True
+            transport.pause_reading()
+
+    def let_go(self, transport: asyncio.Transport) -> None:
+        """Reads a connection again that was held, where its caller has room by now; see `hold`."""
+        if self._held and not self._budget.is_full(self._who):
+            self._held = False
+            transport.resume_reading()
+
+    def wrote(self, size: int) -> None:
+        """Notes that so many bytes more were handed to the connection."""
+        self._delivered += size
+
+    def unread_since(self, waiting: int, now: float) -> float:
+        """Returns since when he has not read what he was answered; infinity where he does.
+
+        Args:
+            waiting: bytes that were handed to the connection and could not be sent yet.
+            now: seconds, on the clock of `asked`.
+        """
+        passed = self._delivered - waiting
+        if not waiting or passed != self._passed or self._passed_at == float("-inf"):
+            self._passed, self._passed_at = passed, now
+        stalled = self._passed_at if waiting else float("inf")
+        return min(stalled, self._calls.unread_since())
+
+    def close(self) -> None:
+        """Notes that the connection is over."""
+        self._closed = True
+        self._budget.note(self._who, -self._noted[0], -self._noted[1])
+        self._noted = (0, 0)
+
+    def _note(self, kept_open: int) -> None:
+        if self._closed:
+            return  # gRPC may answer still
+        open_calls = self._calls
+        calls, size = open_calls.count, open_calls.total_bytes
+        if kept_open:
+            size -= sum(islice(open_calls.asked_bytes.values(), kept_open))
+        before, self._noted = self._noted, (calls, size)
+        if before != self._noted:
+            self._budget.note(self._who, calls - before[0], size - before[1])

@@ -1,0 +1,112 @@
+"""Who has how many calls open, and what of theirs is too much."""
+
+import math
+from typing import Any
+
+import pytest
+
+from grms.site.sockets.shares import CallBudget, CallShares, CallWatch
+from tests.grms.site.sockets.raw_http2 import (
+    END_HEADERS,
+    END_STREAM,
+    PREFACE,
+    call,
+    data,
+    frame,
+    settings,
+)
+
+
+def answered(stream: int) -> bytes:
+    """Returns the whole answer of a server to a call."""
+    return frame(1, END_HEADERS | END_STREAM, stream, b"\x88")
+
+
+class FakeTransport:
+    """A connection that notes whether it is read.
+
+    Attributes:
+        reads: it is.
+    """
+
+    def __init__(self) -> None:
+        self.reads = True
+
+    def pause_reading(self) -> None:
+        """Is read no further."""
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        """Is read again."""
+        self.reads = True
+
+
+def watch(budget: CallBudget, who: str, calls: int, first: int = 1) -> tuple[CallWatch, str]:
+    """Returns a connection of a caller with so many calls open, and what is too much of them."""
+    made = CallWatch(budget, who)
+    asked = b"".join(call(first + 2 * n, "/t.T/Get", b"x") for n in range(calls))
+    return made, made.asked(PREFACE + settings() + asked, 0.0)
+
+
+def test_one_caller_has_a_share_over_all_connections() -> None:
+    """What is more is too much; whoever is nobody in particular may have any number; ends make room."""
+    budget = CallBudget(CallShares(100, 10, 2, 10_000))
+    first, problem = watch(budget, "eve", 6)
+    assert not problem
+    second, problem = watch(budget, "eve", 5)
+    assert problem == "has 11 calls open; one caller may have 10"
+    _, problem = watch(budget, "", 50)
+    assert not problem
+    second.close()
+    second.answered(answered(1), 1.0)
+    assert budget.calls["eve"] == 6
+    first.answered(b"".join(answered(1 + 2 * n) for n in range(6)), 1.0)
+    assert "eve" not in budget.calls
+    assert "eve" not in budget.bytes
+
+
+def test_some_are_kept_for_each_caller_however_many_others_have() -> None:
+    """Where all is taken, nobody gets more than these."""
+    budget = CallBudget(CallShares(25, 10, 2, 10_000))
+    for name in ("a", "b"):
+        assert not watch(budget, name, 10)[1]
+    assert not watch(budget, "c", 5)[1]
+    assert watch(budget, "d", 3)[1] == "has 3 of 28 calls that are open; in all 25 may be"
+    assert not watch(budget, "e", 2)[1]
+
+
+def test_who_has_sent_too_much_is_read_no_further_until_it_is_answered() -> None:
+    """Over all his connections; what a call that stays open has carried does not count."""
+    budget = CallBudget(CallShares(100, 10, 2, 30_000))
+    transport: Any = FakeTransport()
+    made = CallWatch(budget, "eve")
+    made.asked(PREFACE + settings() + call(1, "/t.T/Talk", b"x" * 40_000, ends=False), 0.0, 1)
+    made.hold(transport)
+    assert transport.reads
+    made.asked(call(3, "/t.T/Put", b"x" * 40_000), 0.0, 1)
+    made.hold(transport)
+    assert not transport.reads
+    made.let_go(transport)
+    assert not transport.reads
+    made.answered(answered(3), 1.0, 1)
+    made.let_go(transport)
+    assert transport.reads
+
+
+@pytest.mark.parametrize("waiting", [0, 500])
+def test_a_connection_that_takes_no_bytes_is_not_read(waiting: int) -> None:
+    """Since it took the last ones."""
+    made = CallWatch(CallBudget(CallShares(100, 10, 2, 30_000)), "eve")
+    made.wrote(1000)
+    assert made.unread_since(waiting, 5.0) == (5.0 if waiting else math.inf)
+    made.wrote(200)
+    made.answered(data(1, b""), 6.0)
+    later = waiting + 200 if waiting else 0
+    assert made.unread_since(later, 9.0) == (5.0 if waiting else math.inf)
+    assert made.unread_since(later // 2, 9.5) == (9.5 if waiting else math.inf)
+
+
+def test_half_of_the_calls_are_one_callers_at_most() -> None:
+    """And he may have sent some of the largest messages at least."""
+    assert CallShares.of(2000, 1 << 20) == CallShares(2000, 1000, 16, 32 << 20)
+    assert CallShares.of(1, 1024) == CallShares(1, 1, 1, 1 << 25)

@@ -48,13 +48,15 @@ class RefusedConnections:
 
         Args:
             kind: by which it is counted.
-            reason: for a person.
+            reason: for a person; its first word is who it is, where that is known.
             limit: of the configuration that it is about; empty where it is about none.
         """
         if self._stopping:
             self._count("stopping")
             return
-        left_out = self._refusals_logged.to_tell(f"{kind} {limit}")
+        # Whoever is refused again and again does not hide others: a reason begins with who it is.
+        who = reason.partition(" ")[0]
+        left_out = self._refusals_logged.to_tell(f"{kind} {limit} {who}")
         if left_out is not None:
             more = {"limit": f"limits.{limit}"} if limit else {}
             self._log.warning("connection_refused", reason=reason, **more, **left_out)

@@ -94,3 +94,16 @@ def test_without_figures_a_handshake_is_logged_all_the_same() -> None:
     with capture_logs() as logged:
         scene.told.handshake_failed(Handshake.SLOW, "it takes long", "10.0.0.1")
     assert [one["problem"] for one in logged] == ["it takes long"]
+
+
+def test_who_is_refused_again_and_again_hides_nobody_else() -> None:
+    """Each by his name; the next entry of one says how many of his were left out."""
+    scene = Scene()
+    with capture_logs() as logged:
+        for number in range(5):
+            scene.told.refused("partner_connections", f"eve has {number} calls open", "calls")
+        scene.told.refused("partner_connections", "mallory has 9 calls open", "calls")
+    assert [each["reason"] for each in logged] == [
+        "eve has 0 calls open",
+        "mallory has 9 calls open",
+    ]

@@ -226,7 +226,8 @@ class BatchLrms:
             if row is None or await self._has_begun(key):
                 job = self._ledger.job(key)
                 left = row if job is None else job.row
-                if left is not None and (row is not None or left.phase in _STARTED):
+                unseen = job is not None and job.missing > 0
+                if left is not None and (row is not None or unseen or left.phase in _STARTED):
                     await self._system.release(left)
                 return False
             try:
@@ -329,7 +330,10 @@ class BatchLrms:
         if job is None or job.end is not None or job.row is None or not job.row.live:
             return None
         row = job.row
-        if row.phase is LrmsPhase.COMPLETING or (only_waiting and row.phase in _STARTED):
+        # What is not shown now may have started since.
+        if row.phase is LrmsPhase.COMPLETING or (
+            only_waiting and (job.missing or row.phase in _STARTED)
+        ):
             return None
         return row
 

@@ -23,6 +23,7 @@ from grms.lrms.batch.checks import (
 from grms.lrms.batch.gridengine import RECORDS_S, GridEngine, GridEngineSettings
 from grms.lrms.batch.gridengine_check import GridEngineCheck
 from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.ledger import GRACE_S
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import SETTLE_S, Slurm, SlurmSettings
 from grms.lrms.batch.slurm_check import SlurmCheck
@@ -80,6 +81,7 @@ class BatchSettings(LrmsSettings):
         spool: folder of the jobs, which all nodes see under this path; left out: `jobs` beside the
             journal.
         requeue: whether the batch system may run a job anew when a node fails or it is preempted.
+        grace_s: so long after its limit a job that nobody knows is waited for; then it ends as unknown.
     """
 
     poll_s: Seconds = 2.0
@@ -87,6 +89,7 @@ class BatchSettings(LrmsSettings):
     programs: AbsolutePath | None = None
     spool: AbsolutePath | None = None
     requeue: bool = False
+    grace_s: Seconds = GRACE_S
 
     def spool_folder(self, site: LrmsSite) -> Path:
         """Returns where the folders of the jobs are."""
@@ -292,6 +295,7 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         spool,
         poll_s=settings.poll_s,
         settle_s=settings.settle_s,
+        grace_s=settings.grace_s,
         repeats=settings.requeue,
         watched=settings.watched(site),
     )
@@ -304,6 +308,7 @@ def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
         poll_s=settings.poll_s,
         settle_s=0.0,
         records_s=settings.records_s,
+        grace_s=settings.grace_s,
         repeats=settings.requeue,
     )
 

@@ -197,11 +197,15 @@ class Looks:
             _log.warning("lrms.records_unavailable", reason=str(error))
             return []  # the next look asks again
         events: list[LrmsEvent] = []
+        answers = True
         for question in questions:
-            try:
-                evidence = await self.evidence(question, endings.get(question.key))
-            except LrmsDiskError:
+            evidence = await self.disk.tried(self._spool.evidence, question.key)
+            if evidence is None:
                 continue  # it was logged, and the next look asks again
+            evidence = replace(evidence, ending=endings.get(question.key))
+            if evidence.ending is None and question.row is None and answers:
+                # Where nobody answers for one, the others are not waited for.
+                evidence, answers = await self._asked(question, evidence)
             events += self.ledger.conclude(question, evidence, at)
         self.told(events)
         return [event.key for event in events if isinstance(event, Ended)]
@@ -219,14 +223,18 @@ class Looks:
         evidence = await self.disk.do(self._spool.evidence, question.key)
         if ending is not None or question.row is not None:
             return replace(evidence, ending=ending)
+        return (await self._asked(question, evidence))[0]
+
+    async def _asked(self, question: Question, evidence: Evidence) -> tuple[Evidence, bool]:
+        # With the batch system's own word, and whether it has answered.
         try:
             known = await self._system.knows(question)
         except LrmsError as error:
             _log.warning("lrms.records_unavailable", reason=error.reason)
-            return evidence
+            return evidence, False
         if isinstance(known, Ending):
-            return replace(evidence, ending=known)
-        return replace(evidence, known=known)
+            return replace(evidence, ending=known), True
+        return replace(evidence, known=known), True
 
     def told(self, events: list[LrmsEvent]) -> None:
         """Tells events that come of questions, and writes to the log what is not known."""

@@ -77,6 +77,34 @@ async def test_a_job_that_may_not_be_held_is_not_cancelled(tmp_path: Path) -> No
     assert system.told == ["submit", "hold"]
 
 
+async def test_one_that_no_table_shows_does_not_leave_the_queue(tmp_path: Path) -> None:
+    """It waited when it was seen last, and may run by now; a hold that was set meanwhile is lifted again."""
+    system = Blinking()
+    lrms = await waiting(system, tmp_path)
+    await lrms.snapshot()
+    system.rows = ()
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit"]
+    system.rows = (replace(HELD, phase=LrmsPhase.WAITING),)
+    system.blinks = True
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "release"]
+
+
+class Blinking(Forgetful):
+    """A batch system whose table is empty once it has held a job, where the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blinks = False
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        del row
+        self.told.append("hold")
+        self.rows = () if self.blinks else self.rows
+
+
 class Restarting(Forgetful):
     """A batch system whose job starts and waits again while it is about to be held."""
 

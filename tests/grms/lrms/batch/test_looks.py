@@ -9,7 +9,7 @@ import pytest
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import JobLedger, Order
 from grms.lrms.batch.looks import Looks
-from grms.lrms.batch.table import Table
+from grms.lrms.batch.table import Ending, Question, Table
 from grms.lrms.port import (
     Away,
     Back,
@@ -20,6 +20,7 @@ from grms.lrms.port import (
     LrmsOutcome,
     LrmsRefusedError,
     LrmsUnavailableError,
+    Unseen,
 )
 from tests.grms.lrms.batch.forgetful import HELD, Forgetful
 from tests.waiting import TIME_OUT_S, until
@@ -47,8 +48,8 @@ class Slow(Forgetful):
 class Scene:
     """Looks at such a batch system, and what they have told."""
 
-    def __init__(self, folder: Path, *, poll_s: float = 0.01) -> None:
-        self.system = Slow()
+    def __init__(self, folder: Path, *, poll_s: float = 0.01, system: Slow | None = None) -> None:
+        self.system = system or Slow()
         ledger = JobLedger(self.system.encode, self.system.decode, settle_s=0.0, records_s=0.0)
         self.looks = Looks(self.system, Spool(folder), ledger, poll_s=poll_s)
         self.looks.tell = self._hear
@@ -129,3 +130,26 @@ async def test_each_look_hands_on_what_is_to_be_repeated(
     follows.cancel()
     await asyncio.wait([follows])
     assert [[order.row for order in orders] for orders in carried] == [[HELD], [HELD]]
+
+
+class Silent(Slow):
+    """A batch system that shows nothing, and does not answer when it is asked for one job."""
+
+    asked = 0
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """See `BatchSystem.knows`."""
+        del question
+        self.asked += 1
+        raise LrmsUnavailableError("out of order")
+
+
+async def test_one_silence_is_enough(tmp_path: Path) -> None:
+    """Where nobody answers for one job that no table shows, the others are not asked about in that look."""
+    scene = Scene(tmp_path, system=Silent())
+    for number in range(5):
+        scene.looks.ledger.gone(f"A/1/{number}", str(number), 100.0)
+    await scene.looks.new()
+    assert isinstance(scene.system, Silent)
+    assert scene.system.asked == 1
+    assert sum(isinstance(event, Unseen) for event in scene.events) == 5

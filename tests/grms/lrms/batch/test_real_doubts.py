@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.batch.programs import PATH
+from grms.lrms.batch.gridengine import GridEngine, GridEngineSettings
+from grms.lrms.batch.programs import PATH, Programs
+from grms.lrms.batch.system import BatchSystem
 from grms.lrms.port import (
     Accepted,
     Ended,
@@ -17,11 +19,18 @@ from grms.lrms.port import (
     LrmsOutcome,
     LrmsPhase,
     LrmsUnavailableError,
+    SeenAgain,
+    Started,
     Unseen,
     Vanished,
 )
+from grms.lrms.slips import Slips
+from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene, undisturbed
+from tests.grms.lrms.conformance import WAITS
+from tests.grms.lrms.test_conformance import ACCOUNT, GridEngineWorld
+from tests.grms.lrms.worlds import Site
 from tests.waiting import until
 
 
@@ -130,3 +139,70 @@ async def test_a_script_outlives_its_controller(cluster: SlurmCluster, tmp_path:
         end = await scene.ends(key)
         assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
         assert scene.runs(key) == 1
+
+
+class BlindGridEngine(GridEngineWorld):
+    """A Grid Engine whose `qstat` shows no jobs while a file is there.
+
+    Attributes:
+        blind: that file.
+    """
+
+    def __init__(self, cluster: GridEngineCluster, folder: Path) -> None:
+        super().__init__(cluster)
+        self.blind = folder / "blind"
+        self._cell = cluster
+        self._programs = folder / "bin"
+        self._programs.mkdir()
+        empty = "<?xml version='1.0'?><job_info><queue_info></queue_info><job_info></job_info></job_info>"
+        script = (
+            f'#!/bin/sh\nif test -e {self.blind} && test "$1" = -u; then\n\techo "{empty}"\n\texit 0\nfi\n'
+            f'exec {cluster.programs}/qstat "$@"\n'
+        )
+        (self._programs / "qstat").write_text(script)
+        (self._programs / "qstat").chmod(0o755)
+        for name in ("qsub", "qrls", "qhold", "qdel"):
+            (self._programs / name).symlink_to(f"{cluster.programs}/{name}")
+
+    def system(self, site: str, *, requeue: bool, node: int) -> BatchSystem:
+        """See `World.system`."""
+        del node
+        cluster = self._cell
+        programs = Programs(cluster.environment, folder=str(self._programs), timeout_s=10.0)
+        nowhere = str(self.blind.with_name("accounting"))
+        return GridEngine(programs, GridEngineSettings(site, ACCOUNT, nowhere, requeue=requeue))
+
+
+async def test_grid_engines_jobs_go_on_under_an_empty_table(tmp_path: Path) -> None:
+    """One that runs and one that is held; and without an accounting file the job's folder says how it ended."""
+    need_gridengine()
+    cluster = GridEngineCluster(tmp_path / "cluster")
+    try:
+        cluster.up()
+        world = BlindGridEngine(cluster, tmp_path)
+        site = Site(world, "G", tmp_path / "jobs")
+        await site.lrms.open()
+        follows = asyncio.create_task(site.lrms.run())
+        runs, held = site.job(1, f"{WAITS}\nexit 3"), site.job(2, "true")
+        await site.lrms.submit(runs)
+        await site.lrms.submit(held, held=True)
+        await site.told(runs.key, Started)
+        await site.told(held.key, Accepted)
+        world.blind.touch()
+        for key in (runs.key, held.key):
+            await site.told(key, Unseen)
+        await site.looks(5)
+        assert not any(isinstance(event, Ended | Lost | Vanished) for event in site.events)
+        world.blind.unlink()
+        for key in (runs.key, held.key):
+            await site.told(key, SeenAgain)
+        assert site.lrms.slips == Slips()
+        # What ends is in no file that this host can read.
+        site.go(runs.key)
+        end = (await site.ended(runs.key)).end
+        assert (end.outcome, end.exit_code) == (LrmsOutcome.FAILED, 3)
+        assert site.runs(runs.key) == 1
+        follows.cancel()
+        await asyncio.wait([follows])
+    finally:
+        cluster.down()

@@ -63,6 +63,10 @@ GIVEN_UP_S: Final = 20.0
 TOLD_LATE_S: Final = 3.0
 """The clocks of daemon and batch system, whose seconds are whole, may be so far apart."""
 
+GRACE_S: Final = 30.0
+"""So long after its limit a job that its batch system has forgotten is waited for: less than by default, as all limits
+are a minute."""
+
 FIGURES_S: Final = 15
 """A daemon's figures are no older than this, seconds."""
 
@@ -319,7 +323,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
             sockets,
             clusters,
             dict.fromkeys(SITES, NODES * CPUS),
-            lrms={"poll_s": plan.poll_s},
+            lrms={"poll_s": plan.poll_s, "grace_s": GRACE_S},
             tables={name: {"tls": certificates.table(name)} for name in SITES},
         )
         sites, lines = await stack.enter_async_context(running)

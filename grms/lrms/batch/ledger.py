@@ -145,6 +145,7 @@ class FollowedJob:
         asked: the last look after which it was asked about; 0 where it was not.
         doubt: why it is not known where it stands, as told last; empty where it is.
         doubt_at: when that began, seconds.
+        doubt_s: how long that is, by steps of no more than `STEP_S`.
         forgotten: that the batch system has forgotten its run was noticed.
         fenced: that a second run of it was turned away was noticed.
         ran_again: runs that nobody had ordered, as far as they were noticed.
@@ -172,6 +173,7 @@ class FollowedJob:
     asked: int = 0
     doubt: str = ""
     doubt_at: float = 0.0
+    doubt_s: float = 0.0
     forgotten: bool = False
     fenced: bool = False
     ran_again: int = 0
@@ -393,6 +395,8 @@ class JobLedger:
         for key, rows in shown.items():
             self._shown(key, rows, table, findings)
         self._looks += 1
+        for job in self._jobs.values():
+            job.doubt_s += step_s if job.doubt else 0.0
         unseen = [job for key, job in self._jobs.items() if key not in shown]
         asking = [job for job in unseen if self._not_shown(job, table, step_s)]
         # Who was not asked about for longest goes first, so that everybody has his turn.
@@ -467,7 +471,7 @@ class JobLedger:
             self._lost.add(job.key)
             self._slip("submission_forgotten", job.key)
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
-        if job.missing_s >= self._grace_s and self._is_over(job, evidence, at):
+        if self._is_over(job, evidence, at):
             text = f"job {job.number} is gone, and no record says how it ended"
             return self._vanished(job, text, at)
         return None
@@ -488,8 +492,10 @@ class JobLedger:
         return self._doubted(job, text, at)
 
     def _is_over(self, job: FollowedJob, evidence: Evidence, at: float) -> bool:
-        # Whether a run that began has certainly come to its limit.
-        latest = job.missing_since if job.missing else job.doubt_at or at
+        # Whether a run that began has certainly come to its limit. A clock that jumps may say so too soon.
+        if not job.doubt or job.doubt_s < self._grace_s:
+            return False
+        latest = job.missing_since if job.missing else job.doubt_at
         began = job.start_time if evidence.begun_at is None else evidence.begun_at
         began = latest if began is None else min(began, latest)
         return at >= began + (evidence.limit_s or LONGEST_S) + self._grace_s
@@ -506,7 +512,7 @@ class JobLedger:
         if job.doubt == reason:
             return []
         if not job.doubt:
-            job.doubt_at = at
+            job.doubt_at, job.doubt_s = at, 0.0
         job.doubt = reason
         return [Unseen(job.key, reason)]
 

@@ -130,7 +130,7 @@ class Orders:
         except LrmsUnavailableError as error:
             self._answered(dict.fromkeys(keys, error))
             return
-        rows = {}
+        rows, over = {}, set[str]()
         for key in keys:
             job = self._ledger.job(key)
             row = None if job is None or job.end is not None else job.row
@@ -140,11 +140,13 @@ class Orders:
                 row = self._ledger.unshown(key)
             if row is not None:
                 rows[key] = row
-        self._not_wanted(rows)
+            elif job is not None and job.fenced and job.end is None:
+                over.add(key)  # nothing is there to be ended, and nobody waits for its end any more
+        self._not_wanted([*rows, *over])
         errors = await self._end(rows)
         self._not_wanted(key for key in rows if key not in errors)
         self._looks.want()
-        self._answered({key: errors.get(key, key in rows) for key in keys})
+        self._answered({key: errors.get(key, key in rows or key in over) for key in keys})
 
     def _not_wanted(self, keys: Iterable[str]) -> None:
         for key in keys:

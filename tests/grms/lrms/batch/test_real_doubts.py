@@ -12,6 +12,7 @@ import pytest
 from grms.lrms.batch.gridengine import GridEngine, GridEngineSettings
 from grms.lrms.batch.programs import PATH, Programs
 from grms.lrms.batch.system import BatchSystem
+from grms.lrms.launched import FENCED
 from grms.lrms.port import (
     Accepted,
     Ended,
@@ -139,6 +140,29 @@ async def test_a_script_outlives_its_controller(cluster: SlurmCluster, tmp_path:
         end = await scene.ends(key)
         assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
         assert scene.runs(key) == 1
+
+
+async def test_a_second_run_is_turned_away(cluster: SlurmCluster, tmp_path: Path) -> None:
+    """An operator lets a job run anew that may not: it does not, and that is not taken for its own failure."""
+    scene = Scene(cluster, tmp_path)
+    async with scene.up():
+        key = await scene.running(1)
+        number = cluster.ask("squeue", "-h", "-o", "%i").strip()
+        cluster.ask("scontrol", "update", f"JobId={number}", "Requeue=1")
+        cluster.ask("scontrol", "requeue", number)
+        await asyncio.to_thread(cluster.wait_until_left)
+        cluster.ask("scontrol", "update", f"JobId={number}", "StartTime=now")
+        await until(lambda: scene.states() == ["F"])
+        assert f"ExitCode={FENCED}:0" in cluster.ask("scontrol", "show", "job", number)
+        await until(lambda: scene.has(key, Unseen))
+        await scene.looks(5)
+        assert scene.runs(key) == 1
+        assert not scene.has(key, Ended, Vanished)
+        assert scene.lrms.slips.run_fenced == 1
+        assert await scene.lrms.cancel(key)
+        await until(lambda: scene.has(key, Ended))
+        (end,) = [event.end for event in scene.events if isinstance(event, Ended)]
+        assert end.outcome is LrmsOutcome.CANCELLED
 
 
 class BlindGridEngine(GridEngineWorld):

@@ -1,4 +1,4 @@
-"""Grid Engine 8.1, by its own programs: `qstat`, `qsub`, `qrls`, `qhold`, `qdel`.
+"""Grid Engine 8.1, by its own programs: `qstat`, `qconf`, `qsub`, `qrls`, `qhold`, `qdel`.
 
 Its master loses nothing that it has acknowledged, and uses no number twice. But what has ended leaves
 the table at once: how is in the accounting file, some time later. A waiting job that is deleted has
@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +18,22 @@ from grms.lrms.batch.gridengine_text import (
     Accounted,
     read_accounts,
     read_jobs,
+    read_parts,
     read_queues,
 )
 from grms.lrms.batch.job_names import shown_name, tag_of
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.port import LrmsJob, LrmsRefusedError, LrmsUnavailableError
+from grms.lrms.partitions import Partitions
+from grms.lrms.port import (
+    LrmsEnd,
+    LrmsJob,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+)
 
 RECORDS_S: Final = 30.0
 """The accounting file is written every 15 s unless `accounting_flush_time` says otherwise."""
@@ -106,6 +115,7 @@ class GridEngine:
         self._prefix = f"hanse+{settings.site}+"
         self._log = FollowedFile(settings.accounting)
         self._accounted: OrderedDict[str, list[Accounted]] = OrderedDict()
+        self._wanted: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     @property
     def forgets(self) -> bool:
@@ -127,11 +137,14 @@ class GridEngine:
     async def look(self) -> Table:
         """See `BatchSystem.look`."""
         began_at = self._clock()
-        jobs, queues = await asyncio.gather(
-            self._ask("qstat", "-u", "*", "-xml", "-r"), self._ask("qstat", "-g", "c", "-xml")
-        )
         settings = self._settings
+        jobs, queues, limits = await asyncio.gather(
+            self._ask("qstat", "-u", "*", "-xml", "-r"),
+            self._ask("qstat", "-g", "c", "-xml"),
+            self._ask("qconf", "-sq", *(settings.queues or ("*",))),
+        )
         try:
+            parts = read_parts(_text(queues.output), _text(limits.output), settings.queues)
             working, everything, free = read_queues(_text(queues.output), settings.queues)
             table = await asyncio.to_thread(
                 read_jobs,
@@ -149,8 +162,16 @@ class GridEngine:
             everything,
             free,
             table.waiting_others,
-            table.rows,
+            tuple(self._with_hindrance(row, parts) for row in table.rows),
+            partitions=parts,
         )
+
+    def _with_hindrance(self, row: JobRow, parts: Partitions) -> JobRow:
+        if row.phase is not LrmsPhase.WAITING:
+            return row
+        wanted = self._wanted.get(row.name)
+        why = parts.still if wanted is None else parts.stays(*wanted)
+        return replace(row, hindered=why) if why else row
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """See `BatchSystem.submit`."""
@@ -179,6 +200,9 @@ class GridEngine:
         number = _text(answer.output).strip()
         if not number.isdecimal():
             raise LrmsUnavailableError(f"qsub has printed {number[:80]!r} for a job's id")
+        self._wanted[name] = (job.processors, job.requested_time)
+        if len(self._wanted) > ACCOUNTED_MAX:
+            self._wanted.popitem(last=False)
         return number
 
     async def release(self, row: JobRow) -> None:

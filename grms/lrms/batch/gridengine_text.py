@@ -15,6 +15,7 @@ from typing import Final
 
 from grms.lrms.batch.job_names import tag_of
 from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 
 _JOB = re.compile(r'<job_list state="\w+">(.*?)</job_list>', re.DOTALL)
@@ -132,6 +133,59 @@ def read_queues(text: str, queues: tuple[str, ...]) -> tuple[int, int, int]:
     if not found:
         raise ValueError(f"qstat -g c shows none of the queues {', '.join(queues) or '(any)'}")
     return working, everything, min(free, working)
+
+
+def read_parts(summary: str, limits: str, queues: tuple[str, ...]) -> Partitions:
+    """Returns which jobs the queues take.
+
+    A job is handed to any queue, whatever its state; it waits where all of one is disabled or suspended.
+
+    Args:
+        summary: what `qstat -g c -xml` has printed.
+        limits: what `qconf -sq` has printed of the queues.
+        queues: cluster queues that are used; all, where there is none.
+
+    Raises:
+        ValueError: a limit is none.
+    """
+    longest = _longest(limits)
+    each = []
+    for queue in _QUEUE.finditer(summary):
+        fields = dict(_FIELD.findall(queue.group(1)))
+        name, total = fields.get("name", ""), int(fields["total"])
+        if queues and name not in queues:
+            continue
+        shut = total > 0 and int(fields["manual_intervention"]) >= total
+        state = "disabled or suspended" if shut else "open"
+        each.append(
+            Partition(name, state, starts=not shut, longest_s=longest.get(name), widest=total)
+        )
+    return Partitions(tuple(each))
+
+
+def _longest(text: str) -> dict[str, float | None]:
+    # Of each queue; a host of it may have another limit than the others: INFINITY,[n1=0:5:0]
+    found: dict[str, float | None] = {}
+    name = ""
+    for line in text.replace("\\\n", " ").splitlines():
+        key, _, value = line.partition(" ")
+        if key == "qname":
+            name = value.strip()
+        elif key == "h_rt" and name:
+            words = re.findall(r"INFINITY|\d+(?::\d+){0,2}(?=[\],\s]|$)", value)
+            if not words:
+                raise ValueError(f"queue {name} has the limit {value.strip()[:80]!r}")
+            seconds = [_span(word) for word in words]
+            found[name] = (
+                None if None in seconds else max(one for one in seconds if one is not None)
+            )
+    return found
+
+
+def _span(text: str) -> float | None:
+    if text == "INFINITY":
+        return None
+    return float(sum(int(word) * 60**place for place, word in enumerate(reversed(text.split(":")))))
 
 
 def _moment(text: str) -> float:

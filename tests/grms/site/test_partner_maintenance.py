@@ -153,8 +153,7 @@ async def pair(kind: type[Cluster], folder: Path) -> AsyncIterator[Pair]:
             for site in sites:
                 await site.linked()
             await until(lambda: all(site.core.driver.load() is not None for site in sites))
-            north, south = sites
-            yield Pair(north, south, clusters, folder)
+            yield Pair(sites[0], sites[1], clusters, folder)
 
 
 KINDS = pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
@@ -246,9 +245,9 @@ async def test_own_jobs_wait_for_the_own_maintenance(kind: type[Cluster], tmp_pa
         down = await sites.submit("down")
         text = "main is DOWN (Slurm says PartitionDown)"
         await until(lambda: sites.stuck() == [text])
-        queued = sites.north.core.engine.state.job(down.job_id)
-        assert queued is not None
-        assert queued.state is JobState.QUEUED
+        waiting = sites.north.core.engine.state.job(down.job_id)
+        assert waiting is not None
+        assert waiting.state is JobState.QUEUED
         sites.operator("north", State="UP")
         assert (await sites.north.ended(down.job_id)).outcome == request_pb2.OUTCOME_COMPLETED
         assert sites.stuck() == []

@@ -6,9 +6,11 @@ from grms.lrms.batch.gridengine_text import (
     phase_of,
     read_accounts,
     read_jobs,
+    read_parts,
     read_queues,
     task_count,
 )
+from grms.lrms.partitions import Partition
 from grms.lrms.port import LrmsOutcome, LrmsPhase
 
 PREFIX = "hanse+S+"
@@ -186,3 +188,32 @@ def test_what_is_no_end_and_what_is_no_job_of_ours() -> None:
     assert (line.ending.start_time, line.ending.end.run_time) == (None, 0.0)
     assert read_accounts([LINE], account="bob", prefix=PREFIX) == []
     assert read_accounts(["# Version", LINE], account="grid", prefix="hanse+T+") == []
+
+
+SUMMARY = """<cluster_queue_summary>
+    <name>{}</name>
+    <total>{}</total>
+    <temp_disabled>0</temp_disabled>
+    <manual_intervention>{}</manual_intervention>
+</cluster_queue_summary>
+"""
+
+
+def test_queues_say_which_jobs_they_take() -> None:
+    """A queue that is disabled or suspended as a whole starts none; the longest of a queue's limits counts."""
+    summary = "".join(
+        SUMMARY.format(*one) for one in (("main", 8, 0), ("off", 4, 4), ("half", 4, 2))
+    )
+    limits = (
+        "qname                 main\nh_rt                  0:5:0\n\n"
+        "qname                 off\nh_rt                  INFINITY\n"
+        "qname                 half\nh_rt                  600,[n1=1:0:0], \\\n"
+        "                      [n2=0:30:0]\ns_rt                  INFINITY\n"
+    )
+    main, off, half = read_parts(summary, limits, ()).each
+    assert main == Partition("main", "open", longest_s=300.0, widest=8)
+    assert off == Partition("off", "disabled or suspended", starts=False, widest=4)
+    assert (half.starts, half.longest_s) == (True, 3600.0)
+    assert read_parts(summary, limits, ("off",)).each == (off,)
+    with pytest.raises(ValueError, match="has the limit 'soon'"):
+        read_parts(summary, "qname main\nh_rt soon\n", ())

@@ -681,11 +681,7 @@ def test_a_partner_whose_programs_do_not_come_is_declined_for_a_while() -> None:
 
     def takes(payload: bytes = fetched) -> bool:
         offer = OfferId(3, next(numbers))
-        more: dict[str, Any] = {
-            "offer": offer,
-            "payload": payload,
-            "request": Request(1, 100.0),
-        }
+        more: dict[str, Any] = {"offer": offer, "payload": payload, "request": Request(1, 100.0)}
         return one(offered(site, **more), AnswerOffer).accepted
 
     assert takes()

@@ -36,6 +36,7 @@ WAITING = frozenset(
         "grms/lrms/test_conformance.py",
         "grms/site/originals/test_real_slurm.py",
         "grms/site/test_daemon.py",
+        "grms/site/test_partner_maintenance.py",
         "grms/site/test_real_batch.py",
         "scenarios/live/test_conductor.py",
         "scenarios/live/test_live.py",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.kinds import SlurmTable
+from grms.lrms.batch.kinds import GridEngineTable, SlurmTable
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import GRACE_S
 from grms.lrms.batch.table import Ending, JobRow, Table
@@ -18,6 +18,7 @@ from grms.lrms.port import (
     Away,
     Back,
     Ended,
+    Hindered,
     Lost,
     LrmsEnd,
     LrmsEvent,
@@ -32,6 +33,7 @@ from grms.lrms.port import (
     Vanished,
 )
 from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 from tests.grms.lrms.batch.scene import Scene, undisturbed
 from tests.waiting import TIME_OUT_S, until
@@ -269,6 +271,48 @@ async def test_what_no_part_takes_is_refused(
         with pytest.raises(LrmsRefusedError, match="main") as caught:
             await lrms.submit(job)
         assert (caught.value.passing, system.told) == (passing, [])
+
+
+async def test_a_queue_that_is_shut_takes_no_partners_job(tmp_path: Path) -> None:
+    """Grid Engine takes it all the same, and would keep it; what waits there is hindered. A shorter limit likewise."""
+    need_gridengine()
+    cluster = GridEngineCluster(tmp_path / "cell", slots=4)
+    cluster.up()
+    lrms = BatchLrms(
+        GridEngineTable(
+            kind="gridengine",
+            root=str(cluster.folder),
+            master_port=cluster.ports[0],
+            execution_port=cluster.ports[1],
+        ).system("S"),
+        Spool(tmp_path / "jobs"),
+        poll_s=0.1,
+        settle_s=0.0,
+    )
+    events: list[LrmsEvent] = []
+    lrms.listen(events.extend)
+    job = LrmsJob(KEY, 1, 600.0, partner="A", program=Program("#!/bin/sh\n"))
+    try:
+        await lrms.open()
+        await lrms.submit(job, held=True)
+        follows = asyncio.create_task(lrms.run())
+        cluster.ask("qmod", "-d", "main")
+        await lrms.release(KEY)
+        await until(lambda: Hindered(KEY, "main is disabled or suspended") in events)
+        with pytest.raises(LrmsRefusedError, match="main is disabled") as caught:
+            await lrms.submit(replace(job, key="A/1/2"))
+        assert caught.value.passing
+        cluster.ask("qconf", "-mattr", "queue", "h_rt", "0:5:0", "main")
+        cluster.ask("qmod", "-e", "main")
+        await until(
+            lambda: any("5 min" in event.reason for event in events if isinstance(event, Hindered))
+        )
+        with pytest.raises(LrmsRefusedError, match="the longest job in main may run 5 min"):
+            await lrms.submit(replace(job, key="A/1/3"))
+        follows.cancel()
+        await asyncio.wait([follows])
+    finally:
+        cluster.down()
 
 
 # --- a doubt is no end -----------------------------------------------------------------------------

@@ -56,7 +56,7 @@ NAME_MAX: Final = 128
 SCRIPT_BYTES_MAX: Final = 256 << 10
 """A longer script is for sbatch alone."""
 
-HOME_BYTES_MAX: Final = 1 << 20
+HOME_BYTES_MAX: Final = 256 << 10
 """Likewise where its user's variables are more."""
 
 _SLURM: Final = "hanse.sbatch"
@@ -159,7 +159,9 @@ def _standard_input() -> bytes:
     help="Script, --input and --result are used where they lie, in folders that sites have in common; nothing "
     "of them travels.",
 )
-@click.option("--name", default="", help="A word of your own.")
+@click.option(
+    "--name", default="", help="A word of your own.  [default: the script's, if there is one]"
+)
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
     "--without",
@@ -171,7 +173,7 @@ def _standard_input() -> bytes:
     "--wait",
     is_flag=True,
     help="Return when it has ended, with the exit status of its script: 128 and the signal where one "
-    "ended it, 1 where it did not complete in another way.",
+    "ended it (1, as with sbatch, of a job that is written for Slurm), 1 where it did not complete in another way.",
 )
 @click.argument("arguments", nargs=-1)
 @click.pass_context
@@ -227,8 +229,9 @@ def submit(
     asked_for = environment or arguments or wanted["outputs"] or wanted["inputs"] or in_place
     if script is None and asked_for:
         raise click.UsageError("arguments, --env, --input, --result and --shared go with --script")
-    if slurm is None and script is not None and not in_place:
-        text = _script(script)
+    if slurm is None and script is not None:
+        text = None if in_place else _script(script)
+        wanted["name"] = wanted["name"] or script.name[:NAME_MAX]
     wanted |= {"arguments": arguments, "environment": given}
     _check_text(wanted)
     if in_place and script is not None:
@@ -479,9 +482,10 @@ def _tell_whose(socket: Path, folder: str) -> None:
     try:
         owner, place = socket.stat().st_uid, os.stat(folder)  # noqa: PTH116  # as above
         account = pwd.getpwuid(owner)
+        listed = "system.posix_acl_access" in os.listxattr(folder)
     except (OSError, KeyError):
         return  # it is found out where the job runs
-    if owner in {0, os.getuid()}:
+    if listed or owner in {0, os.getuid()}:
         return
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
     shift = 6 if place.st_uid == owner else 3 if place.st_gid in groups else 0

@@ -21,10 +21,10 @@ from grms.lrms.batch.gridengine_text import (
     read_parts,
     read_queues,
 )
-from grms.lrms.batch.job_names import shown_name, tag_of
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.partitions import Partitions
 from grms.lrms.port import (
     LrmsEnd,

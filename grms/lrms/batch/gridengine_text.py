@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from grms.lrms.batch.job_names import tag_of
 from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.job_names import tag_of
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 

@@ -53,8 +53,8 @@ from grms.lrms.port import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, P
 BEGUN_BYTES_MAX: Final = 1024
 """So much is read of the runs that a job has begun; the job itself could write more."""
 
-HOME_BYTES_MAX: Final = 1 << 20
-"""Most of the variables that a job has at home, all together."""
+HOME_BYTES_MAX: Final = 256 << 10
+"""Most of the variables that a job has at home, all together; with its script they are one message."""
 
 SCRIPT_BYTES_MAX: Final = 4 << 20
 """Longest script: what Slurm takes unless it is told otherwise (slurm.conf(5), "max_script_size")."""

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from grms.lrms.batch.job_names import shown_name, tag_of
 from grms.lrms.batch.launch import ENVIRONMENT
 from grms.lrms.batch.log_file import FollowedFile
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
@@ -44,6 +43,7 @@ from grms.lrms.batch.slurm_text import (
     read_queue,
 )
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.partitions import Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError

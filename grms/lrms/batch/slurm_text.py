@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from grms.lrms.batch.job_names import tag_of
 from grms.lrms.batch.table import Ending, JobRow
+from grms.lrms.job_names import tag_of
 from grms.lrms.plan import Taken
 from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
 

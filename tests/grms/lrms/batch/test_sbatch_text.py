@@ -249,7 +249,7 @@ job-name            : mine
 nodes               : 1-2
 ntasks              : 4
 open-mode           : a
-output              : /home/ann/%x-%j
+output              : /users/ann/%x-%j
 partition           : main
 time                : 00:02:00"""
 
@@ -259,10 +259,10 @@ def test_what_is_said_reaches_sbatch_at_home_as_it_was_said() -> None:
     words = words_at_home(read_dry_run(printed(OPTIONS, ESTIMATE), 0))
     assert words == (
         *("--contiguous", "--cpus-per-task=1", "--exclusive", "--gres=gpu:1,disk:2"),
-        *("--nodes=1-2", "--ntasks=4", "--open-mode=append", "--output=/home/ann/%x-%j"),
+        *("--nodes=1-2", "--ntasks=4", "--open-mode=append", "--output=/users/ann/%x-%j"),
     )
     found = options_at_home(words, "a%b/c", 8)
-    assert found.streams == ("--open-mode=append", "--output=/home/ann/a%%b_c-%j")
+    assert found.streams == ("--open-mode=append", "--output=/users/ann/a%%b_c-%j")
     assert found.others == words[:6]
     assert options_at_home(["--error=/a/b\\\\%x"], "n", 1).streams == ("--error=/a/b\\\\%x",)
     assert options_at_home(["--error=%5x%%x"], "n", 1).streams == ("--error=n%%x",)

@@ -366,9 +366,9 @@ class Takes(Programs):
 
 OWN = Path("/jobs/B+1+2")
 HOME = HomeRun(
-    "/home/ann",
+    "/users/ann",
     (b"A=b", b"SLURM_UMASK=0027"),
-    ("--mem=100", "--nodes=1", "--ntasks=3", "--output=/home/ann/%x.%j-%%x"),
+    ("--mem=100", "--nodes=1", "--ntasks=3", "--output=/users/ann/%x.%j-%%x"),
 )
 JOB = LrmsJob("B/1/2", 3, 60.0, program=Program("#!/bin/sh\n"), name="a/job 100%")
 
@@ -409,14 +409,14 @@ async def test_a_job_that_was_not_handed_in_here_runs_in_its_own_folder() -> Non
 async def test_a_job_at_home_runs_as_it_was_handed_in() -> None:
     """With its options, variables, folder and mask; the site's file has the last word on where."""
     words, folder, umask = await submitted(replace(JOB, home=HOME), partitions=("main",))
-    assert (folder, umask) == ("/home/ann", 0o027)
+    assert (folder, umask) == ("/users/ann", 0o027)
     assert words == [
         *("--export-file=/jobs/B+1+2/environ", "--mem=100", "--nodes=1", "--ntasks=3"),
-        *("--chdir=/home/ann", "--output=/home/ann/a_job 100%%.%j-%%x"),
+        *("--chdir=/users/ann", "--output=/users/ann/a_job 100%%.%j-%%x"),
         *("--partition=main", "/jobs/B+1+2/launch", "/jobs/B+1+2"),
     ]
     words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=())))
-    assert "--output=/home/ann/slurm-%j.out" in words
+    assert "--output=/users/ann/slurm-%j.out" in words
     assert not any(word.startswith(("--error", "--ntasks", "--open-mode")) for word in words)
     shape = ("--nodes={processors}", "--exclusive")
     words, _, _ = await submitted(replace(JOB, home=HOME), shape=shape)

@@ -100,12 +100,12 @@ def test_only_an_own_users_job_runs_as_it_was_handed_in() -> None:
     """A partner that says how a job of its users is to run here is not listened to; its name it may say."""
     message = request_pb2.JobRequest()
     message.program.script, message.program.name = "#!/bin/sh\n", "mine"
-    message.home.folder = "/home/ann"
+    message.home.folder = "/users/ann"
     message.home.environment.append(b"A=\xff")
     message.home.options.append("--mem=1")
     payload = message.SerializeToString()
     own = lrms_job("k", REQUEST, payload, user="ann")
-    assert (own.name, own.home) == ("mine", HomeRun("/home/ann", (b"A=\xff",), ("--mem=1",)))
+    assert (own.name, own.home) == ("mine", HomeRun("/users/ann", (b"A=\xff",), ("--mem=1",)))
     guest = lrms_job("k", REQUEST, payload, partner="far")
     assert (guest.name, guest.home) == ("mine", None)
 

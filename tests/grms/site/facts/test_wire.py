@@ -351,7 +351,7 @@ def test_how_a_job_runs_at_home_is_in_no_message() -> None:
     """It is kept with what runs, and neither an offer nor what its user is shown has it."""
     message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
     message.program.script = "#!/bin/sh\n"
-    message.home.folder = "/home/ann"
+    message.home.folder = "/users/ann"
     message.home.environment.append(b"PASSWORD=x")
     request, payload = read_request(message, "job")
     assert request_pb2.JobRequest.FromString(payload).home == message.home

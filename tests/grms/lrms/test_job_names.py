@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.batch.job_names import WORD_MAX, shown_name, tag_of
+from grms.lrms.job_names import WORD_MAX, shown_name, tag_of
 
 TAGS = [("hanse:A:B/1/2", "hanse:A:", "@"), ("hanse+A+B+1+2", "hanse+A+", "+")]
 

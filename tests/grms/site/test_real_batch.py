@@ -179,6 +179,7 @@ async def as_with_sbatch(
     capfd.readouterr()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", configuration)
+        patch.chdir(folder)
         assert await asyncio.to_thread(run_command, [*words, "--wait", str(script), "3"]) == 3
         more = ["--hold", "--array=1-2", f"--output={folder}/x", str(script)]
         assert await asyncio.to_thread(run_command, [*words, *more]) == 0
@@ -189,6 +190,9 @@ async def as_with_sbatch(
     assert (job.processors, job.requested_time_s, job.name) == (3, 120.0, "read")
     assert re.search(r"^Submitted batch job \d+$", out, re.MULTILINE)
     assert "it stays at home for --array=1-2: " in error
+    # It ran where it was handed in, as by sbatch.
+    (printed,) = folder.glob("slurm-*.out")
+    assert printed.read_text() == "here\n"
 
 
 @pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])

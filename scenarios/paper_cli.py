@@ -201,8 +201,8 @@ def gorba_rescheduling(
     Constrained Resources Using Heuristics and Memetic Evolution" (2010).
 
     32 rescheduling events, and a sweep over loads in four classes, with both memetic variants and
-    our own, beside what the paper says. As it stands it takes a quarter of an hour; after Ctrl-C the
-    same command goes on.
+    our own, beside what the paper says. As it stands it takes some minutes; after Ctrl-C the same
+    command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
     from scenarios.papers.gorba_rescheduling.command import run_command  # noqa: PLC0415  # slow
     from scenarios.papers.gorba_rescheduling.reference import SIZES  # noqa: PLC0415  # same

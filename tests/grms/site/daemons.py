@@ -26,6 +26,11 @@ from grms.v1 import (
 from lrms_sim.text_files import to_toml
 
 
+def metrics() -> dict[str, Any]:
+    """Returns the part of a configuration that serves figures, on a free port."""
+    return {"metrics": {"listen": f"127.0.0.1:{free_port()}"}}
+
+
 def document(
     folder: Path,
     name: str = "home",

@@ -11,7 +11,6 @@ import pytest
 from google.rpc import status_pb2
 from grpc import aio
 
-from grms.kit.ports import free_port
 from grms.kit.refusals import DETAILS_KEY, GARBLED, Context, Garbled, Unexpected, refuse
 from grms.site import parts
 from grms.site.links.link import LinkSettings
@@ -22,7 +21,7 @@ from grms.site.services.negotiation import (
 )
 from grms.site.sockets.door import Door
 from grms.v1 import job_pb2, partner_pb2, request_pb2
-from tests.grms.site.daemons import running, two_sites
+from tests.grms.site.daemons import metrics, running, two_sites
 from tests.grms.site.services.test_partners import alone, offer, status_of
 from tests.waiting import run, until
 
@@ -382,16 +381,11 @@ async def asked_in(call: Any, message: partner_pb2.PartnerCall) -> partner_pb2.P
     return reply
 
 
-def metered() -> dict[str, Any]:
-    """Returns the table of a site that counts what it does."""
-    return {"metrics": {"listen": f"127.0.0.1:{free_port()}"}}
-
-
 def test_an_error_in_a_negotiation_is_that_of_the_call(tmp_path: Path) -> None:
     """Letter by letter: status, text and details; counted as often, and its time taken."""
 
     async def scene() -> None:
-        configuration = alone(tmp_path, limits={"offers_per_s": 0.001}, **metered())
+        configuration = alone(tmp_path, limits={"offers_per_s": 0.001}, **metrics())
         async with running(configuration, tmp_path) as site:
             site.reach("away")
             call = site.partner.Negotiate()
@@ -480,7 +474,7 @@ def test_two_sites_speak_either_way(
         monkeypatch.setattr(parts, "_link_settings", as_before)
 
     async def scene() -> None:
-        async with two_sites(tmp_path, metered(), metered()) as (home, away):
+        async with two_sites(tmp_path, metrics(), metrics()) as (home, away):
             await home.submit("fills", processors=4, run_time_s=30.0)
             job = await home.submit("goes", processors=2, run_time_s=50.0)
             await until(lambda: bool(away.core.engine.state.memory.at_lrms))

@@ -30,7 +30,7 @@ from grms.tls import (
     fingerprint,
 )
 from tests.grms.keys import Federation, new_federation
-from tests.grms.site.daemons import document, running
+from tests.grms.site.daemons import document, metrics, running
 from tests.grms.site.greetings import PREFACE, greeted
 from tests.waiting import run, until
 
@@ -364,7 +364,7 @@ def test_a_daemon_logs_and_counts_who_fails(tmp_path: Path) -> None:
         "certificate": str(kth.certificate),
         "key": str(kth.key),
     }
-    configuration = document(tmp_path, "kth", port=port, tls=tls)
+    configuration = document(tmp_path, "kth", port=port, tls=tls, **metrics())
 
     async def scene() -> None:
         with capture_logs() as logs:

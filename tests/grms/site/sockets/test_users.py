@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from grms.kit.unix_sockets import SocketInUseError
 from grms.site.sockets.users import Shares, UserSocket, user_of
-from tests.grms.site.daemons import document, running
+from tests.grms.site.daemons import document, metrics, running
 from tests.grms.site.greetings import PREFACE, greeted
 from tests.waiting import run, until
 
@@ -293,7 +293,7 @@ def test_who_is_refused_is_counted_and_logged(tmp_path: Path) -> None:
     """An operator sees that users are turned away, in the figures and once in the log."""
 
     async def scene() -> None:
-        configuration = document(tmp_path, limits={"connections": 1})
+        configuration = document(tmp_path, limits={"connections": 1}, **metrics())
         with capture_logs() as logs, ExitStack() as stack:
             async with running(configuration, tmp_path) as site:
                 await site.submit("k")

@@ -30,7 +30,7 @@ from grms.tls import TlsFiles
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Cable, Embedded, Watcher, client, watching
-from tests.grms.site.daemons import Running, document, running, two_sites
+from tests.grms.site.daemons import Running, document, metrics, running, two_sites
 from tests.waiting import run, until
 
 
@@ -52,11 +52,6 @@ async def figures(site: Running) -> dict[str, float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-
-
-def metrics() -> dict[str, Any]:
-    """Returns the part of a configuration that serves figures."""
-    return {"metrics": {"listen": f"127.0.0.1:{free_port()}"}}
 
 
 def test_words_are_those_of_the_states() -> None:

@@ -15,6 +15,7 @@ from grms.client import Client, Job, Outcome, SiteError
 from grms.kit.socket_folder import SocketFolder, remove_left_behind
 from grms.policy.rails_table import rounds_said
 from grms.policy.rounds import period_of
+from lrms_sim.commandline.interrupts import run_interruptible
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import Schedule
@@ -281,7 +282,7 @@ def _in_folder(
 
     try:
         with claimed(folder, [site.name for site in spec.sites]):
-            return asyncio.run(within())
+            return run_interruptible(within())
     finally:
         # A daemon that was killed could not remove its own.
         remove_left_behind()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from grms.client import Client, SiteError
+from lrms_sim.commandline.interrupts import run_interruptible
 from lrms_sim.jobs import concatenate
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, play_workflows
@@ -60,7 +61,9 @@ def play(
         TraceMissingError, WorkloadError: a workload cannot be read.
     """
     try:
-        return asyncio.run(_play(spec.resolved(), sockets, speed, origin, progress))
+        return run_interruptible(
+            _play(spec.resolved(), sockets, speed, origin, progress), leave=True
+        )
     except SiteError as error:
         raise LiveError(f"a daemon does not do what users ask: {error}") from error
     except BaseExceptionGroup as errors:

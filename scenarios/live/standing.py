@@ -13,6 +13,7 @@ from broker.client import BrokerClient
 from grms.client import SyncClient
 from grms.kit.ports import free_ports
 from grms.kit.socket_folder import SocketFolder, is_held, remove
+from lrms_sim.commandline.interrupts import run_interruptible
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, broker_document, until_known
 from scenarios.live.daemons import until_linked
@@ -51,7 +52,7 @@ def up(
         state = {"folder": str(folder.resolve()), "sockets": str(sockets.path)}
         (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
         try:
-            processes = asyncio.run(_start(spec, folder, sockets.path, speed, origin))
+            processes = run_interruptible(_start(spec, folder, sockets.path, speed, origin))
         except BaseException:
             if daemons_in(folder):
                 # Not even their end was waited for.

@@ -29,8 +29,7 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from grms.kit.absence import is_absent
-from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 
 TIMEOUT_S: Final = 30.0
 """How long a call is tried unless told otherwise, seconds."""

@@ -10,8 +10,7 @@ import grpc
 from grpc import aio
 
 from grms.client.answers import SiteError, SiteUnavailable, read_details
-from grms.kit.absence import is_absent
-from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
 
 TIMEOUT_S: Final = 30.0

@@ -1,8 +1,8 @@
-"""Pauses between attempts that fail: longer each time, and not the same for everybody."""
+"""When another attempt is worth it, and the pauses between: longer each time, and not the same for everybody."""
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     # It takes long to import, and what the commands of users need is none of it.
@@ -82,3 +82,22 @@ class Backoff:
     def reset(self) -> None:
         """Begins anew with the first pause, after a success."""
         self._failures = 0
+
+
+_GONE: Final = frozenset({"UNAVAILABLE", "CANCELLED"})
+
+_BROKEN: Final = "Internal error from Core"
+
+
+def is_absent(error: Any) -> bool:
+    """Returns whether a call has failed as its daemon is away, being stopped, or has ended it by its own end.
+
+    Another attempt may be answered then, when the daemon is back. CANCELLED is what the end of a server makes of calls
+    that are on their way; of a connection that broke before a call had begun gRPC says INTERNAL, in words that no
+    daemon has.
+
+    Args:
+        error: that gRPC has raised; who cancels a call of his own gets no such error.
+    """
+    code = error.code().name
+    return code in _GONE or (code == "INTERNAL" and (error.details() or "").startswith(_BROKEN))

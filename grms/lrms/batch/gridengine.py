@@ -27,9 +27,7 @@ from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.partitions import Partitions
 from grms.lrms.port import (
-    LrmsEnd,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,

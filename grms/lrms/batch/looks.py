@@ -22,7 +22,6 @@ from grms.lrms.port import (
     Back,
     Ended,
     LoadSeen,
-    LrmsDiskError,
     LrmsEnd,
     LrmsError,
     LrmsEvent,

@@ -13,7 +13,7 @@ from grpc import aio
 from broker.client import BrokerClient, CallError
 from broker.v1 import workflow_pb2
 from grms.client import Client, SiteUnavailable
-from grms.kit.absence import is_absent
+from grms.kit.backoff import is_absent
 from grms.v1 import job_pb2
 from tests.waiting import run
 

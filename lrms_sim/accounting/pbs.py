@@ -144,7 +144,8 @@ def _asked(row: dict[str, str]) -> int:
 def _chunks(text: str) -> int:
     """Returns the processors of `2:ncpus=4+1`, `2:ppn=4` or `n1:ppn=2+n2`; 0 where there is nothing."""
     count = 0
-    for chunk in filter(None, text.split("+")):
+    # Behind a # stands how nodes are shared.
+    for chunk in filter(None, text.partition("#")[0].split("+")):
         first, *properties = chunk.split(":")
         each = 1
         for named in properties:

@@ -103,8 +103,11 @@ def _number(value: object) -> float | None:
 def _processors(job: Mapping[str, Any]) -> int | None:
     tres = _inner(job, "tres")
     required = _inner(job, "required")
-    ways = [_cpus(tres.get("allocated")), _number(job.get("allocation_cpus"))]
-    ways += [_number(required.get("CPUs")), _cpus(tres.get("requested"))]
+    ways = [
+        _cpus(tres.get("allocated")),
+        _number(required.get("CPUs")),
+        _cpus(tres.get("requested")),
+    ]
     return next((int(way) for way in ways if way and way >= 1), None)
 
 

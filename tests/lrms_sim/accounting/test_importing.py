@@ -84,6 +84,7 @@ ENDED = (
         ("Resource_List.ncpus=1 Resource_List.nodes=2:ppn=4:gpus=1+1", 9),
         ("Resource_List.select=2:ncpus=4:mpiprocs=4+1:ncpus=2", 10),
         ("Resource_List.mppwidth=24", 24),
+        ("Resource_List.nodes=n1.cluster:ppn=8+n2:ppn=4#excl", 12),
     ],
 )
 def test_pbs_widths(held: str, width: int) -> None:

@@ -172,6 +172,7 @@ COMES_WITH = {
 """Modules that a declared dependency brings, or is imported as."""
 
 EXTRAS = {
+    "lrms_sim/accounting/table.py": "frames",
     "lrms_sim/frames.py": "frames",
     "grms/learning/executors.py": "cluster",
     "grms/kit/web/pages.py": "dashboard",

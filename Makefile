@@ -7,12 +7,14 @@ PACKAGES := lrms_sim grms broker
 SOURCES := $(shell find $(PACKAGES) -name '*.pyx' -o -name '*.pxd') setup.py
 CHECKED := build/checked/lib
 PYTEST_ARGS ?=
+# LOCKED=1 installs the releases of requirements/dev.txt and no others, each held against its hash.
+LOCKED ?=
 
 # Tests start hundreds of processes: with compiled modules kept, each starts a fifth sooner.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough lint format docs man bench bench-jobshop mutants debug proto dist clean
+.PHONY: help setup run test test-thorough lint format docs man bench bench-jobshop mutants debug proto lock dist clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,13 +33,22 @@ $(VENV)/.tools: pyproject.toml
 	  || { echo "There is no C compiler; on Debian: apt install gcc libc6-dev" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing what Hanse needs into $(VENV); this takes a minute …"
-	@$(PIP) 'pip>=26' 'setuptools>=77' 'cython>=3.1' wheel  # older pips write commands that start slowly
+ifeq ($(LOCKED),)
+	@$(PIP) 'pip>=26' 'setuptools>=78.1.1' 'cython>=3.1' 'wheel>=0.46.2'  # older pips write commands that start slowly
+else
+	@$(PIP) --require-hashes --requirement requirements/tools.txt
+endif
 	@touch $@
 
 # What is installed and what is compiled need nothing of each other: `make -j2 setup` does both at once.
 # Setuptools warns at length of folders that are called as packages, which those of a checkout are.
 $(VENV)/.installed: $(VENV)/.tools
+ifneq ($(LOCKED),)
+	@$(PIP) --require-hashes --requirement requirements/dev.txt
+	@HANSE_WITHOUT_KERNELS=1 PYTHONWARNINGS=ignore $(PIP) --no-build-isolation --no-deps --editable .
+else
 	@HANSE_WITHOUT_KERNELS=1 PYTHONWARNINGS=ignore $(PIP) --no-build-isolation --editable '.[dev]'
+endif
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
@@ -70,7 +81,7 @@ man: setup  ## Write the manual pages and the shells' completions anew, as the c
 	@$(BIN)/python -m share.generate
 
 docs: man  ## Build the documentation as a site in build/site, every link checked
-	@$(PIP) 'mkdocs-material>=9.5' 'mkdocstrings[python]>=0.26'
+	@test -n "$(LOCKED)" || $(PIP) 'mkdocs-material>=9.5' 'mkdocstrings[python]>=0.26'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: setup  ## Measure speed; figures go to benchmarks/
@@ -103,9 +114,21 @@ mutants: setup  ## Change the pure cores of site and broker in small ways; every
 proto: setup  ## Regenerate the code of the wire contract
 	$(BIN)/python proto/generate.py
 
-dist: setup  ## Build sdist and wheel into dist/
+# One resolution holds for Python 3.11 and all later ones; no index is named, so any that has these files will do.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+lock: setup  ## Write requirements/*.txt anew: the newest releases that pyproject.toml allows, with their hashes
+	@printf '%s\n' 'pip>=26' 'setuptools>=78.1.1' 'cython>=3.1' 'wheel>=0.46.2' > requirements/tools.in
+	rm -f requirements/*.txt
+	$(LOCK) requirements/tools.in --output-file requirements/tools.txt
+	$(LOCK) pyproject.toml --output-file requirements/core.txt
+	$(LOCK) pyproject.toml --extra all --output-file requirements/all.txt
+	$(LOCK) pyproject.toml requirements/tools.in --extra dev --extra docs --output-file requirements/dev.txt
+
+dist: setup  ## Build sdist and wheel into dist/, and what they are made of as CycloneDX
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/cyclonedx-py requirements requirements/all.txt --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/hanse-$$($(BIN)/python -c 'import lrms_sim.version as v; print(v.__version__)').cdx.json
 
 clean:  ## Remove everything that was built
 	rm -rf build dist out .venv *.egg-info

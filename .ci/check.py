@@ -1,5 +1,6 @@
 """Checks of `.ci/run` that are more than a command: `check.py skips|dist|slim|report|oldest|oldest-core|node PATH`."""
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
 SDIST_NEEDS = ("setup.py", "pyproject.toml", "Makefile", "LICENSE", "README.md", "CHANGELOG.md")
-SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks", "share")
+SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks", "share", "requirements")
 SOURCE_ONLY = {".pyx", ".c"}
 REPORT_BYTES_MIN = 20_000
 
@@ -104,6 +105,12 @@ def check_dist(path: Path) -> list[str]:
     found += [f"wheel lacks the compiled {name}" for name in sorted(needed - kernels)]
     surplus = {name for name in code - expected if not name.endswith(".so")}
     found += [f"wheel has {name}" for name in sorted(surplus)]
+    parts = json.loads(next(path.glob("*.cdx.json")).read_text(encoding="utf-8"))["components"]
+    locked = re.findall(
+        r"^([\w.-]+)==", (ROOT / "requirements/all.txt").read_text("utf-8"), re.MULTILINE
+    )
+    named = {part["name"] for part in parts}
+    found += [f"the bill of materials lacks {name}" for name in locked if name not in named]
     print(f"{sdist.name}: {sdist.stat().st_size} bytes; {wheel.name}: {wheel.stat().st_size} bytes")
     return found
 

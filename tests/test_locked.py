@@ -32,7 +32,7 @@ KNOWN_BAD = {
 def locked(name: str, python: str) -> dict[str, Version]:
     """Returns the release of each distribution that a file installs under a Python."""
     environment = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
-    found = {}
+    found: dict[str, Version] = {}
     for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line[:1] in {"", "#", " "}:
             continue

@@ -7,6 +7,7 @@ The side that refuses sees OpenSSL's error. The side that is refused gets an ale
 
 import socket
 import ssl
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
@@ -162,23 +163,9 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
     Raises:
         PkiError: the own files cannot be used.
     """
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_verify_locations(str(files.authority))
-        context.load_cert_chain(str(files.certificate), str(files.key))
-        context.set_alpn_protocols(["h2"])
-        name = tls_name(partner)
-    except OSError as error:
-        raise PkiError(f"the own certificate cannot be used: {error}") from error
-    try:
-        with (
-            socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
-            context.wrap_socket(plain, server_hostname=name) as secure,
-        ):
-            return secure.getpeercert(binary_form=True)
-    except OSError:
-        return None
+    with suppress(OSError):
+        return _certificate(endpoint, files, partner, timeout_s)
+    return None
 
 
 def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> float:
@@ -197,12 +184,28 @@ def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_
         OSError: no connection comes about.
         PkiError: the own files cannot be used.
     """
-    shown = shown_by(endpoint, files, partner, timeout_s)
-    if shown is None:
-        raise ConnectionError(f"no handshake with {partner} comes about")
+    shown = _certificate(endpoint, files, partner, timeout_s)
     theirs = x509.load_der_x509_certificate(shown).not_valid_after_utc
     own = read_certificates(files.certificate)[0].not_valid_after_utc
     return min(theirs, own).timestamp()
+
+
+def _certificate(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_verify_locations(str(files.authority))
+        context.load_cert_chain(str(files.certificate), str(files.key))
+        context.set_alpn_protocols(["h2"])
+    except OSError as error:
+        raise PkiError(f"the own certificate cannot be used: {error}") from error
+    with (
+        socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
+        context.wrap_socket(plain, server_hostname=tls_name(partner)) as secure,
+    ):
+        shown = secure.getpeercert(binary_form=True)
+    assert shown is not None  # it was verified
+    return shown
 
 
 def _shake(context: ssl.SSLContext, plain: socket.socket, name: str, partner: str) -> str:

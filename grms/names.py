@@ -172,3 +172,15 @@ def parse_endpoint(text: str) -> Endpoint:
     if not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:6]) <= PORT_MAX):
         raise ValueError(f"{text!r} has the port {digits!r}; it must be 1 to {PORT_MAX}")
     return Endpoint(check_host(host), int(digits))
+
+
+def read_fingerprint(text: str) -> str:
+    """Returns the SHA-256 fingerprint of a certificate, 64 hexadecimal digits, of any way in which programs write one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    digits = text.strip().rpartition("=")[2].replace(":", "").replace(" ", "").lower()
+    if len(digits) != 64 or set(digits) - set("0123456789abcdef"):
+        raise ValueError(f"{text!r} is no SHA-256 fingerprint; it has 64 hexadecimal digits")
+    return digits

@@ -153,18 +153,6 @@ def fingerprint(certificate: bytes) -> str:
     return hashlib.sha256(certificate).hexdigest()
 
 
-def read_fingerprint(text: str) -> str:
-    """Returns a fingerprint as `fingerprint` has it, of any of the ways in which programs write one.
-
-    Raises:
-        ValueError: it is none.
-    """
-    digits = text.strip().rpartition("=")[2].replace(":", "").replace(" ", "").lower()
-    if len(digits) != hashlib.sha256().digest_size * 2 or set(digits) - set("0123456789abcdef"):
-        raise ValueError(f"{text!r} is no SHA-256 fingerprint; it has 64 hexadecimal digits")
-    return digits
-
-
 class CertificateTrust:
     """Whether a certificate that TLS has once verified is to be believed still.
 

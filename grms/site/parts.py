@@ -319,11 +319,8 @@ def build_core(
     driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
-    trust = (
-        None
-        if config.tls is None
-        else CertificateTrust(TlsFiles.of(config.tls), config.tls.refused)
-    )
+    tls = config.tls
+    trust = None if tls is None else CertificateTrust(TlsFiles.of(tls), tls.refused)
     shared = SharedFolders(config.shared.roots, config.sharing)
     links = PartnerLinks(
         _link_settings(config, shared),

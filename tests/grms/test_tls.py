@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from grms.names import Endpoint
+from grms.names import Endpoint, read_fingerprint
 from grms.pki.authority import renew
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates, write_certificate
@@ -25,7 +25,6 @@ from grms.tls import (
     channel_credentials,
     channel_options,
     fingerprint,
-    read_fingerprint,
 )
 from tests.grms.keys import Federation, new_federation
 

@@ -257,7 +257,8 @@ def test_what_crosses_in_a_replay_is_what_the_policy_allows(tmp_path: Path) -> N
         for exchange in exchanges:
             ways[exchange.callee].add(exchange.method.removeprefix(PREFIX))
         assert ways.pop(OF_BEFORE) == {"Describe", "Offer", "Report"}
-        assert all(way == {"Describe", "Negotiate"} for way in ways.values())
+        # Many ends at once are more than goes into one call with other questions.
+        assert all(way - {"Report"} == {"Describe", "Negotiate"} for way in ways.values()), ways
         assert len({(exchange.caller, exchange.callee) for exchange in exchanges}) == 6
 
     run(scene)

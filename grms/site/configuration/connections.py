@@ -5,9 +5,15 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from grms.kit.models import Count, FilePath, Model, SocketPath, TlsConfig, absolute, wrong
-from grms.names import ACCOUNT, PSEUDONYM, Endpoint, check_site_name, parse_endpoint
+from grms.names import (
+    ACCOUNT,
+    PSEUDONYM,
+    Endpoint,
+    check_site_name,
+    parse_endpoint,
+    read_fingerprint,
+)
 from grms.policy.words import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
-from grms.tls import read_fingerprint
 
 
 def _site_name(value: str) -> str:

@@ -61,7 +61,6 @@ from grms.site.facts.records import (
     GuestStarted,
     GuestWithdrawn,
 )
-from grms.site.facts.wire import is_to_fetch
 
 _NUMBER_MAX = 2**63 - 1
 
@@ -150,7 +149,7 @@ class GuestDesk:
             and not load.refusal(event.request)
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
-            and (now >= book.away_until or not is_to_fetch(event.payload))
+            and (now >= book.away_until or not event.to_fetch)
             and wants(policy, self.memory, book, event.request, load, own=False)
         )
 

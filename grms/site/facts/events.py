@@ -272,6 +272,7 @@ class OfferReceived(LoadedEvent):
         payload: what runs.
         reserve: a place is to be held for the job, which is not to be started before the partner
             confirms that it does not have it any more.
+        to_fetch: what runs is still with the partner.
     """
 
     partner: str
@@ -280,6 +281,7 @@ class OfferReceived(LoadedEvent):
     request: Request
     payload: bytes
     reserve: bool = False
+    to_fetch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

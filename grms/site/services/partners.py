@@ -23,6 +23,7 @@ from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import (
     PROTOCOL_VERSION,
     WireError,
+    is_to_fetch,
     read_completion,
     read_offer,
     read_request,
@@ -137,6 +138,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             wanted,
             payload,
             request.reserve,
+            is_to_fetch(payload),
         )
         assert isinstance(reply, AnswerOffer)
         answer = partner_pb2.ANSWER_ACCEPTED if reply.accepted else partner_pb2.ANSWER_DECLINED

@@ -159,7 +159,7 @@ ONE_BY_ONE = [
         with_sites({"name": "A", "discipline": {"time_zone": "Nowhere"}}),
         (
             "sites.A.time_zone: time zone 'Nowhere' is not known; a name of the IANA database is expected, "
-            "such as 'Europe/Stockholm', or an offset from UTC in seconds"
+            "such as 'Europe/Stockholm', or an offset from UTC in seconds or as '+01:00'"
         ),
     ),
     (

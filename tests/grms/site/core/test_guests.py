@@ -43,8 +43,6 @@ from grms.site.facts.jobs import (
 )
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.settings import Limits
-from grms.site.facts.wire import without_program
-from grms.v1 import request_pb2
 from tests.grms.site.conversation import (
     FREE,
     FULL,
@@ -674,21 +672,18 @@ def test_a_guests_cancel_that_was_undone_is_repeated() -> None:
 def test_a_partner_whose_programs_do_not_come_is_declined_for_a_while() -> None:
     """The pause doubles with each attempt; what has its script with it is taken, and one that comes ends it."""
     site = Conversation(settings(probe_first_s=10.0, probe_most_s=900.0))
-    fetched = without_program(
-        request_pb2.JobRequest(program={"script": "#!/bin/sh"}).SerializeToString()
-    )
     numbers = iter(range(1, 100))
 
-    def takes(payload: bytes = fetched) -> bool:
+    def takes(*, to_fetch: bool = True) -> bool:
         offer = OfferId(3, next(numbers))
-        more: dict[str, Any] = {"offer": offer, "payload": payload, "request": Request(1, 100.0)}
+        more: dict[str, Any] = {"offer": offer, "request": Request(1, 100.0), "to_fetch": to_fetch}
         return one(offered(site, **more), AnswerOffer).accepted
 
     assert takes()
     for pause in (10.0, 20.0):
         site(ProgramsAway, partner="b", reason="b is not connected")
         assert not takes()
-        assert takes(b"run")
+        assert takes(to_fetch=False)
         site.now += pause
         assert takes()
     site(ProgramsAway, partner="b", reason="b is not connected")

@@ -59,6 +59,7 @@ from grms.site.facts.records import (
     GuestRequeued,
     GuestReserved,
     GuestStarted,
+    GuestStays,
     GuestWithdrawn,
 )
 
@@ -285,7 +286,14 @@ class GuestDesk:
         turn.submit(guest, lookup=True)
 
     def stays(self, guest: GuestJob, event: LrmsStays, turn: Turn) -> None:
-        """Knows nothing more: it has started, or the batch system does not let it go."""
+        """Leaves a job where it is that cannot be taken out of the queue.
+
+        Where the batch system was told to let it go once, by this process, and has answered at once, there is nothing
+        that it may still do: should the job be cancelled later, that is somebody else's doing.
+        """
+        once, guest.told_once = guest.told_once, False
+        if once and event.certain and guest.leaving:
+            turn.note(GuestStays(turn.now, guest.partner, guest.offer))
 
     def refused(self, guest: GuestJob, event: LrmsRefused, turn: Turn) -> None:
         """Sends a job home that the batch system does not take, or that has not been given to it."""
@@ -309,6 +317,7 @@ class GuestDesk:
         if guest.state not in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
             return
         self.memory.book(guest.partner).given_back_why = event.reason
+        guest.told_once = not guest.leaving
         turn.note(GuestLeaving(turn.now, guest.partner, guest.offer))
         turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=True))
 

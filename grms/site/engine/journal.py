@@ -122,6 +122,7 @@ KIND_VERSIONS: Final = {
     "RoundHeld": ROUNDS_VERSION,
     "JobStays": STAYS_VERSION,
     "GuestLeaving": GIVEN_BACK_VERSION,
+    "GuestStays": GIVEN_BACK_VERSION,
 }
 """Kinds of records that came later, and the version that a journal with one has.
 

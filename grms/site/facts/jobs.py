@@ -419,7 +419,8 @@ class GuestJob:
         lost: the batch system has forgotten it once.
         reserved: a place is held for it; its home site has it still, and it does not start.
         begun: it has started once, whatever it does now.
-        leaving: the batch system was told to let it go, as nothing starts it here.
+        leaving: the batch system was told to let it go, as nothing starts it here, and may do so, or still do so.
+        told_once: it was told so once, by this process, and has not answered.
         exit: how its script was left.
         state: where it stands.
         cancel_requested: its home site wants it to end.
@@ -447,6 +448,7 @@ class GuestJob:
         "reserved",
         "state",
         "story",
+        "told_once",
     )
 
     def __init__(
@@ -470,6 +472,7 @@ class GuestJob:
         self.reserved = False
         self.begun = False
         self.leaving = False
+        self.told_once = False
         self.exit = NO_EXIT
         self.state = GuestState.ACCEPTED
         self.cancel_requested = False

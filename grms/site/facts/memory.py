@@ -38,6 +38,7 @@ from grms.site.facts.records import (
     GuestRequeued,
     GuestReserved,
     GuestStarted,
+    GuestStays,
     GuestWithdrawn,
     JobAbandoned,
     JobCancelRequested,
@@ -165,7 +166,7 @@ class Memory:
             GuestWithdrawn: self._guest_withdrawn,
             GuestStarted: self._guest_started,
             GuestRequeued: self._guest_requeued,
-            GuestLeaving: self._guest_leaving,
+            **dict.fromkeys((GuestLeaving, GuestStays), self._guest_leaving),
             GuestLost: self._guest_lost,
             GuestExited: self._guest_exited,
             GuestEnded: self._guest_ended,
@@ -566,8 +567,9 @@ class Memory:
         guest.move(GuestState.RUNNING)
         guest.begun = True
 
-    def _guest_leaving(self, record: GuestLeaving) -> None:
-        self._guest(record.partner, record.offer).leaving = True
+    def _guest_leaving(self, record: GuestLeaving | GuestStays) -> None:
+        leaving = isinstance(record, GuestLeaving)
+        self._guest(record.partner, record.offer).leaving = leaving
 
     def _guest_requeued(self, record: GuestRequeued) -> None:
         self._guest(record.partner, record.offer).move(GuestState.SUBMITTED)

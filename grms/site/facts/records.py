@@ -396,6 +396,14 @@ class GuestLeaving(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class GuestStays(Record):
+    """The batch system has not let a partner's job go, and will not: who ends it later does so for himself."""
+
+    partner: str
+    offer: OfferId
+
+
+@dataclass(frozen=True, slots=True)
 class GuestLost(Record):
     """The batch system has forgotten a partner's job before it started."""
 

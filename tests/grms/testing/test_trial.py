@@ -80,7 +80,9 @@ def test_every_acknowledged_job_runs_exactly_once(chunk: int) -> None:
         seen[verdict.rogue] += 1
     # The worlds are bad enough, and work moves in them.
     assert seen["jobs"] > 5 * CHUNK
-    assert seen["delegated"] > CHUNK // 3  # 153 on average, and 16 more or less from chunk to chunk
+    assert (
+        seen["delegated"] > CHUNK // 5
+    )  # some 110 on average, and 20 more or less from chunk to chunk
     assert seen["cancelled"] > CHUNK // 2
     assert seen["crashes"] > CHUNK
     # So are the rogues, and they are found out.

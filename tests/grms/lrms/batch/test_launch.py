@@ -315,8 +315,9 @@ def test_a_user_may_look_into_the_folder_of_his_own_job(tmp_path: Path) -> None:
         folder = spool.prepare(f"A/1/{number}", Program(SCRIPT), run=True, user=user)
         (folder / "sub").mkdir()
         (folder / "sub/stdout").write_text("said")
-    for path in [tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o711)
+    for path in (tmp_path, *tmp_path.parents):
+        if "pytest-" in str(path):  # those above are the system's
+            path.chmod(0o711)
 
     def may(who: pwd.struct_passwd, words: str) -> bool:
         done = subprocess.run(  # noqa: S603  # the test's own words

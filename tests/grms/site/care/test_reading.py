@@ -64,5 +64,7 @@ def test_a_journal_of_a_later_version_or_with_other_records_is_refused(tmp_path:
         read_accounts(path, "home")
     connection.execute("PRAGMA user_version=99")
     connection.close()
-    with pytest.raises(JournalError, match=r"of version 99, written by a later version of this program"):
+    with pytest.raises(
+        JournalError, match=r"of version 99, written by a later version of this program"
+    ):
         read_accounts(path, "home")

@@ -355,6 +355,27 @@ def test_a_guest_that_starts_before_it_leaves_stays() -> None:
     assert gone(site) is Outcome.CANCELLED
 
 
+@pytest.mark.parametrize(
+    ("certain", "times", "outcome"),
+    [(True, 1, Outcome.CANCELLED), (False, 1, Outcome.LOST), (True, 2, Outcome.LOST)],
+)
+def test_who_cancels_a_guest_that_was_not_let_go_has_ended_it(
+    certain: bool, times: int, outcome: Outcome
+) -> None:
+    """Unless an attempt had no answer, or there was another before: then that may have been the cancel."""
+    for restarts in (False, True):
+        site = Conversation()
+        offered(site)
+        site(LrmsAccepted, lrms_key=KEY)
+        for number in range(times):
+            hindered(site, f"reason {number}")
+        site(LrmsStays, lrms_key=KEY, certain=certain)
+        if restarts:
+            site.restart()
+            site(Restarted, load=FREE)
+        assert gone(site) is outcome
+
+
 def test_only_a_guest_that_is_to_run_is_let_go() -> None:
     """Not one whose hindrance is over, nor one that is to end anyway."""
     site = Conversation()

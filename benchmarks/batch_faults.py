@@ -1,6 +1,6 @@
 """Breaks real batch systems and the daemons above them, and proves that no job was lost or ran twice.
 
-    python -m benchmarks.batch_faults                    200 jobs for each of three seeds
+    python -m benchmarks.batch_faults                    300 jobs for each of three seeds
     python -m benchmarks.batch_faults --seeds 7 --jobs 40 --dry
     python -m benchmarks.batch_faults --kinds slurm gridengine --seeds 1 --dry
 
@@ -94,8 +94,8 @@ class Plan:
 
     seed: int = 1
     kinds: tuple[str, ...] = ("slurm", "slurm")
-    jobs: int = 200
-    seconds: float = 100.0
+    jobs: int = 300
+    seconds: float = 150.0
     longest_s: float = 8.0
     controllers: int = 10
     daemons: int = 8

@@ -33,7 +33,8 @@ cdef class QueuedJob:
 
     def __repr__(self):
         return (
-            f"QueuedJob(job_id={self.job_id}, number={self.number}, submit_time={self.submit_time:g}, "
+            f"QueuedJob(job_id={self.job_id}, number={self.number}, "
+            f"submit_time={self.submit_time:g}, "
             f"processors={self.processors}, requested_time={self.requested_time:g})"
         )
 
@@ -170,7 +171,7 @@ cdef class PythonScheduler(Scheduler):
         self.ops.per_event = per_event
 
     def name_jobs(self, job_ids):
-        """Says what the log calls each job, by its number; where nobody does, its number is its id."""
+        """Says what the log calls each job, by number; where nobody does, the number is the id."""
         self.job_ids = job_ids
 
     cdef int note_submitted(self, View* view, job_index_t number) except -1:

@@ -69,7 +69,7 @@ class Verdict:
 
     Attributes:
         problems: what is not as it has to be, in words.
-        counts: jobs, delegated, offers, declined or taken back, tombstones, and records.
+        counts: jobs, delegated, offers, declined or taken back, gone home undone, tombstones, and records.
         places: the site that ran each job, by home and idempotency key.
     """
 
@@ -181,6 +181,9 @@ class Federation:
 
     def _hand(self, site: str, number: int, home: Home) -> Run | None:
         runs = [self._guests[key] for key in home.keys if key in self._guests]
+        undone = [run for run in runs if _is_undone(run)]
+        self._verdict.counts["went_home_undone"] += len(undone)
+        runs = [run for run in runs if run not in undone]
         if home.kept:
             request = home.received.request
             runs.append(Run(site, request.processors, home.starts, list(home.ends)))
@@ -229,3 +232,10 @@ class Federation:
             if most > self._processors[site]:
                 problems.append(f"{site} used {most} of its {self._processors[site]} processors")
         return problems
+
+
+def _is_undone(run: Run) -> bool:
+    """Returns whether a partner has sent a job home that it had never begun."""
+    return not run.starts and [(end.outcome, end.run_time) for end in run.ends] == [
+        (Outcome.LOST, 0.0)
+    ]

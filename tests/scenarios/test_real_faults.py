@@ -52,6 +52,22 @@ def journals() -> dict[str, list[Record]]:
     }
 
 
+def test_a_job_that_a_partner_never_began_runs_elsewhere() -> None:
+    """It went home undone: that partner has not had it; one that had begun it, or says something else, has."""
+    lost = GuestEnded(2.0, "a", OFFER, Outcome.LOST, 2.0, 0.0)
+    for begun, end, problems in (
+        ([], lost, []),
+        ([GuestStarted(1.0, "a", OFFER, 1.0)], lost, ["a-2 was given to b, a"]),
+        ([], replace(lost, outcome=Outcome.CANCELLED), ["a-2 was given to b, a"]),
+    ):
+        federation = journals()
+        federation["a"].insert(6, JobKept(3.0, 2))
+        federation["b"] = [federation["b"][0], *begun, end]
+        verdict = Federation(federation, EPOCHS, PROCESSORS).hands()
+        assert verdict.problems == problems
+        assert verdict.counts["went_home_undone"] == (not problems)
+
+
 def test_a_federation_in_order_has_no_problem() -> None:
     """Each job has one run, and its place is that of its run."""
     verdict = Federation(journals(), EPOCHS, PROCESSORS).verdict()

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import lru_cache
+from typing import Final
 
 from grms._copies import Copier
 from grms.site.facts.lifecycle import (
@@ -227,7 +228,7 @@ class HomeJob:
         confirms: its partner holds a place for it, and is to be told to start it.
         leaving: the batch system was told to let it go, and may do so, or still do so.
         told_once: it was told so once, by this process, and has not answered.
-        lost: the batch system has forgotten it once.
+        lost: how often the batch system has forgotten it before its start.
         requeued: it had started, and waits again.
         hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
             the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
@@ -324,7 +325,7 @@ class HomeJob:
         self.kept_time = math.nan
         self.leaving = False
         self.told_once = False
-        self.lost = False
+        self.lost = 0
         self.requeued = False
         self.hindered = ""
         self.reason = ""
@@ -541,6 +542,10 @@ def has_left_before(job: HomeJob) -> bool:
     return len(job.lrms_key.split("/")) > KEY_PARTS
 
 
+LOSSES_MAX: Final = 5
+"""So often an own job that the batch system has forgotten before its start is submitted again."""
+
+
 def end_of_lost(
     job: HomeJob | GuestJob, reason: str, *, started: bool
 ) -> tuple[Outcome, str] | None:
@@ -555,6 +560,7 @@ def end_of_lost(
         return Outcome.UNKNOWN, f"it ran, and the batch system has lost it: {reason}"
     if job.cancel_requested:
         return Outcome.CANCELLED, "cancelled; the batch system had lost it"
-    if job.lost:
-        return Outcome.LOST, f"lost by the batch system for the second time: {reason}"
+    # A partner's job is decided anew at home. An own one has nowhere else to go, and has certainly not run.
+    if job.lost >= (1 if isinstance(job, GuestJob) else LOSSES_MAX):
+        return Outcome.LOST, f"lost by the batch system {job.lost + 1} times: {reason}"
     return None

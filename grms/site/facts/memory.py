@@ -361,7 +361,7 @@ class Memory:
         self.confirm(job)
         self._leaves_lrms(job.lrms_key)
         job.lrms_key = next_lrms_key(job.lrms_key)
-        job.lost = job.leaving = job.requeued = False
+        job.lost, job.leaving, job.requeued = 0, False, False
         if job.state is JobState.LEAVING:
             job.move(JobState.RESOLVING)
             job.confirms = True
@@ -383,7 +383,7 @@ class Memory:
             job.move(JobState.SUBMITTING)
             self.unconfirmed += job.request.processors
         self.unseen.pop(job.lrms_key, None)
-        job.lost = True
+        job.lost += 1
         job.kept_time = record.time
         job.reason = record.reason
 

@@ -32,6 +32,7 @@ from grms.site.facts.events import (
     Restarted,
 )
 from grms.site.facts.jobs import (
+    LOSSES_MAX,
     Completion,
     Exit,
     Request,
@@ -287,8 +288,8 @@ def test_a_job_that_waits_again_starts_again() -> None:
     assert (site.job().state, site.job().start_time) == (JobState.RUNNING, 9.0)
 
 
-def test_a_job_that_was_forgotten_is_submitted_again_once() -> None:
-    """It counts as on its way until it is confirmed; forgotten twice it has ended as lost."""
+def test_a_job_that_was_forgotten_is_submitted_again() -> None:
+    """It counts as on its way until it is confirmed; where that comes to nothing it has ended as lost at last."""
     site = Conversation(settings(transfer=KEEP))
     site.now = 3.0
     first = one(site.submit(load=FREE), LrmsSubmit)
@@ -303,10 +304,12 @@ def test_a_job_that_was_forgotten_is_submitted_again_once() -> None:
     assert site.state.memory.unconfirmed == REQUEST.processors
     site.restart()
     assert one(site(Restarted, load=FREE), LrmsSubmit).since == 5.0
+    for _ in range(LOSSES_MAX - 1):
+        assert one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit).lookup
     # A submission that is still on the way comes to nothing.
     assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
     assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.LOST)
-    assert "second time" in site.job().reason
+    assert "lost by the batch system 6 times" in site.job().reason
 
 
 def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:

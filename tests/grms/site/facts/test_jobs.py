@@ -56,8 +56,9 @@ def test_a_new_job_is_at_home_and_nothing_has_happened_to_it() -> None:
     for name in ("decision", "offer", "accept", "start", "end", "kept"):
         assert math.isnan(getattr(job, f"{name}_time")), name
     no = ("cancel_requested", "cancel_told", "confirms", "take_back", "overdue")
-    for name in (*no, "leaving", "lost", "requeued"):
+    for name in (*no, "leaving", "requeued"):
         assert getattr(job, name) is False, name
+    assert job.lost == 0
 
 
 def test_a_job_that_leaves_its_partner_has_nothing_of_the_offer() -> None:

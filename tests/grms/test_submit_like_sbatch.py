@@ -42,6 +42,7 @@ class Case:
         said: what `grms submit` says of it; where it is for sbatch alone, why.
         stays: it is handed to sbatch.
         status: that both end with.
+        or_status: that `sbatch --wait` may end with as well: which of two it is, is a race within Slurm.
         stdin: the script comes by standard input.
     """
 
@@ -53,6 +54,7 @@ class Case:
     said: str = ""
     stays: bool = False
     status: int = 0
+    or_status: int | None = None
     stdin: bool = False
 
 
@@ -119,7 +121,7 @@ CASES: Final = {
     "exit 200": Case(BASH + "exit 200\n", status=200),
     "signal": Case(BASH + "echo x; kill -SEGV $$\n", status=1),
     "killed": Case(BASH + "kill -KILL $$\n", status=1),
-    "cancelled": Case(BASH + "echo x; scancel $SLURM_JOB_ID; sleep 300\n", status=1),
+    "cancelled": Case(BASH + "echo x; scancel $SLURM_JOB_ID; sleep 300\n", status=1, or_status=143),
     "child goes on": Case(BASH + "sleep 300 &\necho parent done\n"),
     "reads": Case(BASH + 'read x; echo "$? $x"\n'),
     "limits": Case(BASH + "ulimit -n; ulimit -c; ulimit -s; echo ${SCRATCH:-unset} ${TMPDIR:-unset}; ulimit -v\n"),
@@ -294,7 +296,8 @@ def test_a_script_gives_what_it_gives_by_sbatch(
     """Status, output and files are the same; what a site does not run is said, with its reason."""
     case, plain, ours = CASES[name], outcomes[name, "sbatch"], outcomes[name, "grms"]
     assert ours.files == plain.files, ours.error
-    assert (plain.status, ours.status) == (case.status, case.status), ours.error
+    assert plain.status in {case.status, case.or_status}, plain.error
+    assert ours.status == case.status, ours.error
     assert case.said in ours.error
     assert ("it stays at home" in ours.error) == case.stays
     if case.stays and case.status:

@@ -162,7 +162,7 @@ _KIND = JournalKind(
     only_one="only one daemon may run for a site at a time",
     cure="move it away with the files beside it and put back a copy; where there is none, begin a new one, after "
     "looking into the batch system for jobs that run",
-    versions_read=frozenset(range(COMPACTED_VERSION, STAYS_VERSION + 1)),
+    versions_read=frozenset(range(COMPACTED_VERSION, max(KIND_VERSIONS.values()) + 1)),
 )
 
 

@@ -1,4 +1,5 @@
 import os
+import secrets
 import signal
 import sqlite3
 import subprocess
@@ -9,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grms.kit.journal import row_checksum
@@ -44,6 +45,7 @@ from grms.site.facts.records import (
     Record,
     ReservationExpired,
 )
+from tests.grms.site.facts.test_codec import instances
 
 
 def some(count: int, first: int = 1) -> list[Record]:
@@ -172,11 +174,10 @@ def test_another_sites_journal_is_refused(path: Path) -> None:
 
 def test_a_later_version_is_refused(path: Path) -> None:
     """What a later program wrote is not guessed at."""
+    last = max(KIND_VERSIONS.values())
     with Journal(path, "a") as journal:
-        journal._connection.execute(f"PRAGMA user_version={STAYS_VERSION + 1}")
-    with pytest.raises(
-        JournalError, match=rf"version {STAYS_VERSION + 1}.*version {STAYS_VERSION}"
-    ):
+        journal._connection.execute(f"PRAGMA user_version={last + 1}")
+    with pytest.raises(JournalError, match=rf"version {last + 1}.*version {last}"):
         Journal(path, "a")
 
 
@@ -483,6 +484,21 @@ def test_every_kind_is_of_before_or_later() -> None:
         STAYS_VERSION,
         GIVEN_BACK_VERSION,
     }
+
+
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@given(data=st.data())
+def test_a_journal_with_a_record_of_any_kind_is_opened_again(
+    tmp_path: Path, kind: str, data: st.DataObject
+) -> None:
+    """By the program that has written it: it reads every version that it writes."""
+    place = tmp_path / f"{secrets.token_hex(8)}.journal"
+    record = data.draw(instances(KINDS[kind]))
+    with Journal(place, "a") as journal:
+        journal.append([record])
+    with Journal(place, "a") as journal:
+        assert list(journal.records()) == [record]
 
 
 @pytest.mark.parametrize(

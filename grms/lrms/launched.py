@@ -149,16 +149,26 @@ def read_script_end(text: str) -> ScriptEnd | None:
     return ScriptEnd(int(end[1]), None if took is None or took < 0 else took)
 
 
-def true_end(end: LrmsEnd, script: ScriptEnd | None, limit_s: float) -> LrmsEnd:
+def true_end(
+    end: LrmsEnd, script: ScriptEnd | None, limit_s: float, *, once: bool = False
+) -> LrmsEnd:
     """Returns how a job has ended that the batch system says to have been ended at its limit, or with its node.
 
-    A batch system that forgets an end in a crash of its own takes the job for running, and ends it so later.
+    A batch system that forgets an end in a crash of its own takes the job for running, and ends it so later. One that
+    forgets its start as well has the job wait again, until that copy is cancelled.
 
     Args:
         end: as the batch system has it.
         script: how its script has ended; None where it has not said.
         limit_s: its requested time; 0 where that is not known any more.
+        once: its script does not run a second time, whoever starts it.
     """
+    forgotten = end.outcome is LrmsOutcome.CANCELLED and end.run_time == 0.0
+    if script is not None and once and forgotten and script.code not in _KILLED:
+        return replace(
+            ended_itself(script, end.end_time),
+            reason="the batch system says cancelled before its start; its script had run to its end",
+        )
     if script is None or end.outcome not in {LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0

@@ -359,7 +359,8 @@ class BatchLrms:
             self._ledger.gone(key, row.number, self._clock())
             return self._concluded(question, replace(evidence, ending=ending)) or known
         if end is not None:
-            end = true_end(end, evidence.script, evidence.limit_s)
+            once = not self._repeats
+            end = true_end(end, evidence.script, evidence.limit_s, once=once)
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:

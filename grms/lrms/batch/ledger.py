@@ -332,7 +332,7 @@ class JobLedger:
             self._slip("run_forgotten", key)
         ending = evidence.ending
         if ending is not None:
-            end = true_end(ending.end, evidence.script, evidence.limit_s)
+            end = true_end(ending.end, evidence.script, evidence.limit_s, once=self._fences)
             ending = replace(ending, end=end)
         elif evidence.script is not None:
             ending = self._own_ending(job, evidence, at)
@@ -427,7 +427,7 @@ class JobLedger:
             return self._concluded_unseen(job, evidence, at)
         if is_fenced(ending.end, evidence.script, begun=evidence.begun):
             return self._concluded_fenced(job, evidence, at)
-        end = true_end(ending.end, evidence.script, evidence.limit_s)
+        end = true_end(ending.end, evidence.script, evidence.limit_s, once=self._fences)
         if end != ending.end:
             self._slip("end_forgotten", job.key)
             ending = replace(ending, end=end)

@@ -141,6 +141,15 @@ def test_other_ends() -> None:
     for outcome in set(LrmsOutcome) - {LrmsOutcome.NODE_FAIL, LrmsOutcome.TIMEOUT}:
         end = replace(TIMEOUT, outcome=outcome)
         assert true_end(end, ScriptEnd(0, 1.0), 60.0) is end
+    # A copy that waits, of a job that has run and may not run again, has been cancelled and not the job.
+    copy = replace(TIMEOUT, outcome=LrmsOutcome.CANCELLED, run_time=0.0)
+    found = true_end(copy, ScriptEnd(3, 7.0), 60.0, once=True)
+    assert (found.outcome, found.exit_code, found.run_time) == (LrmsOutcome.FAILED, 3, 7.0)
+    assert true_end(copy, ScriptEnd(3, 7.0), 60.0) is copy
+    assert true_end(copy, ScriptEnd(143, 7.0), 60.0, once=True) is copy
+    assert true_end(copy, None, 60.0, once=True) is copy
+    cut = replace(copy, run_time=5.0)
+    assert true_end(cut, ScriptEnd(0, 5.0), 60.0, once=True) is cut
     found = ended_itself(ScriptEnd(4, 7.0), 50.0)
     assert (found.outcome, found.exit_code, found.run_time) == (LrmsOutcome.FAILED, 4, 7.0)
 

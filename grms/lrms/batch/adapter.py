@@ -396,11 +396,13 @@ def _check_taken(job: LrmsJob, table: Table) -> None:
     size, parts = table.processors_all, table.partitions
     if job.processors > size:
         raise LrmsRefusedError(f"the job needs {job.processors} processors; the machine has {size}")
-    never = parts.never(job.processors, job.requested_time)
-    if never:
-        raise LrmsRefusedError(never)
     shut = parts.shut(job.processors, job.requested_time)
-    if job.partner:  # an own one may wait for a part that is down, as one that its user hands in
+    if job.partner:
+        # An own one may wait for a part that is down, or for a longer limit, as one that its user hands in: whether it
+        # is taken is the batch system's to say.
+        never = parts.never(job.processors, job.requested_time)
+        if never:
+            raise LrmsRefusedError(never)
         shut = parts.why_not(job.processors, job.requested_time)
     if shut:
         raise LrmsRefusedError(shut, passing=True)

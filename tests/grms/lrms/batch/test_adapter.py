@@ -247,14 +247,14 @@ class Parted(Forgetful):
         (Partition("main", "UP"), None, None),
         (Partition("main", "DOWN", starts=False), None, True),
         (Partition("main", "DRAIN", takes=False), True, True),
-        (Partition("main", "UP", longest_s=59.0), False, False),
-        (Partition("main", "UP", widest=1), False, False),
+        (Partition("main", "UP", longest_s=59.0), None, False),
+        (Partition("main", "UP", widest=1), None, False),
     ],
 )
 async def test_what_no_part_takes_is_refused(
     partition: Partition, own: bool | None, guest: bool | None, tmp_path: Path
 ) -> None:
-    """For now or for good; an own job may wait for a part that is down. What is there already is not asked about."""
+    """For now or for good; an own job may wait for a part that is down, or a limit. What is there is not asked about."""
     for partner, passing in (("", own), ("A", guest)):
         system = Parted(partition)
         spool = Spool(tmp_path / f"{partner}-jobs")

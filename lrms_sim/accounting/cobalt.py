@@ -7,11 +7,10 @@ one. The tables (`DIM_JOB_COMPOSITE` of Argonne's public data) have a line of na
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Final
 
 from lrms_sim.accounting import pbs, table
-from lrms_sim.accounting.records import Reading, Record, Unreadable, first_width
+from lrms_sim.accounting.records import Reading, Record, Unreadable, first_width, peeked
 
 _PAIR: Final = re.compile(r'(\S+?)=("(?:[^"\\]|\\.)*"|\S*)')
 _TABLE: Final = {
@@ -37,15 +36,14 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """
-    rest = iter(lines)
-    first = next((line for line in rest if line.strip()), "")
+    first, lines = peeked(lines)
     if _TABLE["submit_time"] in first:
         names = {name.strip(' "') for name in first.split(",")}
         columns = {word: column for word, column in _TABLE.items() if column in names}
         columns["processors"] = next((name for name in _WIDTHS if name in names), _WIDTHS[0])
-        yield from table.read_csv(chain([first], rest), table.Layout(columns), reading)
+        yield from table.read_csv(lines, table.Layout(columns), reading)
         return
-    for number, line in enumerate(chain([first], rest), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             job = reading.record(number, pbs.job_of, line, reading, _pairs, _processors)
             if job is not None:

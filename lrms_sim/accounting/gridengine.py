@@ -8,10 +8,17 @@ says all of its slots.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, Final
 
-from lrms_sim.accounting.records import Reading, Record, Unreadable, number_of, seconds_of, whole_of
+from lrms_sim.accounting.records import (
+    Reading,
+    Record,
+    Unreadable,
+    number_of,
+    peeked,
+    seconds_of,
+    whole_of,
+)
 
 _FIELDS: Final = {
     "qname": 0, "group": 2, "owner": 3, "job_number": 5, "submission_time": 8, "start_time": 9,
@@ -22,6 +29,9 @@ _FIELDS: Final = {
 _CATEGORY: Final = 39
 _LEAST: Final = 36
 """Fields of the shortest line that says slots and task."""
+
+_RECORD_LEAST: Final = 2
+"""Characters of the shortest record: qacct passes over what has one."""
 
 _NOT_OVER: Final = frozenset({24, 25, 99})
 """Codes of `failed`: the job runs again: migrated, rescheduled, or by its own wish."""
@@ -42,12 +52,10 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """
-    rest = iter(lines)
-    first = next((line for line in rest if len(line.strip()) > 1), "")
+    first, lines = peeked(lines, _RECORD_LEAST)
     is_json = first.lstrip().startswith("{")
-    for number, line in enumerate(chain([first], rest), start=1):
-        # As qacct does: what has one character is no record.
-        if len(line.strip()) > 1 and not line.startswith("#"):
+    for number, line in enumerate(lines, start=1):
+        if len(line.strip()) >= _RECORD_LEAST and not line.startswith("#"):
             job = reading.record(number, _job, line, _row_of_json if is_json else _row, reading)
             if job is not None:
                 yield job

@@ -7,7 +7,6 @@ scheme"). A job holds resources, which are cores at most sites.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, Final
 
 from lrms_sim.accounting.records import (
@@ -17,6 +16,7 @@ from lrms_sim.accounting.records import (
     Unreadable,
     moment_of,
     number_of,
+    peeked,
     seconds_of,
     whole_of,
 )
@@ -37,12 +37,11 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: it is no JSON or holds no jobs, or a job cannot be read, and that is an error.
     """
-    rest = iter(lines)
-    first = next((line for line in rest if line.strip()), "")
+    first, lines = peeked(lines)
     if first.lstrip()[:1] in {"{", "["}:
-        rows: Iterable[tuple[int | None, Any]] = _of_json("\n".join(chain([first], rest)), reading)
+        rows: Iterable[tuple[int | None, Any]] = _of_json("\n".join(lines), reading)
     else:
-        rows = csv_rows(chain([first], rest), (), None, reading)
+        rows = csv_rows(lines, (), None, reading)
     for line, row in rows:
         job = reading.record(line, _job, row, reading)
         if job is not None:

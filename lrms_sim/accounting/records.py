@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from itertools import chain
 from typing import Final, NamedTuple, ParamSpec
 
 from lrms_sim.swf_log import SwfLog
@@ -220,6 +221,21 @@ def whole_of(text: str) -> int | None:
     """Returns a whole number of up to 18 digits without a sign; None for any other text."""
     value = number_of(text)
     return int(value) if value is not None and value.is_integer() else None
+
+
+def peeked(lines: Iterable[str], least: int = 1) -> tuple[str, Iterator[str]]:
+    """Returns the first line that says something, empty where none does, and all lines, blank ones too.
+
+    Args:
+        lines: of a file.
+        least: characters of a line that says something.
+    """
+    rest, begun = iter(lines), list[str]()
+    for line in rest:
+        begun.append(line)
+        if len(line.strip()) >= least:
+            return line, chain(begun, rest)
+    return "", iter(begun)
 
 
 def first_width(*texts: str | None) -> int | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Final
 
 from lrms_sim.accounting import slurm_json
@@ -14,6 +13,7 @@ from lrms_sim.accounting.records import (
     first_width,
     moment_of,
     number_of,
+    peeked,
     seconds_of,
 )
 
@@ -33,18 +33,17 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: the file does not say its columns, or a line cannot be read, and that is an error.
     """
-    rest = iter(lines)
-    first = next((line for line in rest if line.strip()), "")
+    first, lines = peeked(lines)
     if first.lstrip().startswith("{"):
-        yield from slurm_json.read(chain([first], rest), reading)
+        yield from slurm_json.read(lines, reading)
         return
     separator = _separator(first)
     names = list(reading.columns)
     if not names or _is_heading(first, separator):
-        names, first = first.rstrip("\r\n").split(separator), ""
+        names = first.rstrip("\r\n").split(separator)
         _check(names, reading)
     needed = [name.lower() for name in names]
-    for number, line in enumerate(chain([first], rest), start=1):
+    for number, line in enumerate(lines, start=1):
         text = line.rstrip("\r\n")
         if not text.strip():
             continue

@@ -227,3 +227,12 @@ def test_spans() -> None:
     spans = {"01:00:00": 3600, "1-00:00:00": 86400, "2-12:30": 217800, "05:30": 330, "x": None}
     spans["3-12"] = 302400
     assert {text: seconds_of(text) for text in spans} == spans
+
+
+@pytest.mark.parametrize("system", ["sacct", "gridengine", "cobalt", "oar"])
+def test_blank_lines_before_the_first_count_as_lines(system: str) -> None:
+    """What cannot be read is named by its line in the file, also where the file begins with blank lines."""
+    heading = {"sacct": ["JobID|Submit|Start|End|State|NCPUS"], "oar": ["job_id,state"]}
+    lines = ["", " ", *heading.get(system, []), "nonsense"]
+    with pytest.raises(AccountingError, match=rf"log:{len(lines)}: "):
+        import_lines(system, lines, name="log", unreadable="error")

@@ -134,14 +134,9 @@ def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: fl
         timeout_s: for each step, seconds.
     """
     try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_verify_locations(str(files.authority))
-        context.load_cert_chain(str(files.certificate), str(files.key))
-        context.set_alpn_protocols(["h2"])
-        name = tls_name(partner)
-    except (OSError, PkiError) as error:
-        return f"the own certificate cannot be used: {error}"
+        context, name = _context(files), tls_name(partner)
+    except PkiError as error:
+        return str(error)
     try:
         with socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain:
             return _shake(context, plain, name, partner)
@@ -190,7 +185,7 @@ def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_
     return min(theirs, own).timestamp()
 
 
-def _certificate(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
+def _context(files: TlsFiles) -> ssl.SSLContext:
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -199,6 +194,11 @@ def _certificate(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: f
         context.set_alpn_protocols(["h2"])
     except OSError as error:
         raise PkiError(f"the own certificate cannot be used: {error}") from error
+    return context
+
+
+def _certificate(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
+    context = _context(files)
     with (
         socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
         context.wrap_socket(plain, server_hostname=tls_name(partner)) as secure,

@@ -70,8 +70,8 @@ class Partitions:
             processors: of the job.
             requested_time: of it, seconds.
         """
-        fit = [one for one in self.each if not one.too_much(processors, requested_time)]
-        return _states(fit) if fit and not any(one.takes for one in fit) else ""
+        fit = self._fit(processors, requested_time)
+        return "" if any(one.takes for one in fit) else _states(fit)
 
     def why_not(self, processors: int, requested_time: float) -> str:
         """Returns why such a job, handed in now, would not start however much room there is; empty where it would.
@@ -80,11 +80,9 @@ class Partitions:
             processors: of the job.
             requested_time: of it, seconds.
         """
-        never = self.never(processors, requested_time)
-        if never:
-            return never
-        fit = [one for one in self.each if not one.too_much(processors, requested_time)]
-        return _states(fit) if fit and not any(one.takes and one.starts for one in fit) else ""
+        fit = self._fit(processors, requested_time)
+        blocked = "" if any(one.takes and one.starts for one in fit) else _states(fit)
+        return self.never(processors, requested_time) or blocked
 
     def stays(self, processors: int, requested_time: float) -> str:
         """Returns why such a job, which waits there, does not start however much room there is; empty where it does.
@@ -93,16 +91,17 @@ class Partitions:
             processors: of the job.
             requested_time: of it, seconds.
         """
-        never = self.never(processors, requested_time)
-        if never:
-            return never
-        fit = [one for one in self.each if not one.too_much(processors, requested_time)]
-        return _states(fit) if fit and not any(one.starts for one in fit) else ""
+        fit = self._fit(processors, requested_time)
+        blocked = "" if any(one.starts for one in fit) else _states(fit)
+        return self.never(processors, requested_time) or blocked
+
+    def _fit(self, processors: int, requested_time: float) -> list[Partition]:
+        return [one for one in self.each if not one.too_much(processors, requested_time)]
 
     @property
     def still(self) -> str:
         """Why nothing that waits starts, in whatever part; empty where something does."""
-        return "" if not self.each or any(one.starts for one in self.each) else _states(self.each)
+        return "" if any(one.starts for one in self.each) else _states(self.each)
 
 
 def _states(parts: "list[Partition] | tuple[Partition, ...]") -> str:

@@ -294,7 +294,7 @@ class LrmsQueue:
         Returns:
             The pause after which `resume` is to be called, seconds, and what has happened.
         """
-        self._under_way.discard(call.key)
+        self._leave(call.key)
         pending = self._pending[call.key][0]
         news = pending.put_off != reason and call.step is LrmsStep.SUBMIT
         pending.put_off = reason

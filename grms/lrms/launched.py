@@ -123,15 +123,15 @@ def read_begun_at(text: str) -> float | None:
     return float(begins[-1][2]) if begins and begins[-1][2] else None
 
 
-def is_fenced(end: LrmsEnd, script: ScriptEnd | None, *, begun: bool) -> bool:
+def is_fenced(end: LrmsEnd, script: ScriptEnd | None, *, begun: bool | None) -> bool:
     """Returns whether what has ended is a second run that has not run the script.
 
     Args:
         end: as the batch system has it.
         script: how the script has ended, by the job's folder; it may have returned that code itself.
-        begun: the folder says that the script has begun.
+        begun: the folder says that the script has begun; None where that says nothing.
     """
-    return begun and end.exit_code == FENCED and (script is None or script.code != FENCED)
+    return bool(begun) and end.exit_code == FENCED and (script is None or script.code != FENCED)
 
 
 def read_script_end(text: str) -> ScriptEnd | None:
@@ -150,17 +150,24 @@ def read_script_end(text: str) -> ScriptEnd | None:
 
 
 def true_end(
-    end: LrmsEnd, script: ScriptEnd | None, limit_s: float, *, once: bool = False
+    end: LrmsEnd,
+    script: ScriptEnd | None,
+    limit_s: float,
+    *,
+    begun: bool | None = None,
+    once: bool = False,
 ) -> LrmsEnd:
     """Returns how a job has ended that the batch system says to have been ended at its limit, or with its node.
 
     A batch system that forgets an end in a crash of its own takes the job for running, and ends it so later. One that
-    forgets its start as well has the job wait again, until that copy is cancelled.
+    forgets its start as well has the job wait again, until that copy is cancelled. And what a node that dies has never
+    heard of runs for the batch system until its limit is over.
 
     Args:
         end: as the batch system has it.
         script: how its script has ended; None where it has not said.
-        limit_s: its requested time; 0 where that is not known any more.
+        limit_s: its requested time, seconds; 0 where that is not known any more.
+        begun: its folder says that the script has begun; None where that says nothing.
         once: its script does not run a second time, whoever starts it.
     """
     forgotten = end.outcome is LrmsOutcome.CANCELLED and end.run_time == 0.0
@@ -169,6 +176,9 @@ def true_end(
             ended_itself(script, end.end_time),
             reason="the batch system says cancelled before its start; its script had run to its end",
         )
+    if begun is False and end.outcome is LrmsOutcome.TIMEOUT:
+        reason = "the batch system says timeout; the script was never started on its node"
+        return replace(end, outcome=LrmsOutcome.NODE_FAIL, reason=reason)
     if script is None or end.outcome not in {LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0

@@ -206,6 +206,7 @@ class Machine:
         hides: names of jobs that `squeue` leaves out, as one does that is filtered for its user.
         loses: how many answers of `sbatch` get lost from now on, of jobs that it takes all the same.
         drops: how many calls of `sbatch` from now on it never hears of.
+        unheard: numbers of jobs whose start never comes to their node, as where that dies at this moment.
     """
 
     def __init__(self, log: Path, nodes: Mapping[str, int]) -> None:
@@ -228,6 +229,7 @@ class Machine:
         self.hides: set[str] = set()
         self.loses = 0
         self.drops = 0
+        self.unheard: set[str] = set()
         self._hidden: set[str] = set()
 
     def answer(self, program: str, arguments: list[str]) -> bytes:
@@ -359,9 +361,12 @@ class Machine:
             return False
         job.update(state="R", nodes=nodes, start=self.now, reason="None")
         job["attempt"] += 1
+        command = [job["script"], *job["arguments"]]
+        if job["id"] in self.unheard:
+            command = ["sleep", "infinity"]
         with Path(job["output"]).open("ab") as out, Path(job["error"]).open("ab") as err:
             self._processes[job["id"], job["submit"], job["attempt"]] = subprocess.Popen(  # noqa: S603  # the job
-                [job["script"], *job["arguments"]],
+                command,
                 cwd=job["folder"],
                 stdin=subprocess.DEVNULL,
                 stdout=out,

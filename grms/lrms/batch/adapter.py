@@ -359,8 +359,8 @@ class BatchLrms:
             self._ledger.gone(key, row.number, self._clock())
             return self._concluded(question, replace(evidence, ending=ending)) or known
         if end is not None:
-            once = not self._repeats
-            end = true_end(end, evidence.script, evidence.limit_s, once=once)
+            limit_s, begun = evidence.limit_s, evidence.begun
+            end = true_end(end, evidence.script, limit_s, begun=begun, once=not self._repeats)
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:

@@ -423,7 +423,8 @@ class Spool:
                 return []
             # Nobody but the job itself takes from its folder what was laid into it.
             emptied = not (self.place(key) / "launch").exists()
-            return ["0"] if marks.begun or emptied else []
+            # A disk that is full may take the name of a file and not a line.
+            return ["0"] * (marks.begun or emptied or (self.place(key) / ONCE).exists())
         with os.fdopen(descriptor, "rb") as file:
             runs = read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
         # A run may have been cut off before it could say so.
@@ -436,10 +437,10 @@ class Spool:
 
     def evidence(self, key: str) -> Evidence:
         """Returns what a job's folder, and what was kept of it, say about its run."""
-        marks, last = self.marks(key), self._last_begun(key)
+        marks, last, runs = self.marks(key), self._last_begun(key), self.runs(key)
         return Evidence(
             script=read_script_end(last),
-            begun=bool(self.runs(key)),
+            begun=None if marks is None and not runs else bool(runs),
             begun_at=read_begun_at(last),
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,

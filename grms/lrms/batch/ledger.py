@@ -332,7 +332,7 @@ class JobLedger:
             self._slip("run_forgotten", key)
         ending = evidence.ending
         if ending is not None:
-            end = true_end(ending.end, evidence.script, evidence.limit_s, once=self._fences)
+            end = self._true_end(ending.end, evidence)
             ending = replace(ending, end=end)
         elif evidence.script is not None:
             ending = self._own_ending(job, evidence, at)
@@ -427,9 +427,10 @@ class JobLedger:
             return self._concluded_unseen(job, evidence, at)
         if is_fenced(ending.end, evidence.script, begun=evidence.begun):
             return self._concluded_fenced(job, evidence, at)
-        end = true_end(ending.end, evidence.script, evidence.limit_s, once=self._fences)
+        end = self._true_end(ending.end, evidence)
         if end != ending.end:
-            self._slip("end_forgotten", job.key)
+            if evidence.script is not None:
+                self._slip("end_forgotten", job.key)
             ending = replace(ending, end=end)
         if job.want is Want.GONE and ending.end.signal in _KILLED:
             # Not every batch system tells a job that it has ended from one that died of itself.
@@ -499,6 +500,10 @@ class JobLedger:
         began = job.start_time if evidence.begun_at is None else evidence.begun_at
         began = latest if began is None else min(began, latest)
         return at >= began + (evidence.limit_s or LONGEST_S) + self._grace_s
+
+    def _true_end(self, end: LrmsEnd, evidence: Evidence) -> LrmsEnd:
+        limit_s, begun = evidence.limit_s, evidence.begun
+        return true_end(end, evidence.script, limit_s, begun=begun, once=self._fences)
 
     @staticmethod
     def _own_ending(job: FollowedJob, evidence: Evidence, at: float) -> Ending:

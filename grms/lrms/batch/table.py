@@ -98,7 +98,7 @@ class Evidence:
         known: whether the batch system itself, asked for this one job, says that it has it; None where
             it was not asked, or has not said.
         script: how its script has ended, by its folder; None where that says nothing.
-        begun: its folder says that it has begun to run.
+        begun: its folder says whether it has begun to run; None where nobody knows.
         begun_at: when, by the clock of its node, seconds; None where nobody knows.
         released: its hold was lifted, or was about to be.
         limit_s: its requested time; 0 where that is not known.
@@ -107,7 +107,7 @@ class Evidence:
     ending: Ending | None = None
     known: bool | None = None
     script: ScriptEnd | None = None
-    begun: bool = False
+    begun: bool | None = None
     begun_at: float | None = None
     released: bool = False
     limit_s: float = 0.0

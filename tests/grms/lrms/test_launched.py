@@ -129,6 +129,18 @@ def test_an_end_at_the_limit_is_looked_at() -> None:
     assert true_end(lowered, ScriptEnd(3, 20.0), 60.0).exit_code == 3
 
 
+def test_what_was_never_started_did_not_run_out_of_time() -> None:
+    """The batch system believes that it ran; its folder, which is as it was made, knows better."""
+    found = true_end(TIMEOUT, None, 60.0, begun=False)
+    assert (found.outcome, found.end_time) == (LrmsOutcome.NODE_FAIL, TIMEOUT.end_time)
+    assert "was never started" in found.reason
+    for begun in (True, None):
+        assert true_end(TIMEOUT, None, 60.0, begun=begun) is TIMEOUT
+    for outcome in set(LrmsOutcome) - {LrmsOutcome.TIMEOUT}:
+        end = replace(TIMEOUT, outcome=outcome)
+        assert true_end(end, None, 60.0, begun=False) is end
+
+
 def test_other_ends() -> None:
     """A script that has ended was there to the end, whatever became of its node; a cancel stays one."""
     failed = replace(TIMEOUT, outcome=LrmsOutcome.NODE_FAIL)

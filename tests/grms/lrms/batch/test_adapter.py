@@ -29,6 +29,7 @@ from grms.lrms.port import (
     LrmsUnavailableError,
     Program,
     SeenAgain,
+    Started,
     Unseen,
     Vanished,
 )
@@ -192,6 +193,27 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
         await asyncio.wait([follows])
     finally:
         cluster.down()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+async def test_a_job_that_its_node_never_started_is_the_nodes_failure(
+    tmp_path: Path, *, emptied: bool
+) -> None:
+    """Slurm ends it at its limit. One that has emptied its folder has begun, and its time was over."""
+    scene = Scene(FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1), tmp_path)
+    async with scene.up():
+        scene.cluster.machine.unheard.add("1")
+        key = await scene.submitted(1)
+        await until(lambda: scene.has(key, Started))
+        if emptied:
+            for path in scene.lrms.folders.place(key).iterdir():
+                path.unlink()
+        scene.cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
+        await until(lambda: scene.has(key, Ended, Vanished))
+    (end,) = [each.end for each in scene.events if isinstance(each, Ended)]
+    assert end.outcome is (LrmsOutcome.TIMEOUT if emptied else LrmsOutcome.NODE_FAIL)
+    assert ("was never started" in end.reason) is not emptied
+    assert scene.lrms.slips.end_forgotten == 0
 
 
 async def emptied(system: Forgetful, folder: Path) -> BatchLrms:

@@ -190,7 +190,7 @@ def test_an_end_that_was_forgotten_is_the_scripts() -> None:
         )
     for script in (None, ScriptEnd(0, 61.0)):
         looks = running()
-        looks.script = script
+        looks.script, looks.begun = script, True
         assert looks.look(row(ENDED, end=late, exact=False)) == [Ended(KEY, late)]
         assert looks.ledger.slips.end_forgotten == 0
 

@@ -244,6 +244,15 @@ class Unexpected(aio.ServerInterceptor):
         if context.done():
             return  # the caller has gone; nobody waits for the rest
         more = self._logged.to_tell(f"{method} {type(error).__name__}")
-        if more is not None:
+        if more is not None and _is_cut_off(error):
+            self._log.info("caller_gone", method=method, **more)
+        elif more is not None:
             self._log.error("unexpected_error", method=method, exc_info=error, **more)
         await context.abort(grpc.StatusCode.INTERNAL, TEXT)
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    # What is written to a caller whose connection has ended fails before the call itself is known to be over.
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_cut_off, error.exceptions))
+    return isinstance(error, aio.InternalError)

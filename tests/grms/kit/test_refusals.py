@@ -88,6 +88,33 @@ def test_an_unexpected_error_is_internal_and_logged() -> None:
     run(scene)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_caller_that_is_gone_is_no_error(parts: int) -> None:
+    """What is written to it fails before its call is known to be over; an error beside that is told."""
+    errors = [aio.InternalError('Failed "execute_batch"'), ZeroDivisionError()][:parts]
+
+    async def writes(_request: bytes, _context: Any) -> bytes:
+        raise ExceptionGroup("in a task group", errors)
+
+    async def scene() -> None:
+        server = aio.server(interceptors=[Unexpected(structlog.get_logger())])
+        methods: dict[str, Any] = {"Writes": grpc.unary_unary_rpc_method_handler(writes)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", methods),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        with capture_logs() as logs:
+            async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                call: Any = channel.unary_unary("/t.T/Writes")
+                with pytest.raises(aio.AioRpcError) as error:
+                    await call(b"x")
+                assert error.value.code() is grpc.StatusCode.INTERNAL
+        told = {1: ("info", "caller_gone"), 2: ("error", "unexpected_error")}
+        assert [(entry["log_level"], entry["event"]) for entry in logs] == [told[parts]]
+        await server.stop(None)
+
+    run(scene)
+
+
 def test_an_error_that_comes_again_and_again_does_not_fill_the_log() -> None:
     """Whatever kind of call causes it: one entry of each kind and method, and later one that counts the rest."""
 

@@ -150,7 +150,10 @@ def lines_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Ite
         for line in whole:
             yield line.removesuffix(b"\r").decode("utf-8", "replace")
         if len(rest) > LINE_BYTES_MAX:
-            raise mistake(f"has a line of more than {LINE_BYTES_MAX:,} bytes; this is no log")
+            raise mistake(
+                f"has a line of more than {LINE_BYTES_MAX:,} bytes; this is no log "
+                "(JSON that is one line: break it up with `jq .`)"
+            )
     if rest:
         yield rest.removesuffix(b"\r").decode("utf-8", "replace")
 

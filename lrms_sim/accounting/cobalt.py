@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lrms_sim.accounting import pbs, table
-from lrms_sim.accounting.records import Reading, Record, Unreadable, first_width, peeked
+from lrms_sim.accounting.records import (
+    AccountingError,
+    Reading,
+    Record,
+    Unreadable,
+    first_width,
+    peeked,
+)
 
 _PAIR: Final = re.compile(r'(\S+?)=("(?:[^"\\]|\\.)*"|\S*)')
 _TABLE: Final = {
@@ -41,7 +48,13 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
         names = {name.strip(' "') for name in first.split(",")}
         columns = {word: column for word, column in _TABLE.items() if column in names}
         columns["processors"] = next((name for name in _WIDTHS if name in names), _WIDTHS[0])
-        yield from table.read_csv(lines, table.Layout(columns), reading)
+        try:
+            layout = table.Layout(columns)
+        except ValueError as error:
+            raise AccountingError(
+                f"{reading.name}: no whole table of Cobalt: {error}; `lrms-sim import table` reads others"
+            ) from error
+        yield from table.read_csv(lines, layout, reading)
         return
     for number, line in enumerate(lines, start=1):
         if line.strip():

@@ -14,7 +14,7 @@ import numpy as np
 
 from lrms_sim.accounting import cobalt, gridengine, gwf, htcondor, lsf, oar, pbs, slurm, table
 from lrms_sim.accounting.records import AccountingError, Import, Reading, Record, counted
-from lrms_sim.accounting.table import Layout
+from lrms_sim.accounting.table import UNIX_LEAST, Layout
 from lrms_sim.jobs import TIME_MAX
 from lrms_sim.log_files import lines_of, parquet_file
 from lrms_sim.swf_log import SwfHeader, SwfLog
@@ -81,10 +81,10 @@ def import_table(
     if (parquet := parquet_file(source)) is not None:
         with parquet:
             rows = table.read_parquet(parquet, layout, reading)
-            return import_records(rows, reading, rng, site, unix_least=UNIX_LEAST)
+            return import_records(rows, reading, rng, site, of_table=True)
     lines = lines_of(source, lambda text: AccountingError(f"{name}: {text}"))
     rows = table.read_csv(_noted(lines, reading), layout, reading)
-    return import_records(rows, reading, rng, site, unix_least=UNIX_LEAST)
+    return import_records(rows, reading, rng, site, of_table=True)
 
 
 def import_records(
@@ -93,29 +93,33 @@ def import_records(
     rng: np.random.Generator | None = None,
     site: str | None = None,
     *,
-    unix_least: float = -TIME_MAX,
+    of_table: bool = False,
 ) -> Import:
     """Makes a log of jobs.
 
     A job that comes again counts once: one that the batch system calls the same, submitted and started at
-    the same moments, as where two files overlap. What it had said last is taken.
+    the same moments, as where two files overlap. What it had said last is taken. In a table, whose ids may be
+    those of arrays, it has the same width and end as well.
 
     Args:
         records: of the jobs, in any order.
         reading: of their file; takes the rules that are used.
         rng: as of `import_lines`.
         site: same.
-        unix_least: where the first job was submitted before this moment, the log does not say when it began.
+        of_table: of a kind that nobody knows; its times may be of a clock of its own, and then the log does not say
+            when it began.
     """
     counts = reading.counts
     found: list[Record] = []
-    place: dict[tuple[str, str, float, float | None], int] = {}
+    place: dict[tuple[object, ...], int] = {}
     for record in records:
         if not _can_be_said(record):
             counts["beyond"] += 1
             continue
         if record.job:
-            key = (record.job, record.site, record.submit, record.start)
+            key: tuple[object, ...] = (record.job, record.site, record.submit, record.start)
+            if of_table:
+                key += (record.end, record.processors)
             if (known := place.setdefault(key, len(found))) < len(found):
                 counts["repeated"] += 1
                 found[known] = record
@@ -132,7 +136,7 @@ def import_records(
     counts["wait"] += sum(not record.is_wait_known for record in kept)
     counts["request"] += sum(record.requested_time is None for record in kept)
     by_jobs = sorted(sites.items(), key=lambda entry: (-entry[1], entry[0]))
-    log = _log(kept, reading.name, rng, unix_least)
+    log = _log(kept, reading.name, rng, UNIX_LEAST if of_table else -TIME_MAX)
     return Import(log, counted(counts), dict(by_jobs), dict(reading.examples))
 
 
@@ -195,9 +199,6 @@ def _in_order(record: Record) -> bool:
     start = record.submit if record.start is None else record.start
     return record.submit <= start <= record.end
 
-
-UNIX_LEAST: Final = 1e8
-"""Moments of tables before this one, of 1973, are of a clock of their own: nobody knows when it began."""
 
 PROCESSORS_MAX: Final = 2**31 - 1
 """Largest width that a log can hold."""

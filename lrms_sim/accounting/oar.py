@@ -62,6 +62,8 @@ def _of_json(text: str, reading: Reading) -> Iterator[tuple[None, Any]]:
         document = [
             {"Job_Id": key} | job if isinstance(job, dict) else job for key, job in document.items()
         ]
+    if not isinstance(document, list):
+        raise AccountingError(f"{reading.name}: {document!r:.40} in place of a list of jobs")
     for job in document:
         yield None, job
 

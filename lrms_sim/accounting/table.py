@@ -11,9 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from itertools import islice
 from typing import Any, Final
 
-from lrms_sim.accounting.records import AccountingError, Reading, Record, Unreadable, seconds_of
+from lrms_sim.accounting.records import (
+    AccountingError,
+    Reading,
+    Record,
+    Unreadable,
+    peeked,
+    seconds_of,
+)
 
 MOMENTS: Final = ("submit_time", "start_time", "end_time")
 SPANS: Final = ("wait_time", "run_time", "requested_time")
@@ -46,6 +54,12 @@ _COMPLETED: Final = (
 _CANCELLED: Final = ("cancel", "revoked", "deleted", "removed")
 _LONG_SPAN: Final = re.compile(r"(-?\d{1,9}) days?,? (\d{1,2}):(\d\d):(\d\d(?:\.\d+)?)")
 _FACTOR: Final = re.compile(r"([*/])")
+
+_LINES_MAX: Final = 200
+"""Most lines of one record: a cell in quotes may have line ends."""
+
+UNIX_LEAST: Final = 1e8
+"""Moments of tables before this one, of 1973, are of a clock of their own: nobody knows when it began."""
 
 Cell = Callable[[Mapping[str, Any]], Any]
 """Returns a value of a row; None where it is missing."""
@@ -124,41 +138,91 @@ def csv_rows(
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """
-    rest = iter(lines)
-    blank, first = 0, ""
-    for first in rest:
-        if first.strip():
-            break
-        blank += 1
+    first, lines = peeked(lines)
     common = Counter(character for character in first if character in _DELIMITERS)
     found = delimiter or (common.most_common(1)[0][0] if common else ",")
-    whole = csv.reader(_chained(first, rest), delimiter=found)
     heading = [name.strip() for name in names]
-    while True:
+    ahead = _Lines(lines)
+    for line in ahead:
+        number = ahead.number
         try:
-            cells = next(whole)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            reading.leave_out(whole.line_num + blank, Unreadable(str(error)))
+            cells = _cells_of(line, ahead, found, len(heading))
+        except Unreadable as problem:
+            reading.leave_out(number, problem)
             continue
-        line = whole.line_num + blank
         stripped = [cell.strip() for cell in cells]
+        if not any(stripped) or stripped == heading:
+            continue
         if not heading:
             heading = stripped
-        elif stripped == heading or not any(stripped):
-            continue
         elif len(cells) != len(heading):
-            problem = f"{len(cells)} columns, there are {len(heading)} names"
-            reading.leave_out(line, Unreadable(problem, "columns"))
+            said = f"{len(cells)} columns, there are {len(heading)} names"
+            reading.leave_out(number, Unreadable(said, "columns"))
         else:
-            yield line, dict(zip(heading, stripped, strict=True))
+            yield number, dict(zip(heading, stripped, strict=True))
 
 
-def _chained(first: str, rest: Iterable[str]) -> Iterator[str]:
-    yield f"{first}\n"
-    for line in rest:
+class _Lines:
+    """Lines of a file, some of which can be given back.
+
+    Attributes:
+        number: of the line that was taken last, from 1.
+    """
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._back: list[str] = []
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._back.pop() if self._back else next(self._lines)
+        self.number += 1
+        return line
+
+    def give_back(self, lines: Sequence[str]) -> None:
+        """Takes back the lines that were taken last, in their order."""
+        self._back += reversed(lines)
+        self.number -= len(lines)
+
+
+def _cells_of(line: str, ahead: _Lines, delimiter: str, width: int) -> list[str]:
+    """Returns the cells of a record that begins with a line; one in quotes may have line ends.
+
+    A quote that stands alone spoils its own line, and takes none of those behind it with it: such a record has too
+    many lines, no end, or another width.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    if '"' not in line:
+        return line.split(delimiter)
+    taken: list[str] = []
+    is_open = False
+
+    def parts() -> Iterator[str]:
+        nonlocal is_open
         yield f"{line}\n"
+        for following in islice(ahead, _LINES_MAX):
+            taken.append(following)
+            yield f"{following}\n"
+        is_open = True
+
+    problem = "a quote is open at the end of the line"
+    try:
+        cells = next(csv.reader(parts(), delimiter=delimiter))
+        if not taken and not is_open:
+            return cells
+        whole = (f"{one}\n" for one in (line, *taken))
+        cells = next(csv.reader(whole, delimiter=delimiter, strict=True))
+        if not is_open and len(cells) == (width or len(cells)):
+            return cells
+    except csv.Error as error:
+        problem = problem if taken else str(error)
+    ahead.give_back(taken)
+    raise Unreadable(problem)
 
 
 def read_parquet(source: Any, layout: Layout, reading: Reading) -> Iterator[Record]:
@@ -306,6 +370,9 @@ def job_of(
     found = {word: cell(row) for word, cell in cells.items()}
     times = {word: _moment(word, found.get(word), layout, reading.zone) for word in MOMENTS}
     times |= {word: _span(word, found.get(word), layout) for word in SPANS}
+    if (times["submit_time"] or 0.0) >= UNIX_LEAST:
+        # By a clock that began long ago its zero, or less, is a moment that never came.
+        times |= {word: None for word in ("start_time", "end_time") if (times[word] or 0.0) <= 0.0}
     submit, start, end, is_wait_known = _course(times, cells)
     if end is None:
         reading.counts["open"] += 1
@@ -345,6 +412,8 @@ def _course(
             start = submit + wait
         elif end is not None and run is not None:
             start = end - run
+        elif end is not None and "run_time" not in cells:
+            raise Unreadable("nothing says when the job started", "moment")
         else:
             start, is_known = submit, False
     if submit is None:
@@ -413,18 +482,21 @@ def _span(word: str, value: Any, layout: Layout) -> float | None:
 
 
 def _status(found: Mapping[str, Any]) -> int:
-    """Returns the status of the standard: by its number, a word for it, or the code of the end."""
-    code = found.get("exit_code")
-    if code is not None:
-        # Slurm writes code and signal: 0:0.
-        return int(all(_number(part) == 0 for part in str(code).split(":")))
-    status = found.get("status")
+    """Returns the status of the standard: by its number, a word for it, or the code of the end.
+
+    Slurm writes the code 0:0 of what was cancelled or ran out of time: a code makes no success of what has none.
+    """
+    code, status = found.get("exit_code"), found.get("status")
+    # Slurm writes code and signal: 0:0.
+    is_zero = code is None or all(_number(part) == 0 for part in str(code).split(":"))
     if status is None:
-        return 1 if "status" not in found else -1
+        return -1 if code is None and "status" in found else int(is_zero)
     number = _number(status)
-    if number is not None:
-        return int(number) if number in {0, 1, 2, 3, 4, 5} else -1
     word = str(status).strip().lower()
-    if word.startswith(_CANCELLED):
-        return 5
-    return int(word.startswith(_COMPLETED))
+    if number is not None:
+        said = int(number) if number in {0, 1, 2, 3, 4, 5} else -1
+    elif word.startswith(_CANCELLED):
+        said = 5
+    else:
+        said = int(word.startswith(_COMPLETED))
+    return int(is_zero) if said == 1 else said

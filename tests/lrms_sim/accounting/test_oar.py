@@ -79,3 +79,13 @@ def test_what_cannot_be_read(job: Any, words: str) -> None:
         read([JOB, job], unreadable="error")
     with pytest.raises(AccountingError, match="jobs:1: no JSON"):
         read("{")
+
+
+@pytest.mark.parametrize("document", [{"items": None}, {"items": 5}, {"jobs": "none"}, []])
+def test_a_document_without_a_list(document: Any) -> None:
+    """It is no mistake of the program."""
+    if document == []:
+        assert len(read(document).log) == 0
+        return
+    with pytest.raises(AccountingError, match="in place of a list of jobs"):
+        read(document)

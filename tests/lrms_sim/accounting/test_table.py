@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from lrms_sim.accounting.importing import (
     READERS,
-    UNIX_LEAST,
     import_lines,
     import_records,
     import_table,
 )
-from lrms_sim.accounting.records import AccountingError, Import, Reading
+from lrms_sim.accounting.records import LOST, AccountingError, Import, Reading
 from lrms_sim.accounting.table import Layout, read_csv
 from lrms_sim.cli import run_command
 from lrms_sim.swf import read_swf
@@ -37,7 +36,7 @@ def read(
     reading = Reading("jobs.csv", zone, strict=strict)
     lines = text.splitlines()
     return import_records(
-        read_csv(lines, Layout(columns, **layout), reading), reading, unix_least=UNIX_LEAST
+        read_csv(lines, Layout(columns, **layout), reading), reading, of_table=True
     )
 
 
@@ -168,6 +167,60 @@ def test_a_job_counts_once_by_its_id() -> None:
     text = "id,submitted,elapsed,cores\n1,100,5,2\n1,100,5,2\n2,100,5,2\n"
     assert len(read(text, CORES).log) == 3
     assert read(text, CORES | {"job_id": "id"}).counts["repeated"] == 1
+    # Tasks of an array under its id began together, and are several.
+    text = "id,submitted,elapsed,cores\n1,100,5,2\n1,100,6,2\n1,100,5,3\n"
+    assert len(read(text, CORES | {"job_id": "id"}).log) == 3
+
+
+@pytest.mark.parametrize("odd", ['"bad', 'x","y', '"'])
+def test_a_quote_that_stands_alone_takes_no_other_line_with_it(odd: str) -> None:
+    """A cell may have line ends; what is spoilt is one line, and it is counted by its number."""
+    lines = [f"{place},5,2,name" for place in range(1000)]
+    lines[2] = f"2,5,2,{odd}"
+    lines[40] = '40,5,2,"several\nlines, and a ""word"""'
+    lines[90] = f"90,5,2,{odd}"
+    lines[500] = '500,5,2,5" disk'
+    found = read("\n".join(["submitted,elapsed,cores,name", *lines]), CORES)
+    assert len(found.log) == 998
+    assert sum(count for rule, count in found.counts.items() if rule in LOST) == 2
+    with pytest.raises(AccountingError, match=r"jobs.csv:4: "):
+        read("\n".join(["submitted,elapsed,cores,name", *lines]), CORES, strict=True)
+
+
+def test_a_code_makes_no_success_of_what_has_none() -> None:
+    """Slurm writes 0:0 of what was cancelled and of what ran out of time."""
+    columns = CORES | {"status": "state", "exit_code": "code"}
+    rows = (
+        ("COMPLETED", "0:0", 1),
+        ("COMPLETED", "3:0", 0),
+        ("CANCELLED by 5", "0:0", 5),
+        ("TIMEOUT", "0:0", 0),
+        ("", "0:0", 1),
+        ("", "0:9", 0),
+        ("", "", -1),
+        ("COMPLETED", "", 1),
+    )
+    text = "\n".join(f"{place},5,2,{state},{code}" for place, (state, code, _) in enumerate(rows))
+    status = read(f"submitted,elapsed,cores,state,code\n{text}", columns).log.status
+    assert status.tolist() == [wanted for *_, wanted in rows]
+
+
+def test_a_wait_that_is_missing_is_not_taken_for_none() -> None:
+    """Where the run time is what is left of the time between submission and end, nothing says it."""
+    columns = {"submit_time": "s", "wait_time": "w", "end_time": "e", "processors": "p"}
+    found = read("s,w,e,p\n0,60,100,4\n0,,100,4", columns)
+    assert (found.log.run_time.tolist(), found.counts["moment"]) == ([40], 1)
+
+
+@pytest.mark.parametrize("nothing", ["", "0", "-1", "1970-01-01T00:00:00"])
+def test_a_moment_that_never_came(nothing: str) -> None:
+    """By a clock that began long ago a zero is none; by one that began with the log it is a moment."""
+    columns = {"submit_time": "s", "start_time": "b", "end_time": "e", "processors": "p"}
+    found = read(f"s,b,e,p\n1600000000,{nothing},1600000100,4", columns)
+    assert (found.counts, found.log.status.tolist()) == ({"never": 1, "request": 1}, [5])
+    found = read(f"s,b,e,p\n1600000000,1600000000,{nothing},4", columns)
+    assert (len(found.log), found.counts) == (0, {"open": 1})
+    assert read("s,b,e,p\n0,0,5,4", columns).log.run_time.tolist() == [5]
 
 
 @pytest.mark.parametrize(

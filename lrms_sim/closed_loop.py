@@ -20,7 +20,7 @@ from lrms_sim.disciplines import Discipline, Fcfs
 from lrms_sim.groups import known_user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import check_machine, user_numbers
-from lrms_sim.preparation import Prepared
+from lrms_sim.preparation import Prepared, predecessors
 from lrms_sim.schedule import MachineInfo, Schedule
 from lrms_sim.stepped import Machine
 from lrms_sim.swf_log import SwfLog
@@ -54,16 +54,11 @@ def waits_of(log: SwfLog, prepared: Prepared) -> dict[int, Wait]:
         prepared: its jobs.
     """
     rows, ids = prepared.records, prepared.jobs.job_id
-    # Where a number comes again, it means the first record of it, which has kept it.
-    first: dict[int, int] = {}
-    for row, job_id in sorted(zip(rows.tolist(), ids.tolist(), strict=True)):
-        first.setdefault(int(log.job_id[row]), job_id)
-    found: dict[int, Wait] = {}
-    for row, job_id in zip(rows.tolist(), ids.tolist(), strict=True):
-        before = first.get(int(log.preceding_job[row]))
-        if log.preceding_job[row] > 0 and before is not None and before != job_id:
-            found[job_id] = Wait(before, max(0.0, float(log.think_time[row])))
-    return found
+    job_of = dict(zip(rows.tolist(), ids.tolist(), strict=True))
+    return {
+        job_of[row]: Wait(job_of[before], max(0.0, float(log.think_time[row])))
+        for row, before in predecessors(log, rows).items()
+    }
 
 
 def simulate_closed(

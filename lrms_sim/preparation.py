@@ -8,7 +8,7 @@ reproduce.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final, Literal, cast, get_args, get_type_hints
+from typing import Final, Literal, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -347,17 +347,43 @@ def _note_alterations(
 
 def _note_unread(tally: _Tally, log: SwfLog, *, dependencies: bool) -> None:
     """Notes what the log says and nobody reads."""
+    follows: BoolArray = np.zeros(len(log), np.bool_)
     if dependencies:
-        words, treatment = "submitted once the job before it has ended", "altered"
-    else:
-        words, treatment = "names the job before it, submitted as recorded", "ignored"
-    tally.note("preceding-job", words, log.preceding_job > 0, cast("Treatment", treatment))
+        follows[list(predecessors(log, np.flatnonzero(tally.kept)))] = True
+    tally.note("preceding-job", "submitted once the job before it has ended", follows)
+    tally.note(
+        "preceding-job-unread",
+        "names the job before it, submitted as recorded",
+        (log.preceding_job > 0) & ~follows,
+        "ignored",
+    )
     for reason, words, count in (
         ("longer-record", "more than 18 fields, the rest not read", log.longer_records),
         ("title", "title before the first record, not read", log.title_lines),
     ):
         if count:
             tally.entries.append(PreparationEntry(reason, words, count, "ignored"))
+
+
+def predecessors(log: SwfLog, rows: npt.NDArray[np.integer]) -> dict[int, int]:
+    """Returns which rows of a log name a job before theirs that is there, with the row of that one.
+
+    A number that comes again means its first record. What names itself names nobody.
+
+    Args:
+        log: the records.
+        rows: of the jobs that are there, in any order.
+    """
+    first: dict[int, int] = {}
+    for row in sorted(rows.tolist()):
+        first.setdefault(int(log.job_id[row]), row)
+    found: dict[int, int] = {}
+    for row in rows.tolist():
+        number = int(log.preceding_job[row])
+        before = first.get(number) if number > 0 else None
+        if before is not None and before != row:
+            found[row] = before
+    return found
 
 
 def _unsorted(log: SwfLog, tally: _Tally) -> BoolArray:

@@ -81,14 +81,25 @@ def _by_seed(study: Study, log: str, method: str) -> dict[int, float]:
     }
 
 
-def _margin(values: Iterable[float], method: str = "") -> Margin | None:
+def _margin(values: Iterable[float]) -> Margin | None:
     known = list(values)
     if not known:
         return None
     if any(map(math.isnan, known)):
         # What was given up, as it took too long, is worse than anything.
         return Margin.exact(-math.inf)
-    return Margin.exact(known[0]) if method.startswith("iterative") else Margin.of(known)
+    return Margin.of(known)
+
+
+def _lead(left: Iterable[float], right: Iterable[float]) -> Margin:
+    # By seed. Against what was given up, as it took too long, everything wins; of two such neither does.
+    pairs = list(zip(left, right, strict=True))
+    given_up = {math.isnan(one) - math.isnan(other) for one, other in pairs} - {0}
+    if len(given_up) == 1:
+        return Margin.exact(-math.inf if 1 in given_up else math.inf)
+    if given_up:
+        return Margin.of([math.nan])
+    return Margin.of(0.0 if math.isnan(one) else one - other for one, other in pairs)
 
 
 def _judged(
@@ -111,9 +122,9 @@ def _greedy(study: Study, logs: list[str]) -> Iterator[Statement]:
     )
     second = values.get("f2", {})
     leads = {
-        method: Margin.of(second[seed] - gain for seed, gain in of.items() if seed in second)
+        method: _lead([second[seed] for seed in both], [of[seed] for seed in both])
         for method, of in values.items()
-        if method != "f2" and second.keys() & of.keys()
+        if method != "f2" and (both := sorted(second.keys() & of.keys()))
     }
     apart = "".join(f"; f2 {each.words()} over {method}" for method, each in leads.items())
     yield _judged(
@@ -125,7 +136,7 @@ def _greedy(study: Study, logs: list[str]) -> Iterator[Statement]:
     yield _judged(
         "What was learned on CTC fails significantly on KTH and SDSC00 (Figure 2).",
         _words(moved),
-        [verdict for log in others for verdict in _fails(study, log)],
+        [each.below() for log in others if (each := _moved(study, log)) is not None],
     )
     many = {log: _median(study, log, MANY) for log in others}
     yield _judged(
@@ -139,13 +150,10 @@ def _greedy(study: Study, logs: list[str]) -> Iterator[Statement]:
     )
 
 
-def _fails(study: Study, log: str) -> list[bool | None]:
-    # The verdict on f2, moved to another log; what was given up there has failed. Empty where it was not moved.
+def _moved(study: Study, log: str) -> Margin | None:
+    # Gains of f2 as it was learned elsewhere; None where it was not moved.
     found = [one["gain"] for one in study.transfers if (one["log"], one["method"]) == (log, "f2")]
-    if not found:
-        return []
-    known = [gain for gain in found if gain is not None]
-    return [Margin.of(known).below() if known else True]
+    return _margin(math.nan if gain is None else gain for gain in found)
 
 
 def _fuzzy(study: Study, logs: list[str]) -> Iterator[Statement]:

@@ -55,7 +55,8 @@ def row_checksum(before: int, number: int, row: Sequence[Any]) -> int:
         number: of the row.
         row: moment in seconds, kind and text of the record; then its bytes, if it has any.
     """
-    head = f"{number} {row[0]!r} {row[1]} {row[2]} "
+    moment = row[0] + 0.0  # SQLite keeps zero without its sign
+    head = f"{number} {moment!r} {row[1]} {row[2]} "
     checksum = zlib.crc32(head.encode(), before)
     payload = row[3] if len(row) > 3 else None  # what is behind the three of the text
     return zlib.crc32(payload, checksum) if payload else checksum

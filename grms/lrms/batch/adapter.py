@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from grms.lrms.batch.launch import Spool, check_home, check_key, check_program, usable
 from grms.lrms.batch.ledger import (
@@ -36,9 +37,9 @@ from grms.lrms.port import (
     LrmsRecord,
     LrmsRefusedError,
     LrmsSnapshot,
+    Program,
     Tell,
     Unseen,
-    Vanished,
 )
 from grms.lrms.slips import Slips
 
@@ -153,17 +154,32 @@ class BatchLrms:
             return
         if await self._had_before(key):
             return
-        _check_taken(job, (await self._looks.last()).table)
-        if job.home is not None:
-            home = await asyncio.to_thread(usable, check_home(job.home))
-            # Another account's folder is not the daemon's to say, and a partner's none of this site's.
-            job = replace(job, home=None if job.partner or job.account else home)
         try:
-            folder = await self._disk.do(
+            _check_taken(job, (await self._looks.last()).table)
+            if job.home is not None:
+                home = await asyncio.to_thread(usable, check_home(job.home))
+                # Another account's folder is not the daemon's to say, and a partner's none of this site's.
+                job = replace(job, home=None if job.partner or job.account else home)
+            folder = await self._prepared(job, program, run=not held)
+            self._ledger.intended(key, want)
+            number = await self._system.submit(self._system.encode(key), job, folder)
+        except (LrmsRefusedError, LrmsDiskError) as error:
+            # This attempt, or one before, may have come to the batch system all the same. An own job that is
+            # handed in again finds it; of one that is over here, or goes elsewhere, nothing lifts the hold.
+            if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
+                self._ledger.refused(key)
+                await self._disk.do(self._spool.drop, key)
+            raise
+        self._ledger.acknowledged(key, number, self._clock())
+        self._looks.want()
+
+    async def _prepared(self, job: LrmsJob, program: Program, *, run: bool) -> Path:
+        try:
+            return await self._disk.do(
                 self._spool.prepare,
-                key,
+                job.key,
                 program,
-                run=not held,
+                run=run,
                 limit_s=job.requested_time,
                 account=job.account,
                 user=job.user,
@@ -173,15 +189,6 @@ class BatchLrms:
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error
-        self._ledger.intended(key, want)
-        try:
-            number = await self._system.submit(self._system.encode(key), job, folder)
-        except LrmsRefusedError:
-            self._ledger.refused(key)
-            await self._disk.tried(self._spool.drop, key)
-            raise
-        self._ledger.acknowledged(key, number, self._clock())
-        self._looks.want()
 
     async def release(self, key: str) -> None:
         """See `Lrms.release`."""
@@ -200,7 +207,7 @@ class BatchLrms:
                 await self._orders.obey(Order(act, key, job.row))
                 return
             left = self._settle_s - (self._clock() - job.acknowledged_at)
-            await asyncio.sleep(max(left, self._looks.soon_s))
+            await asyncio.sleep(max(min(left, self._settle_s), self._looks.soon_s))
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """See `Lrms.cancel`."""
@@ -352,7 +359,7 @@ class BatchLrms:
             # Its end is being looked up.
             return known if known.end is None else replace(known, phase=LrmsPhase.UNKNOWN, end=None)
         question = Question(key, row.name, row.number, row.submit_time, row)
-        ending = (await self._system.endings([question])).get(key)
+        ending = await self._system.ending(question)
         evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
         if end is not None and is_fenced(end, evidence.script, begun=evidence.begun):
@@ -368,7 +375,7 @@ class BatchLrms:
         if marks is None or not (marks.released or await self._has_begun(key)):
             return None  # it was held to the last, if it was there at all
         question = Question(key, self._system.encode(key), marks.number, None, None)
-        ending = (await self._system.endings([question])).get(key)
+        ending = await self._system.ending(question)
         evidence = await self._looks.evidence(question, ending)
         self._ledger.gone(key, marks.number, self._clock())
         return self._concluded(question, evidence)
@@ -381,9 +388,6 @@ class BatchLrms:
                 job = self._ledger.job(question.key)
                 start_time = None if job is None else job.start_time
                 record = LrmsRecord(LrmsPhase.ENDED, start_time, event.end)
-            elif isinstance(event, Vanished):
-                end = LrmsEnd(LrmsOutcome.UNKNOWN, event.time, 0.0, reason=event.reason)
-                record = LrmsRecord(LrmsPhase.ENDED, None, end)
             elif isinstance(event, Unseen):
                 self._looks.told([event])
                 record = LrmsRecord(LrmsPhase.UNKNOWN, evidence.begun_at, reason=event.reason)

@@ -8,7 +8,7 @@ no line there, and a running one that is deleted looks like one that was killed 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,8 @@ from grms.lrms.batch.gridengine_text import (
     read_parts,
     read_queues,
 )
-from grms.lrms.batch.log_file import FollowedFile
+from grms.lrms.batch.launch import KEY
+from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.programs import Answer, Programs
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.job_names import shown_name, tag_of
@@ -111,8 +112,7 @@ class GridEngine:
         self._settings = settings
         self._clock = clock
         self._prefix = f"hanse+{settings.site}+"
-        self._log = FollowedFile(settings.accounting)
-        self._accounted: OrderedDict[str, list[Accounted]] = OrderedDict()
+        self._log = FollowedRecords(settings.accounting, self._accounted, most=ACCOUNTED_MAX)
         self._wanted: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     @property
@@ -126,8 +126,8 @@ class GridEngine:
 
     def decode(self, name: str) -> str | None:
         """See `BatchSystem.decode`."""
-        tag = tag_of(name, self._prefix, MARK)
-        return tag.removeprefix(self._prefix).replace("+", "/") or None
+        key = self._tag(name).removeprefix(self._prefix).replace("+", "/")
+        return key if KEY.fullmatch(key) else None
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
@@ -167,7 +167,7 @@ class GridEngine:
     def _with_hindrance(self, row: JobRow, parts: Partitions) -> JobRow:
         if row.phase is not LrmsPhase.WAITING:
             return row
-        wanted = self._wanted.get(row.name)
+        wanted = self._wanted.get(self._tag(row.name))
         why = parts.still if wanted is None else parts.stays(*wanted)
         return replace(row, hindered=why) if why else row
 
@@ -232,24 +232,15 @@ class GridEngine:
         del row
         return not released
 
-    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
-        """See `BatchSystem.endings`."""
-        settings = self._settings
-        lines = await asyncio.to_thread(self._log.new_lines)
-        for line in read_accounts(lines, account=settings.account, prefix=self._prefix):
-            self._accounted.setdefault(line.name, []).append(line)
-            if len(self._accounted) > ACCOUNTED_MAX:
-                self._accounted.popitem(last=False)
-        found: dict[str, Ending] = {}
-        for question in questions:
-            ended = [
-                line.ending
-                for line in self._accounted.get(tag_of(question.name, self._prefix, MARK), ())
-                if line.ending is not None and question.number in {"", line.number}
-            ]
-            if ended:
-                found[question.key] = ended[-1]
-        return found
+    async def ending(self, question: Question) -> Ending | None:
+        """See `BatchSystem.ending`."""
+        await asyncio.to_thread(self._log.read)
+        ended = [
+            line.ending
+            for line in self._log.of(self._tag(question.name))
+            if line.ending is not None and question.number in {"", line.number}
+        ]
+        return ended[-1] if ended else None
 
     async def knows(self, question: Question) -> Ending | bool | None:
         """See `BatchSystem.knows`."""
@@ -260,6 +251,14 @@ class GridEngine:
         except LrmsRefusedError as error:
             return False if "do not exist" in error.reason else None
         return True
+
+    def _accounted(self, lines: list[str]) -> Iterable[tuple[str, Accounted]]:
+        account = self._settings.account
+        for line in read_accounts(lines, account=account, prefix=self._prefix):
+            yield line.name, line
+
+    def _tag(self, name: str) -> str:
+        return tag_of(name, self._prefix, MARK)
 
     async def _ask(self, program: str, *arguments: str) -> Answer:
         answer = await self._programs.run(program, *arguments, also=UTC)

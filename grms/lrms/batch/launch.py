@@ -43,7 +43,6 @@ from grms.lrms.launched import (
     LAUNCH,
     LAUNCH_ONCE,
     ONCE,
-    ScriptEnd,
     read_begun_at,
     read_runs,
     read_script_end,
@@ -430,11 +429,6 @@ class Spool:
         # A run may have been cut off before it could say so.
         return runs or ["0"] * (self.place(key) / ONCE).exists()
 
-    def script_end(self, key: str) -> tuple[ScriptEnd | None, float]:
-        """Returns how a job's script has ended, by its folder, and the job's requested time, seconds."""
-        marks = self.marks(key)
-        return read_script_end(self._last_begun(key)), 0.0 if marks is None else marks.limit_s
-
     def evidence(self, key: str) -> Evidence:
         """Returns what a job's folder, and what was kept of it, say about its run."""
         marks, last, runs = self.marks(key), self._last_begun(key), self.runs(key)
@@ -471,8 +465,9 @@ class Spool:
 
     def drop(self, key: str) -> None:
         """Deletes the folder of a job that was not taken."""
-        shutil.rmtree(self.place(key), ignore_errors=True)
+        # Its marks first: of a job that has them and no folder it would be said that it had begun.
         self._notes.forget(self.place(key).name)
+        shutil.rmtree(self.place(key), ignore_errors=True)
 
     # --- what jobs leave -------------------------------------------------------------------------
 

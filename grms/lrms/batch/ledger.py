@@ -130,6 +130,7 @@ class FollowedJob:
         number: the batch system's id; empty while it is not known whether it was taken.
         acknowledged_at: when that was, seconds.
         row: what the last look that showed it has shown.
+        shown_s: for how long looks have shown it, by steps of no more than `STEP_S`.
         start_time: that was told; None where none was, or it waits again.
         accepted: whether that was told.
         released_at: when a release was acknowledged, seconds; None where none was.
@@ -158,6 +159,7 @@ class FollowedJob:
     number: str = ""
     acknowledged_at: float = 0.0
     row: JobRow | None = None
+    shown_s: float = 0.0
     start_time: float | None = None
     accepted: bool = False
     released_at: float | None = None
@@ -233,7 +235,7 @@ class JobLedger:
         self._fences = fences
         self._jobs: dict[str, FollowedJob] = {}
         self._over: OrderedDict[str, FollowedJob] = OrderedDict()
-        self._lost: set[str] = set()
+        self._lost: OrderedDict[str, None] = OrderedDict()
         self._copies: set[tuple[str, str]] = set()
         self._looked_at: float | None = None
         self._looks = 0
@@ -267,7 +269,7 @@ class JobLedger:
     def intended(self, key: str, want: Want) -> FollowedJob:
         """Notes that a job is about to be submitted, and returns it."""
         job = self._jobs[key] = FollowedJob(key, want)
-        self._lost.discard(key)
+        self._lost.pop(key, None)
         return job
 
     def acknowledged(self, key: str, number: str, at: float) -> None:
@@ -282,8 +284,9 @@ class JobLedger:
         job.number, job.acknowledged_at = number, at
 
     def refused(self, key: str) -> None:
-        """Notes that the batch system has not taken a job."""
-        self._jobs.pop(key, None)
+        """Notes that a job is not to run here; should the batch system have it all the same, it stays held."""
+        if self._jobs.pop(key, None) is not None:
+            self._give_up(key)
 
     def releasing(self, key: str) -> None:
         """Notes that a job's hold is about to be lifted: from now on it may have run, whatever is answered."""
@@ -364,7 +367,7 @@ class JobLedger:
 
     def settled(self, job: FollowedJob, at: float) -> bool:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
-        return at - job.acknowledged_at >= self._settle_s
+        return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
 
     def unshown(self, key: str) -> JobRow | None:
         """Returns what is known of a job that no table shows, by which it can be ended all the same."""
@@ -393,7 +396,7 @@ class JobLedger:
             if key is not None:
                 shown.setdefault(key, []).append(row)
         for key, rows in shown.items():
-            self._shown(key, rows, table, findings)
+            self._shown(key, rows, table, step_s, findings)
         self._looks += 1
         for job in self._jobs.values():
             job.doubt_s += step_s if job.doubt else 0.0
@@ -442,13 +445,18 @@ class JobLedger:
         # No table and no record has it.
         unknown = evidence.known is False
         if not evidence.known:
-            if job.want is Want.GONE and (unknown or evidence.script is not None):
+            # Without a number nobody can be asked for it.
+            known_end = unknown or evidence.script is not None or not job.number
+            if job.want is Want.GONE and known_end:
                 return self._cancelled(job, at, "cancelled, and gone since")
             if evidence.script is not None:
                 return self._ended(job, self._own_ending(job, evidence, at))
         over = self._concluded_unknown(job, evidence, at) if unknown else None
         if over is not None:
             return over
+        if not job.number and self._is_over(job, evidence, at):
+            text = "it had begun to run, and nobody knows its number"
+            return self._vanished(job, text, at)
         if unknown:
             text = "the batch system does not know it; until its limit is over its own word is waited for"
         elif evidence.known:
@@ -469,7 +477,7 @@ class JobLedger:
         let_go = evidence.released or job.maybe_released or job.released_at is not None
         if not (ran or let_go or job.left_hold):
             del self._jobs[job.key]
-            self._lost.add(job.key)
+            self._give_up(job.key)
             self._slip("submission_forgotten", job.key)
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
         if self._is_over(job, evidence, at):
@@ -531,7 +539,9 @@ class JobLedger:
         end = LrmsEnd(LrmsOutcome.CANCELLED, at, ran, reason=reason)
         return self._ended(job, Ending(job.start_time, end))
 
-    def _shown(self, key: str, rows: list[JobRow], table: Table, findings: Findings) -> None:
+    def _shown(
+        self, key: str, rows: list[JobRow], table: Table, step_s: float, findings: Findings
+    ) -> None:
         job = self._jobs.get(key)
         row = self._chosen(rows, job)
         for copy in rows:
@@ -545,6 +555,7 @@ class JobLedger:
             job.doubt = ""
             findings.events.append(SeenAgain(key))
         job.missing = 0
+        job.shown_s += 0.0 if job.row is None else step_s
         job.number = row.number
         if job.row is None and not job.acknowledged_at:
             job.acknowledged_at = row.submit_time or table.began_at
@@ -587,15 +598,14 @@ class JobLedger:
             if not old.came_back:
                 old.came_back = True
                 self._slip("cancel_undone", key)
-            wanted_gone = old.want is Want.GONE and row.phase is not LrmsPhase.COMPLETING
-            if wanted_gone or row.phase is LrmsPhase.HELD:
+            if _is_to_end(old.want, row.phase):
                 findings.orders.append(Order(Act.CANCEL, key, row))
             return None
-        # One that was to run, and has, is asked about; of one of which nobody could say that, or that may be
-        # elsewhere by now, no hold is lifted.
+        # One whose end was told does not run once more. Of one of which nobody could say how it ended, or that may
+        # be elsewhere by now, no hold is lifted.
         want = Want.HELD if key in self._lost else Want.NOTHING
         if old is not None:
-            want = Want.NOTHING if old.end is not None else Want.HELD
+            want = Want.OVER if old.end is not None else Want.HELD
             self._slip("end_undone", key)
         job = self._jobs[key] = FollowedJob(key, want)
         self._over.pop(key, None)
@@ -621,10 +631,9 @@ class JobLedger:
                 findings.events.extend(self.conclude(question, Evidence(), table.taken_at))
             else:
                 findings.questions.append(question)
-        elif job.want is Want.GONE:
-            if row.phase is not LrmsPhase.COMPLETING:
-                findings.orders.append(Order(Act.CANCEL, job.key, row))
-        elif row.phase is LrmsPhase.HELD and not job.hold_stays:
+        elif _is_to_end(job.want, row.phase):
+            findings.orders.append(Order(Act.CANCEL, job.key, row))
+        elif job.want is not Want.GONE and row.phase is LrmsPhase.HELD and not job.hold_stays:
             self._held(job, row, table, findings)
 
     @staticmethod
@@ -638,7 +647,7 @@ class JobLedger:
     def _held(self, job: FollowedJob, row: JobRow, table: Table, findings: Findings) -> None:
         if job.want is Want.HELD or not self.settled(job, table.taken_at):
             return
-        if job.released_at is not None and job.released_at >= table.began_at:
+        if job.released_at is not None and _is_later(job.released_at, table):
             return  # this look does not know of it yet
         sure = job.want is Want.RUN and job.released_at is None and job.start_time is None
         findings.orders.append(Order(Act.RELEASE if sure else Act.ASK, job.key, row))
@@ -657,7 +666,10 @@ class JobLedger:
 
     def _not_shown(self, job: FollowedJob, table: Table, step_s: float) -> bool:
         # Nothing follows from that; returns whether it is to be asked about now.
-        if not (job.number or job.maybe_released) or job.acknowledged_at > table.began_at:
+        ends = (
+            job.want is Want.GONE
+        )  # else one that has not come is looked up by who hands it in again
+        if not (job.number or job.maybe_released or ends) or _is_later(job.acknowledged_at, table):
             return False
         if job.missing:
             job.missing_s += step_s
@@ -692,6 +704,11 @@ class JobLedger:
         self._jobs.pop(job.key, None)
         self._remember(job)
         return events
+
+    def _give_up(self, key: str) -> None:
+        self._lost[key] = None
+        if len(self._lost) > REMEMBERED:
+            self._lost.popitem(last=False)
 
     def _remember(self, job: FollowedJob) -> None:
         self._over[job.key] = job
@@ -755,6 +772,17 @@ class JobLedger:
 def record_of(row: JobRow) -> LrmsRecord:
     """Returns a row of the table as the port has it."""
     return LrmsRecord(row.phase, row.start_time, row.end, row.reason)
+
+
+def _is_to_end(want: Want, phase: LrmsPhase) -> bool:
+    if want is Want.GONE:
+        return phase is not LrmsPhase.COMPLETING
+    return want is Want.OVER and phase in _NOT_STARTED
+
+
+def _is_later(moment: float, table: Table) -> bool:
+    # Whether a look cannot show what came about at a moment. A clock that was put back since counts for nothing.
+    return table.began_at <= moment <= table.taken_at + STEP_S
 
 
 def _again(job: FollowedJob, row: JobRow) -> bool:

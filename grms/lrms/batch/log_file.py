@@ -1,14 +1,19 @@
 """Follows a file that another program appends lines to, over its rotation and over restarts."""
 
 import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 FIRST_BYTES_MAX: Final = 16 << 20
 """So much of the end of the file is read at first."""
 
 LINE_BYTES_MAX: Final = 1 << 20
 """A longer line is passed over."""
+
+T = TypeVar("T")
 
 
 class FollowedFile:
@@ -50,3 +55,39 @@ class FollowedFile:
         first = self._file is None
         self._file, self._rest = identity, b""
         self._offset = max(0, status.st_size - FIRST_BYTES_MAX) if first else 0
+
+
+class FollowedRecords(Generic[T]):
+    """The records in such a file, by the name of the job that each is of.
+
+    Args:
+        path: where the file is.
+        parse: returns the records in some lines, each with that name.
+        most: jobs whose records are kept; those of the first ones go.
+    """
+
+    def __init__(
+        self, path: str, parse: Callable[[list[str]], Iterable[tuple[str, T]]], *, most: int
+    ) -> None:
+        self._file = FollowedFile(path)
+        self._parse = parse
+        self._most = most
+        self._lines: list[str] = []
+        self._found: OrderedDict[str, list[T]] = OrderedDict()
+        # Whoever waits for a thread may be cancelled, and the thread reads on: what it has read is kept here.
+        self._reading = threading.Lock()
+
+    def read(self) -> None:
+        """Reads what is new; it may block."""
+        with self._reading:
+            self._lines += self._file.new_lines()
+            records = list(self._parse(self._lines))  # where that fails, they are parsed again
+            self._lines.clear()
+            for name, record in records:
+                self._found.setdefault(name, []).append(record)
+                if len(self._found) > self._most:
+                    self._found.popitem(last=False)
+
+    def of(self, name: str) -> Sequence[T]:
+        """Returns the records of a job that have been read, the oldest first."""
+        return tuple(self._found.get(name, ()))

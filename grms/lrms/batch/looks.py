@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -37,10 +37,13 @@ REST_POLLS: Final = 5
 """Nor is it longer than so many times `poll_s`."""
 
 ORDERS_POLLS: Final = 2
-"""What a look has found is carried out for no longer than so many times `poll_s`, as the load grows old meanwhile."""
+"""What a look has found is asked about, and then carried out, for no longer than so many times `poll_s` each, as the
+load grows old meanwhile."""
 
 SOON: Final = 0.2
 """A look that somebody waits for begins this part of `poll_s` after the last one, at the earliest."""
+
+T = TypeVar("T")
 
 _log = structlog.get_logger()
 
@@ -56,6 +59,25 @@ class Seen:
 
     table: Table
     orders: tuple[Order, ...]
+
+
+class Turns:
+    """Who has waited for his turn the longest goes first, where there may be no time for all."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        self._round = 0
+
+    def ordered(self, items: Iterable[T], key: Callable[[T], str]) -> list[T]:
+        """Returns what is to be done now, with those first that have had no turn, or the oldest one."""
+        some = list(items)
+        self._round += 1
+        self._last = {name: self._last[name] for name in map(key, some) if name in self._last}
+        return sorted(some, key=lambda item: self._last.get(key(item), 0))
+
+    def had(self, name: str) -> None:
+        """Notes that one has had its turn."""
+        self._last[name] = self._round
 
 
 class Looks:
@@ -88,6 +110,7 @@ class Looks:
         self._begun = 0
         self._last: tuple[int, Seen | LrmsUnavailableError] | None = None
         self._away = False
+        self._turns = Turns()
         self._wanted = asyncio.Event()
 
     # --- when it is looked -----------------------------------------------------------------------
@@ -99,7 +122,7 @@ class Looks:
 
     @property
     def orders_s(self) -> float:
-        """Seconds for which what a look has found is carried out before the next one."""
+        """Seconds for which what a look has found is asked about or carried out; the next one finds the rest."""
         return self._poll_s * ORDERS_POLLS
 
     def want(self) -> None:
@@ -182,32 +205,39 @@ class Looks:
         # Told after the submission was answered, which was before this look was asked for.
         staying, self.staying = self.staying, {}
         self.tell([Ended(key, end) for key, end in staying.items()])
-        if findings.questions:
-            ended += await self._answer(findings.questions, table.taken_at)
+        ended += await self._answer(findings.questions, table.taken_at)
         await self.count_runs(ended)
         await self.disk.look()
         self.tell([LoadSeen(self.ledger.load(table))])
         return Seen(table, tuple(findings.orders))
 
     async def _answer(self, questions: list[Question], at: float) -> list[str]:
-        try:
-            endings = await self._system.endings(questions)
-        except (LrmsError, OSError) as error:
-            _log.warning("lrms.records_unavailable", reason=str(error))
-            return []  # the next look asks again
-        events: list[LrmsEvent] = []
-        answers = True
-        for question in questions:
+        # Returns the keys of those that have ended. What is left to the next look, or had no answer, it asks again.
+        ended: list[str] = []
+        until, records, answers = time.monotonic() + self.orders_s, True, True
+        for question in self._turns.ordered(questions, key=lambda each: each.key):
+            if time.monotonic() > until:
+                break
+            self._turns.had(question.key)
             evidence = await self.disk.tried(self._spool.evidence, question.key)
             if evidence is None:
-                continue  # it was logged, and the next look asks again
-            evidence = replace(evidence, ending=endings.get(question.key))
-            if evidence.ending is None and question.row is None and answers:
-                # Where nobody answers for one, the others are not waited for.
+                continue  # it was logged
+            # Where nobody answers for one, the others are not waited for.
+            try:
+                ending = await self._system.ending(question) if records else None
+            except (LrmsError, OSError) as error:
+                _log.warning("lrms.records_unavailable", reason=str(error))
+                records = False
+            if not records:
+                continue
+            evidence = replace(evidence, ending=ending)
+            if ending is None and question.row is None and answers:
                 evidence, answers = await self._asked(question, evidence)
-            events += self.ledger.conclude(question, evidence, at)
-        self.told(events)
-        return [event.key for event in events if isinstance(event, Ended)]
+            # Told at once: this call can be cancelled, and what is concluded is not concluded again.
+            events = self.ledger.conclude(question, evidence, at)
+            self.told(events)
+            ended += [event.key for event in events if isinstance(event, Ended)]
+        return ended
 
     async def evidence(self, question: Question, ending: Ending | None) -> Evidence:
         """Returns what is known of a job beside what a look shows of it.

@@ -18,7 +18,7 @@ import structlog
 
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import Act, Order, Want
-from grms.lrms.batch.looks import Looks
+from grms.lrms.batch.looks import Looks, Turns
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import JobRow, Question
 from grms.lrms.port import (
@@ -66,6 +66,7 @@ class Orders:
         self._to_end: dict[str, None] = {}
         self._ended: dict[str, bool | LrmsError] = {}
         self._ending = asyncio.Lock()
+        self._turns = Turns()
 
     async def carry_out(self, orders: Iterable[Order]) -> None:
         """Carries out orders one after the other; what is refused, or the disk prevents, is left to the next look.
@@ -77,11 +78,11 @@ class Orders:
         until = time.monotonic() + self._looks.orders_s
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
         await self._end_again({mark: row for mark, row in ends.items() if self._is_free(mark)})
-        for order in orders:
-            if order.act is Act.CANCEL:
-                continue
+        others = [order for order in orders if order.act is not Act.CANCEL]
+        for order in self._turns.ordered(others, key=lambda each: each.key):
             if time.monotonic() > until:
                 return
+            self._turns.had(order.key)
             try:
                 await self.obey(order)
             except LrmsRefusedError as error:
@@ -140,8 +141,9 @@ class Orders:
                 row = self._ledger.unshown(key)
             if row is not None:
                 rows[key] = row
-            elif job is not None and job.fenced and job.end is None:
-                over.add(key)  # nothing is there to be ended, and nobody waits for its end any more
+            elif job is not None and job.end is None and (job.fenced or not job.number):
+                # Nothing is there to be ended, or it has not come: the next looks conclude it.
+                over.add(key)
         self._not_wanted([*rows, *over])
         errors = await self._end(rows)
         self._not_wanted(key for key in rows if key not in errors)
@@ -166,7 +168,8 @@ class Orders:
         sure, alone = list[str](), list[str]()
         for mark in rows:
             job = self._ledger.job(mark)
-            (sure if job is not None and self._ledger.settled(job, now) else alone).append(mark)
+            shown = job is not None and not job.missing and self._ledger.settled(job, now)
+            (sure if shown else alone).append(mark)
         if len(sure) == 1:
             sure, alone = [], [*alone, *sure]
         for first in range(0, len(sure), TOGETHER):
@@ -239,7 +242,7 @@ class Orders:
     async def _end_forgotten(self, order: Order) -> None:
         row = order.row
         question = Question(order.key, row.name, row.number, row.submit_time, row, ran=True)
-        ending = (await self._system.endings([question])).get(order.key)
+        ending = await self._system.ending(question)
         evidence = await self._looks.evidence(question, ending)
         events, over = self._ledger.run_forgotten(order.key, evidence, self._clock())
         self._looks.told(events)

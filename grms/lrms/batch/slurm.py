@@ -12,13 +12,15 @@ import contextlib
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from grms.lrms.batch.launch import ENVIRONMENT
-from grms.lrms.batch.log_file import FollowedFile
+import structlog
+
+from grms.lrms.batch.launch import ENVIRONMENT, KEY
+from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
 from grms.lrms.batch.sbatch_text import options_at_home
 from grms.lrms.batch.slurm_machine import (
@@ -47,6 +49,8 @@ from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.partitions import Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
+
+_log = structlog.get_logger()
 
 SETTLE_S: Final = 6.0
 """Slurm's controller writes its state at the latest some 5 s after a change."""
@@ -178,8 +182,9 @@ class Slurm:
         self._prefix = f"hanse:{settings.site}:"
         self._wanted: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._scheduler, self._scheduler_asked_at = "", -SCHEDULER_AGE_S
-        self._log = FollowedFile(settings.completion_log) if settings.completion_log else None
-        self._logged: OrderedDict[str, list[Logged]] = OrderedDict()
+        self._log: FollowedRecords[Logged] | None = None
+        if settings.completion_log:
+            self._log = FollowedRecords(settings.completion_log, self._logged, most=LOGGED_MAX)
 
     @property
     def forgets(self) -> bool:
@@ -192,7 +197,8 @@ class Slurm:
 
     def decode(self, name: str) -> str | None:
         """See `BatchSystem.decode`."""
-        return tag_of(name, self._prefix, MARK).removeprefix(self._prefix) or None
+        key = tag_of(name, self._prefix, MARK).removeprefix(self._prefix)
+        return key if KEY.fullmatch(key) else None
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
@@ -246,7 +252,7 @@ class Slurm:
     def _with_hindrance(self, row: JobRow, partitions: Partitions) -> JobRow:
         if row.phase is not LrmsPhase.WAITING:
             return row
-        why = hindrance(row.reason, partitions, self._wanted.get(row.name))
+        why = hindrance(row.reason, partitions, self._wanted.get(self._tag(row.name)))
         return replace(row, hindered=why) if why else row
 
     def _read(self, text: str, token: str, processors: int) -> Queue:
@@ -376,20 +382,17 @@ class Slurm:
             return False
         return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"
 
-    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
-        """See `BatchSystem.endings`."""
-        await self._read_log()
-        found: dict[str, Ending] = {}
-        for question in questions:
-            ending = self._of_log(question)
-            if ending is None and question.row is not None:
-                fields = await self._said(question.number, question.name)
-                ending = None if fields is None else ending_of(fields)
-            if ending is None and self._settings.sacct:
-                ending = await self._of_accounting(question)
-            if ending is not None:
-                found[question.key] = ending
-        return found
+    async def ending(self, question: Question) -> Ending | None:
+        """See `BatchSystem.ending`."""
+        if self._log is not None:
+            await asyncio.to_thread(self._log.read)
+        ending = self._of_log(question)
+        if ending is None and question.row is not None:
+            fields = await self._said(question.number, question.name)
+            ending = None if fields is None else ending_of(fields)
+        if ending is None and self._settings.sacct and question.number:
+            ending = await self._of_accounting(question)
+        return ending
 
     async def knows(self, question: Question) -> Ending | bool | None:
         """See `BatchSystem.knows`: as the job's own user, to whom it cannot be hidden."""
@@ -402,27 +405,22 @@ class Slurm:
             return None
         return False if fields is None else ending_of(fields) or True
 
-    async def _read_log(self) -> None:
-        if self._log is None:
-            return
-        lines = await asyncio.to_thread(self._log.new_lines)
-        for line in read_log(lines, account=self._account, prefix=self._prefix):
-            self._logged.setdefault(line.name, []).append(line)
-            if len(self._logged) > LOGGED_MAX:
-                self._logged.popitem(last=False)
-
     def _of_log(self, question: Question) -> Ending | None:
-        lines = self._logged.get(tag_of(question.name, self._prefix, MARK), ())
+        lines = () if self._log is None else self._log.of(self._tag(question.name))
         zone = -time.localtime(self._clock()).tm_gmtoff
         return logged_ending(lines, question.number, question.submit_time, zone)
 
     async def _of_accounting(self, question: Question) -> Ending | None:
         fields = "JobIDRaw,State,ExitCode,Submit,Start,End,NodeList,JobName"
-        answer = await self._ask(
-            *("sacct", "-n", "-P", "-X", "-D", "-j", question.number, "-o", fields)
-        )
-        tag = tag_of(question.name, self._prefix, MARK)
-        return read_accounting(_text(answer.output), tag, question.submit_time)
+        try:
+            answer = await self._ask(
+                *("sacct", "-n", "-P", "-X", "-D", "-j", question.number, "-o", fields)
+            )
+        except LrmsRefusedError as error:
+            # It keeps no records, or shows none to this user: what else there is has to do.
+            _log.warning("lrms.no_records", reason=error.reason)
+            return None
+        return read_accounting(_text(answer.output), self._tag(question.name), question.submit_time)
 
     async def _said(self, number: str, name: str) -> dict[str, str] | None:
         # None also where it may not be said.
@@ -440,7 +438,7 @@ class Slurm:
                 raise
             return None
         fields = read_job(_text(answer.output))
-        tag = tag_of(name, self._prefix, MARK)
+        tag = self._tag(name)
         return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
     async def _backfills(self) -> bool:
@@ -454,6 +452,13 @@ class Slurm:
                 self._scheduler = read_scheduler(_text(answer.output))
             self._scheduler_asked_at = time.monotonic()
         return self._scheduler == "backfill"
+
+    def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
+        for line in read_log(lines, account=self._account, prefix=self._prefix):
+            yield line.name, line
+
+    def _tag(self, name: str) -> str:
+        return tag_of(name, self._prefix, MARK)
 
     def _partitions(self) -> list[str]:
         names = ",".join(self._settings.partitions)

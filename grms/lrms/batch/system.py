@@ -72,8 +72,8 @@ class BatchSystem(Protocol):
             released: that hold was lifted once, as far as the batch system has acknowledged it.
         """
 
-    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
-        """Returns how jobs have ended, by key, as far as records say."""
+    async def ending(self, question: Question) -> Ending | None:
+        """Returns how a job has ended, as far as records say."""
 
     async def knows(self, question: Question) -> Ending | bool | None:
         """Returns whether the batch system has a job that its table does not show.

@@ -117,6 +117,9 @@ class LrmsDriver:
         self._hear: Callable[[Iterable[Event]], None] = lambda _: None
         self._gathered: list[Event] | None = None
         self._seen: LrmsLoad | None = None
+        self._seen_at = (
+            0.0  # by this clock; the batch system's host may have another, or put it back
+        )
         self._wanted = asyncio.Event()
         self._programs: ProgramSource | None = None
         self._contents: InputPlace | None = None
@@ -150,13 +153,15 @@ class LrmsDriver:
         before it is submitted; what it has planned, or else what its load makes certain, has to do.
         """
         seen = self._seen if self._now is None else self._now.load_now()
-        now = self._clock.now()
-        if seen is None or now - seen.taken_at > self._limits.load_age or self.problem:
+        age = self.load_age
+        if seen is None or age is None or age > self._limits.load_age or self.problem:
             return None
         if self._now is not None:
             own = self._now.starts_now, self._now.waits_now
             return Load(seen.processors, seen.free, seen.waiting, *own)
-        asked = None if seen.plan is None else partial(seen.plan.starts_now, now=now)
+        asked = None
+        if seen.plan is not None:
+            asked = partial(seen.plan.starts_now, now=seen.taken_at + age)
         refuses = seen.partitions.why_not if seen.partitions.each else None
         return Load(seen.processors, seen.free, seen.waiting, asked, refuses=refuses)
 
@@ -165,8 +170,7 @@ class LrmsDriver:
         """How old the load is, seconds of the site's clock; None where there has been none."""
         if self._now is not None:
             return 0.0
-        seen = self._seen
-        return None if seen is None else self._clock.now() - seen.taken_at
+        return None if self._seen is None else self._clock.now() - self._seen_at
 
     @property
     def problem(self) -> str:
@@ -236,7 +240,7 @@ class LrmsDriver:
             return
         for one in happened:
             if isinstance(one, LoadSeen):
-                self._seen = one.load
+                self._seen, self._seen_at = one.load, self._clock.now()
         if events:
             self._hear(events)
         self._wanted.set()
@@ -262,7 +266,7 @@ class LrmsDriver:
                 self._log.warning("lrms_unanswered", step="look", problem=_why(error))
                 await asyncio.sleep(backoff.next_s())
                 continue
-            self._seen = snapshot.load
+            self._seen, self._seen_at = snapshot.load, self._clock.now()
             self._hear(self._queue.seen_first(snapshot.jobs.items()))
             return
 
@@ -326,7 +330,7 @@ class LrmsDriver:
             self._hear(events)
         self._wanted.set()
         ended = self._put_offs.setdefault(call.key, asyncio.Event())
-        if not self._queue.is_to_end(call.key):
+        if call.step is not LrmsStep.SUBMIT or not self._queue.is_to_end(call.key):
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await ended.wait()

@@ -242,8 +242,8 @@ cdef struct Moment:
 
 cdef int write_moment(Moment* moment, double time) except -1:
     cdef char* text
-    # Zero is written with its sign, which no comparison sees.
-    if moment.length and time == moment.time and time != 0.0:
+    time += 0.0  # SQLite keeps zero without its sign
+    if moment.length and time == moment.time:
         return 0
     text = PyOS_double_to_string(time, c'r', 0, Py_DTSF_ADD_DOT_0, NULL)
     try:

@@ -110,7 +110,7 @@ class Deaf:
         self.cancel = system.cancel
         self.cancel_all = system.cancel_all
         self.held_since_submission = system.held_since_submission
-        self.endings = system.endings
+        self.ending = system.ending
         self.knows = system.knows
         self.forgets = system.forgets
 

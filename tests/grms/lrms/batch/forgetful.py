@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from grms.lrms.batch.launch import KEY as KEY_FORM
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase
 
@@ -17,7 +18,7 @@ class Forgetful:
 
     def __init__(self) -> None:
         self.rows: tuple[JobRow, ...] = ()
-        self.ending: Ending | None = None
+        self.end: Ending | None = None
         self.told: list[str] = []
         self.now = 100.0
         self.forgets = True
@@ -29,7 +30,8 @@ class Forgetful:
 
     def decode(self, name: str) -> str | None:
         """See `BatchSystem.decode`."""
-        return name.removeprefix("hanse:S:")
+        key = name.removeprefix("hanse:S:")
+        return key if KEY_FORM.fullmatch(key) else None
 
     async def open(self) -> None:
         """See `BatchSystem.open`."""
@@ -72,9 +74,10 @@ class Forgetful:
         del row, released
         return True
 
-    async def endings(self, questions: Sequence[Question]) -> dict[str, Ending]:
-        """See `BatchSystem.endings`."""
-        return {} if self.ending is None else {question.key: self.ending for question in questions}
+    async def ending(self, question: Question) -> Ending | None:
+        """See `BatchSystem.ending`."""
+        del question
+        return self.end
 
     async def knows(self, question: Question) -> Ending | bool | None:
         """See `BatchSystem.knows`."""

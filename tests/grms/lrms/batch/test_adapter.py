@@ -148,7 +148,7 @@ async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) ->
         for said, code in (("0 1000\n", None), ("0 1000\nended 3 1020\n", 3)):
             (spool.place(KEY) / "begun").write_text(said)
             spool.released(KEY, "7")
-            system.rows, system.ending = rows, ending
+            system.rows, system.end = rows, ending
             lrms = BatchLrms(system, spool, poll_s=0.01, settle_s=0.0, clock=lambda: 2000.0)
             record = await lrms.look_up(KEY)
             assert record is not None
@@ -181,7 +181,7 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
             cluster.machine.forgotten.add("1")
             script = "#!/bin/sh\nexit 3\n"
             await lrms.submit(LrmsJob(KEY, 1, 600.0, program=Program(script)))
-            await until(lambda: lrms.folders.script_end(KEY)[0] is not None)
+            await until(lambda: lrms.folders.evidence(KEY).script is not None)
             assert not any(isinstance(event, Ended) for event in events)
             cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
             await until(lambda: any(isinstance(event, Ended) for event in events))
@@ -313,7 +313,7 @@ async def test_a_queue_that_is_shut_takes_no_partners_job(tmp_path: Path) -> Non
     )
     events: list[LrmsEvent] = []
     lrms.listen(events.extend)
-    job = LrmsJob(KEY, 1, 600.0, partner="A", program=Program("#!/bin/sh\n"))
+    job = LrmsJob(KEY, 1, 600.0, name="my job", partner="A", program=Program("#!/bin/sh\n"))
     try:
         await lrms.open()
         await lrms.submit(job, held=True)

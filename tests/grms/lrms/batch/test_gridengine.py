@@ -68,11 +68,12 @@ async def test_the_master_is_asked_for_the_one_job(tmp_path: Path) -> None:
 async def test_absence_from_the_accounting_file_says_nothing(tmp_path: Path) -> None:
     """Whether it is missing, was rotated, or has no line of the job: it may come later, and then counts."""
     system = grid(tmp_path, Answer(0, b"", ""))
-    assert await system.endings([ASKED]) == {}
+    assert await system.ending(ASKED) is None
     (tmp_path / "accounting").write_text("# a comment\n")
-    assert await system.endings([ASKED]) == {}
+    assert await system.ending(ASKED) is None
     (tmp_path / "accounting").rename(tmp_path / "accounting.0")
-    assert await system.endings([ASKED]) == {}
+    assert await system.ending(ASKED) is None
     (tmp_path / "accounting").write_text(LINE)
-    ending = (await system.endings([ASKED]))["B/1/2"]
+    ending = await system.ending(ASKED)
+    assert ending is not None
     assert ending.end.exit_code == 7

@@ -354,7 +354,7 @@ def test_a_folder_knows_how_often_its_job_has_begun(tmp_path: Path) -> None:
     assert spool.runs("A/1/1") == ["0"]
     assert spool.marks("A/1/1") == Marks(run=True, begun=True)
     (folder / "begun").write_text("0\n" * 10**6)
-    assert spool.script_end("A/1/1") == (None, 0.0)
+    assert spool.evidence("A/1/1").script is None
     assert len(spool.runs("A/1/1")) == 512
 
 
@@ -445,22 +445,27 @@ def test_nothing_beyond_a_folder_is_touched_when_it_goes(tmp_path: Path) -> None
 def test_a_folder_knows_how_its_script_has_ended(tmp_path: Path) -> None:
     """With the requested time, which stays over a release; not any more when a further run has begun."""
     spool = Spool(tmp_path)
+
+    def said(key: str) -> tuple[ScriptEnd | None, float]:
+        evidence = spool.evidence(key)
+        return evidence.script, evidence.limit_s
+
     folder = spool.prepare("A/1/1", Program("#!/bin/sh\nexit 3\n"), run=False, limit_s=60.0)
     spool.wanted("A/1/1")
     spool.released("A/1/1", "7")
-    assert spool.script_end("A/1/1") == (None, 60.0)
+    assert said("A/1/1") == (None, 60.0)
     subprocess.run(["/bin/sh", "launch"], cwd=folder, check=False, timeout=300)
-    script, limit_s = spool.script_end("A/1/1")
+    script, limit_s = said("A/1/1")
     assert script is not None
     assert (script.code, limit_s) == (3, 60.0)
     with (folder / "begun").open("a") as file:
         file.write("1 1795392239\n")
-    assert spool.script_end("A/1/1") == (None, 60.0)
+    assert said("A/1/1") == (None, 60.0)
     (folder / "begun").write_text("0\n" * 1000 + "ended 4 17\n")
-    assert spool.script_end("A/1/1") == (ScriptEnd(4, None), 60.0)
+    assert said("A/1/1") == (ScriptEnd(4, None), 60.0)
     spool.clear("A/1/1", [])
-    assert spool.script_end("A/1/1") == (None, 60.0)
-    assert spool.script_end("A/1/2") == (None, 0.0)
+    assert said("A/1/1") == (None, 60.0)
+    assert said("A/1/2") == (None, 0.0)
 
 
 def test_old_folders_are_named(tmp_path: Path) -> None:

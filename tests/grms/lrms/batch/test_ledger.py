@@ -418,8 +418,11 @@ def test_an_end_that_was_taken_back_is_told() -> None:
     events = looks.look(row(WAITING))
     assert [type(event) for event in events] == [Appeared]
     assert looks.ledger.slips.end_undone == 1
+    assert looks.orders == [(Act.CANCEL, "7")], "nobody wants it to run again"
     looks.look(row(HELD), after=SETTLE_S)
-    assert looks.orders == [(Act.ASK, "7")], "it was to run, and has: nobody wants it to run again"
+    assert looks.orders == [(Act.CANCEL, "7")]
+    looks.look(row(RUNNING))
+    assert looks.orders == [], "what runs may run"
 
 
 def test_an_ended_job_of_long_ago_says_nothing() -> None:

@@ -1,11 +1,13 @@
 """A file that another program appends to."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from grms.lrms.batch import log_file
-from grms.lrms.batch.log_file import FollowedFile
+from grms.lrms.batch.log_file import FollowedFile, FollowedRecords
 
 
 def append(path: Path, text: str) -> None:
@@ -23,6 +25,44 @@ def test_each_line_comes_once_and_whole(tmp_path: Path) -> None:
     assert followed.new_lines() == []
     append(path, "o\nthree\n")
     assert followed.new_lines() == ["two", "three"]
+
+
+def test_records_are_kept_by_whoever_has_read_them(tmp_path: Path) -> None:
+    """Once each, in their order, by the job that each is of; the oldest jobs' go first."""
+    path = tmp_path / "log"
+    fails = [ValueError("not now")]
+
+    def parse(lines: list[str]) -> Iterator[tuple[str, str]]:
+        for line in lines:
+            yield line[0], line
+        if fails:
+            raise fails.pop()
+
+    records = FollowedRecords(str(path), parse, most=2)
+    append(path, "a1\nb1\n")
+    with pytest.raises(ValueError, match="not now"):
+        records.read()
+    assert records.of("a") == ()
+    append(path, "a2\n")
+    records.read()
+    records.read()
+    assert (records.of("a"), records.of("b"), records.of("c")) == (("a1", "a2"), ("b1",), ())
+    append(path, "c1\n")
+    records.read()
+    assert (records.of("a"), records.of("c")) == ((), ("c1",))
+
+
+def test_two_readers_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Nor have they anything twice, in whichever thread each reads."""
+    path = tmp_path / "log"
+    lines = [f"a{number}" for number in range(2000)]
+    records = FollowedRecords(str(path), lambda some: [("a", line) for line in some], most=2)
+    with ThreadPoolExecutor(4) as threads:
+        for line in lines:
+            append(path, f"{line}\n")
+            threads.submit(records.read)
+    records.read()
+    assert records.of("a") == tuple(lines)
 
 
 def test_rotation_loses_nothing_of_the_new_file(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ async def test_the_end_of_a_run_that_was_forgotten_is_told_where_records_have_it
     """With its exit code; the copy that is held is cancelled."""
     scene = Scene(tmp_path)
     await scene.released()
-    scene.system.ending = END
+    scene.system.end = END
     scene.begins()
     await scene.told("cancel")
     assert [event for event in scene.events if isinstance(event, Ended)] == [Ended(KEY, END.end)]
@@ -143,7 +143,7 @@ async def test_the_end_of_a_run_that_was_forgotten_is_told_where_its_folder_has_
         scene = Scene(tmp_path / str(number))
         await scene.lrms.open()
         await scene.released()
-        scene.system.ending = ending
+        scene.system.end = ending
         scene.begins(ends=True)
         await scene.told("cancel")
         (event,) = [event for event in scene.events if isinstance(event, Ended)]
@@ -162,9 +162,12 @@ async def test_a_run_that_was_forgotten_is_repeated_where_the_site_allows_it(
     assert scene.slips == {"release_undone": 1, "run_again": 1}
 
 
-async def test_a_job_that_ended_and_is_held_again_is_not_released(tmp_path: Path) -> None:
-    """It was to run, and has."""
-    scene = Scene(tmp_path)
+@pytest.mark.parametrize("repeats", [False, True])
+async def test_a_job_that_ended_and_is_held_again_is_not_released(
+    tmp_path: Path, repeats: bool
+) -> None:
+    """It was to run, and has, also where a batch system may run it anew that has not told of its end."""
+    scene = Scene(tmp_path, repeats=repeats)
     await scene.released()
     scene.begins()
     scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=END.end),)
@@ -173,7 +176,7 @@ async def test_a_job_that_ended_and_is_held_again_is_not_released(tmp_path: Path
     scene.system.rows = (HELD,)
     await scene.told("cancel")
     assert scene.system.told == ["submit", "release", "cancel"]
-    assert scene.slips == {"end_undone": 1, "run_forgotten": 1}
+    assert scene.slips == {"end_undone": 1}
 
 
 async def test_a_second_run_that_no_look_has_shown_is_counted(tmp_path: Path) -> None:

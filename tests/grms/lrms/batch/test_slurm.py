@@ -116,9 +116,9 @@ def slurm(folder: Path, programs: Says, *, sacct: bool, log: bool = True) -> Slu
     return Slurm(programs, SlurmSettings("A", "grid", completion_log=place, sacct=sacct))
 
 
-def code(found: Mapping[str, Ending]) -> str:
+def code(ending: Ending | None) -> str:
     """Returns the exit code that was found; empty for none."""
-    return "".join(str(ending.end.exit_code) for ending in found.values())
+    return "" if ending is None else str(ending.end.exit_code)
 
 
 async def test_the_first_that_knows_is_believed(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ async def test_the_first_that_knows_is_believed(tmp_path: Path) -> None:
                 asked.append("sacct")
                 wanted = accounts[:1].strip("-")
             system = slurm(tmp_path, programs, sacct=accounts != "-not asked")
-            found = await system.endings([question(in_table=in_table)])
+            found = await system.ending(question(in_table=in_table))
             case = (log, shows, accounts, in_table)
             assert (code(found), programs.asked) == (wanted, asked), case
 
@@ -145,10 +145,10 @@ async def test_the_log_may_come_later(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOGS["-half a line"])
     programs = Says()
     system = slurm(tmp_path, programs, sacct=False)
-    assert await system.endings([question(in_table=False)]) == {}
+    assert await system.ending(question(in_table=False)) is None
     with (tmp_path / "log").open("a") as file:
         file.write("\n")
-    assert code(await system.endings([question(in_table=False)])) == "7"
+    assert code(await system.ending(question(in_table=False))) == "7"
     assert programs.asked == []
 
 
@@ -157,22 +157,35 @@ async def test_who_does_not_answer_is_asked_again_later(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
     system = slurm(tmp_path, Says(shown=DOWN), sacct=True)
     with pytest.raises(LrmsUnavailableError, match="scontrol: Unable to contact"):
-        await system.endings([question(in_table=True)])
+        await system.ending(question(in_table=True))
     away = Answer(1, b"", "sacct: error: slurm_persist_conn_open: Connection refused")
     system = slurm(tmp_path, Says(accounting=away), sacct=True)
     with pytest.raises(LrmsUnavailableError, match="Connection refused"):
-        await system.endings([question(in_table=False)])
+        await system.ending(question(in_table=False))
     # The log alone is enough for whoever is in it.
     (tmp_path / "log").write_text(LOGS["7"])
     system = slurm(tmp_path, Says(shown=DOWN, accounting=away), sacct=True)
-    assert code(await system.endings([question(in_table=True)])) == "7"
+    assert code(await system.ending(question(in_table=True))) == "7"
+
+
+async def test_accounting_that_refuses_has_no_records(tmp_path: Path) -> None:
+    """It keeps none, or shows none to this user; what else there is counts."""
+    off = Answer(1, b"", "Slurm accounting storage is disabled")
+    system = slurm(tmp_path, Says(accounting=off), sacct=True)
+    assert await system.ending(question(in_table=False)) is None
+    nobody = replace(
+        question(in_table=False), number=""
+    )  # its number is not known, and nobody can be asked
+    programs = Says(accounting=off)
+    assert await slurm(tmp_path, programs, sacct=True).ending(nobody) is None
+    assert programs.asked == []
 
 
 async def test_without_a_log_it_is_not_missed(tmp_path: Path) -> None:
     """None is configured, it is not there, or this user may not read it."""
     for log in (False, True):
         system = slurm(tmp_path / "none", Says(SHOWS["8"]), sacct=False, log=log)
-        assert code(await system.endings([question(in_table=True)])) == "8"
+        assert code(await system.ending(question(in_table=True))) == "8"
 
 
 async def test_one_job_is_asked_for_where_no_table_shows_it(tmp_path: Path) -> None:
@@ -364,6 +377,49 @@ class Takes(Programs):
         return said("7\n")
 
 
+class Waits(Programs):
+    """Slurm's programs, of which the first partition is too short, and the second down; one job waits.
+
+    Attributes:
+        name: as squeue prints the job's, once it has been handed in.
+    """
+
+    name = ""
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Answers."""
+        del also, dies_with_us, account, folder, umask
+        if program == "sbatch":
+            (self.name,) = (w[11:] for w in arguments if w.startswith("--job-name="))
+            return said("7\n")
+        if program == "squeue":
+            token = arguments[-1].partition("|")[0]
+            row = f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||main|{self.name}\n"
+            return said(row)
+        machine = "main*|up|1:00:00|1-infinite|4|1\nb|down|infinite|1-infinite|4|1\n"
+        return said("up|1/3/0/4\n" if SIZES_FORMAT in arguments else machine)
+
+
+@pytest.mark.parametrize("word", ["", "my job"])
+async def test_what_a_job_waits_for_is_known_whatever_its_user_calls_it(word: str) -> None:
+    """One partition would start it if it were shorter, and the other one is down: that is known by what it wants."""
+    programs = Waits({})
+    system = Slurm(programs, SlurmSettings("A", "grid", ("main", "b")))
+    job = LrmsJob("B/1/2", 1, 7200.0, program=Program("#!/bin/sh\n"), name=word)
+    await system.submit(system.encode(job.key), job, Path("/jobs/B+1+2"))
+    (row,) = (await system.look()).rows
+    assert "PartitionDown" in row.hindered
+
+
 OWN = Path("/jobs/B+1+2")
 HOME = HomeRun(
     "/users/ann",
@@ -467,7 +523,7 @@ async def test_a_job_is_known_whatever_its_user_calls_it(tmp_path: Path) -> None
         for question in (asked, replace(asked, name=NAME)):  # an older life does not know the word
             (tmp_path / "log").write_text(log)
             system = slurm(tmp_path, Says(shows, accounts), sacct=True)
-            assert code(await system.endings([question])) == "7"
+            assert code(await system.ending(question)) == "7"
     assert slurm(tmp_path, Says(), sacct=False).decode(shown) == "B/1/2"
 
 

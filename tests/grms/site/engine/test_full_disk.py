@@ -51,7 +51,7 @@ ERRORS = (
 METHODS = [
     (kind, name)
     for kind, names in (
-        (Spool, ("prepare", "marks", "wanted", "released", "runs", "script_end", "drop", "probe")),
+        (Spool, ("prepare", "marks", "wanted", "released", "runs", "evidence", "drop", "probe")),
         (JobNotes, ("open", "account", "runs_as", "forget", "marks", "keep")),
     )
     for name in names
@@ -315,7 +315,7 @@ def test_folders_that_are_not_mounted_any_more_are_no_word_about_jobs(tmp_path: 
             folder.rename(away)
             folder.mkdir()  # what a file system was mounted on
             spool = driver.lrms.folders  # type: ignore[attr-defined]  # a `BatchLrms`
-            for look in (spool.left, spool.marks, spool.runs, spool.script_end):
+            for look in (spool.left, spool.marks, spool.runs, spool.evidence):
                 with pytest.raises(OSError, match="not mounted"):
                     look(KEY)
             with pytest.raises(OSError, match="not mounted"):

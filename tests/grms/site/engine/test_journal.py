@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -344,6 +345,7 @@ def test_notes_are_kept(path: Path) -> None:
 WRITER = """
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from grms.site.engine.journal import Journal
 from grms.site.facts.records import JobKept
@@ -498,6 +500,16 @@ def test_a_journal_with_a_record_of_any_kind_is_opened_again(
     with Journal(place, "a") as journal:
         journal.append([record])
     with Journal(place, "a") as journal:
+        assert list(journal.records()) == [record]
+
+
+@pytest.mark.parametrize("moment", [-0.0, 0.0, 3, 5e-324, -1e300])
+def test_a_moment_is_kept_however_it_is_written(path: Path, moment: float) -> None:
+    """SQLite knows no zero with a sign, and no whole number where it keeps others; neither is damage."""
+    record = replace(some(1)[0], time=moment)
+    with Journal(path, "a") as journal:
+        journal.append([record])
+    with Journal(path, "a") as journal:
         assert list(journal.records()) == [record]
 
 

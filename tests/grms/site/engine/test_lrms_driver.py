@@ -476,6 +476,49 @@ def test_a_load_has_its_age() -> None:
     run(scene)
 
 
+def test_the_age_of_a_load_is_by_one_clock() -> None:
+    """The batch system's host may have another time, or have put its clock back by an hour."""
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, _):
+            await until(lambda: driver.load() is not None)
+            for _ in range(3):
+                clock.advance(20.0)
+                plan = QueuePlan(-3600.0, 4, (Taken(4, -3600.0, -3540.0),), ())
+                lrms.tell([LoadSeen(LrmsLoad(-3600.0, 8, 4, 0, plan))])
+                load = driver.load()
+                assert load is not None
+                assert (load.processors_free, driver.load_age) == (4, 0.0)
+                assert load.asked is not None
+                assert load.asked(4, 30.0)  # of processors free, whatever comes later
+                assert not load.asked(8, 30.0)
+
+    run(scene)
+
+
+def test_what_is_looked_up_for_ever_is_asked_no_sooner_because_it_is_to_end(
+    monkeypatch: Any,
+) -> None:
+    """A cancel behind it waits for the answer, and makes no questions without a pause."""
+    monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 1e6)
+    monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 1e6)
+
+    async def scene() -> None:
+        lrms, clock = Slow(), VirtualClock(0.0)
+        async with driven(lrms, clock) as (driver, _):
+            lrms.answers["look_up"] = [LrmsRefusedError("no")] * 100
+            driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
+            await until(lambda: len(lrms.asked) >= 1)
+            driver.do(LrmsCancel(0, "b/1/1"))
+            await until(lambda: len(lrms.asked) >= 2)  # it is asked once more
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert len(lrms.asked) == 2
+
+    run(scene)
+
+
 def test_what_a_machine_takes_is_a_part_of_its_load() -> None:
     """Partitions say which jobs would start if there were room; where there are none, any would."""
 

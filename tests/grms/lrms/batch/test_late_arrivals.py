@@ -1,0 +1,384 @@
+"""What comes after everybody has stopped waiting for it: a submission, an end, a second copy, a clock put back."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.table import Ending, JobRow, Question, Table
+from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
+from grms.lrms.port import (
+    Accepted,
+    Appeared,
+    Ended,
+    LoadSeen,
+    LrmsDiskError,
+    LrmsError,
+    LrmsEvent,
+    LrmsJob,
+    LrmsOutcome,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+    Unseen,
+    Vanished,
+)
+from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
+
+OWN = LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n"))
+PARTNERS = replace(OWN, partner="south")
+HOUR_S = 3600.0
+
+
+class Late(Forgetful):
+    """A batch system that is told of a job, and does not answer.
+
+    Attributes:
+        answer: how each submission ends; None where it is answered.
+        partitions: as each look shows them.
+        together: jobs that were cancelled in one call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer: LrmsError | None = LrmsUnavailableError("timed out")
+        self.partitions = NO_PARTITIONS
+        self.together: list[list[str]] = []
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        return replace(await super().look(), partitions=self.partitions)
+
+    async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
+        """See `BatchSystem.submit`."""
+        if self.answer is not None:
+            raise self.answer
+        return await super().submit(name, job, folder)
+
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`."""
+        self.together.append([row.number for row in rows])
+
+
+class Scene:
+    """An adapter of such a batch system, and what it has told."""
+
+    def __init__(self, folder: Path, *, settle_s: float = 0.0, repeats: bool = False) -> None:
+        self.system, self.spool = Late(), Spool(folder)
+        self._settle_s, self._repeats = settle_s, repeats
+        self.events: list[LrmsEvent] = []
+        self.new_life()
+
+    def new_life(self) -> None:
+        """Begins anew, as after a restart of the daemon."""
+        self.lrms = BatchLrms(
+            self.system,
+            self.spool,
+            poll_s=0.01,
+            settle_s=self._settle_s,
+            repeats=self._repeats,
+            clock=lambda: self.system.now,
+        )
+        self.lrms.listen(self._hear)
+
+    def _hear(self, events: Sequence[LrmsEvent]) -> None:
+        self.events += [event for event in events if not isinstance(event, LoadSeen)]
+
+    async def looks(self, times: int = 5, *, each_s: float = 0.0) -> None:
+        """Looks so often, and carries out what each look has found, one after the other."""
+        for _ in range(times):
+            self.system.now += each_s
+            seen = await self.lrms._looks.new()
+            await self.lrms._orders.carry_out(seen.orders)
+
+    def told(self, *kinds: type[LrmsEvent]) -> list[LrmsEvent]:
+        """Returns the events of some kinds."""
+        return [event for event in self.events if isinstance(event, kinds)]
+
+
+def shut(scene: Scene) -> None:
+    """Drains the only partition."""
+    scene.system.partitions = Partitions((Partition("main", "DRAIN", takes=False),))
+
+
+def full(scene: Scene) -> None:
+    """Fills the disk."""
+
+    def prepare(*_: object, **__: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    scene.spool.prepare = prepare  # type: ignore[method-assign]  # of a test
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("what", [shut, full])
+async def test_a_partners_job_that_has_gone_home_is_never_released_here(
+    tmp_path: Path, what: object, restarted: bool
+) -> None:
+    """Its first submission had no answer and comes late, when the second one was turned away: it may run elsewhere."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    with pytest.raises(LrmsUnavailableError, match="timed out"):
+        await scene.lrms.submit(PARTNERS)
+    assert await scene.lrms.look_up(KEY) is None
+    if restarted:
+        scene.new_life()
+    assert callable(what)
+    what(scene)
+    error = LrmsRefusedError if what is shut else LrmsDiskError
+    with pytest.raises(error):
+        await scene.lrms.submit(PARTNERS)
+    scene.system.rows = (HELD,)
+    await scene.looks()
+    assert scene.system.told == []
+    assert [type(event) for event in scene.events] == [Appeared], "who has given it up is asked"
+    assert not (tmp_path / "A+1+1").exists()
+    assert await scene.lrms.cancel(KEY, only_waiting=True)
+    assert scene.system.told == ["cancel"]
+
+
+async def test_a_job_whose_marks_cannot_be_deleted_does_not_go_home(tmp_path: Path) -> None:
+    """By them it would be released should it come late: it is asked again."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    with pytest.raises(LrmsUnavailableError, match="timed out"):
+        await scene.lrms.submit(PARTNERS)
+
+    def drop(key: str) -> None:
+        del key
+        raise OSError(5, "Input/output error")
+
+    scene.spool.drop = drop  # type: ignore[method-assign]  # of a test
+    shut(scene)
+    with pytest.raises(LrmsDiskError) as caught:
+        await scene.lrms.submit(PARTNERS)
+    assert not caught.value.unbegun
+
+
+async def test_an_own_job_that_comes_late_runs_when_it_is_handed_in_again(tmp_path: Path) -> None:
+    """It was refused for what passes, as far as anybody has said."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.answer = LrmsRefusedError("sleeping and retrying", passing=True)
+    with pytest.raises(LrmsRefusedError):
+        await scene.lrms.submit(OWN)
+    scene.system.rows = (HELD,)
+    await scene.lrms.submit(OWN)
+    await scene.looks()
+    assert scene.system.told == ["release"]
+    assert [type(event) for event in scene.events] == [Accepted]
+    assert (tmp_path / "A+1+1" / "launch").exists()
+
+
+async def test_an_own_job_that_is_given_up_before_it_comes_is_cancelled(tmp_path: Path) -> None:
+    """Nobody knows its number; it may be there already, or come in the next looks."""
+    for comes in (False, True):
+        scene = Scene(tmp_path / str(comes))
+        await scene.lrms.open()
+        scene.system.answer = LrmsRefusedError("sleeping and retrying", passing=True)
+        with pytest.raises(LrmsRefusedError):
+            await scene.lrms.submit(OWN)
+        assert await scene.lrms.cancel(KEY)
+        scene.system.rows = (HELD,) if comes else ()
+        await scene.looks()
+        assert scene.system.told == ["cancel"] * comes
+        (event,) = scene.told(Ended)
+        assert isinstance(event, Ended)
+        assert event.end.outcome is LrmsOutcome.CANCELLED
+        scene.system.told.clear()
+        scene.system.rows = (HELD,)
+        await scene.looks(2)
+        assert "release" not in scene.system.told
+
+
+async def test_a_folder_that_is_half_deleted_makes_no_job_begun(tmp_path: Path) -> None:
+    """Of one that was refused the marks go first, else nobody could say that it never ran."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.spool.prepare(KEY, OWN.program or Program(""), run=True, limit_s=60.0)
+
+    def cut_off(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "rmtree", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            scene.spool.drop(KEY)
+    scene.new_life()
+    assert await scene.lrms.look_up(KEY) is None
+    assert scene.spool.runs(KEY) == []
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_job_without_a_number_ends_some_time(tmp_path: Path, ends: bool) -> None:
+    """It has begun by its folder, and nothing shows it: nobody can be asked for it by its number."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.spool.prepare(KEY, OWN.program or Program(""), run=True, limit_s=60.0)
+    (tmp_path / "A+1+1" / "begun").write_text("0 90\n")
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.phase is LrmsPhase.UNKNOWN
+    if ends:
+        assert await scene.lrms.cancel(KEY)
+    await scene.looks(80, each_s=30.0)
+    (event,) = scene.told(Ended, Vanished)
+    assert isinstance(event, Ended if ends else Vanished)
+    assert event == scene.events[-1]
+    assert all(isinstance(event, Unseen) for event in scene.events[:-1])
+
+
+def jobs(count: int, phase: LrmsPhase) -> tuple[JobRow, ...]:
+    """Returns rows of so many jobs."""
+    start_time = None if phase is LrmsPhase.HELD else 5.0
+    return tuple(
+        replace(HELD, name=f"hanse:S:A/1/{n}", number=str(n), phase=phase, start_time=start_time)
+        for n in range(1, count + 1)
+    )
+
+
+def over(rows: tuple[JobRow, ...]) -> tuple[JobRow, ...]:
+    """Returns the same, ended; records say how."""
+    return tuple(replace(row, phase=LrmsPhase.ENDED, exact=False, end=END.end) for row in rows)
+
+
+async def test_no_end_is_lost_with_whoever_has_looked(tmp_path: Path) -> None:
+    """A call that is cancelled in the middle of a look has told what it had found out by then."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    rows = scene.system.rows = jobs(2, LrmsPhase.RUNNING)
+    await scene.looks(1)
+    scene.system.rows, scene.system.end = over(rows), END
+    reached = asyncio.Event()
+    ending = scene.system.ending
+
+    async def slow(question: Question) -> Ending | None:
+        if question.key.endswith("2") and not reached.is_set():
+            reached.set()
+            await asyncio.Event().wait()
+        return await ending(question)
+
+    scene.system.ending = slow  # type: ignore[method-assign]  # of a test
+    call = asyncio.create_task(scene.lrms.look_up("A/1/9"))
+    await reached.wait()
+    call.cancel()
+    await asyncio.wait([call])
+    await scene.looks(2)
+    assert [event.key for event in scene.events if isinstance(event, Ended)] == ["A/1/1", "A/1/2"]
+
+
+async def test_who_cannot_be_asked_in_time_is_asked_first_in_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load grows old meanwhile; nobody waits for ever behind those of whom no record comes."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    rows = scene.system.rows = jobs(3, LrmsPhase.RUNNING)
+    await scene.looks(1)
+    scene.system.rows = over(rows)
+    asked: list[str] = []
+
+    async def one(question: Question) -> Ending | None:
+        asked.append(question.key)
+        time.sleep(0.001)  # noqa: ASYNC251  # so that there is no time for a second
+        raise LrmsUnavailableError("no data base")
+
+    scene.system.ending = one  # type: ignore[method-assign]  # of a test
+    monkeypatch.setattr("grms.lrms.batch.looks.ORDERS_POLLS", 0.05)
+    await scene.looks(6)
+    assert set(asked) == {"A/1/1", "A/1/2", "A/1/3"}
+    assert scene.told(Ended) == []
+
+
+async def test_orders_that_no_time_was_left_for_go_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs whose hold nobody can explain stand before others in each look, and keep none from its release."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.rows = jobs(4, LrmsPhase.HELD)
+    for number in range(1, 5):
+        scene.spool.prepare(f"A/1/{number}", OWN.program or Program(""), run=True, limit_s=60.0)
+    asked: list[str] = []
+
+    async def held(row: JobRow, *, released: bool) -> bool:
+        del released
+        asked.append(row.number)
+        time.sleep(0.002)  # noqa: ASYNC251  # so that there is no time for a second
+        raise LrmsRefusedError("nobody can say")
+
+    scene.system.held_since_submission = held  # type: ignore[method-assign]  # of a test
+    monkeypatch.setattr("grms.lrms.batch.looks.ORDERS_POLLS", 0.1)
+    await scene.looks(8)
+    assert set(asked) == {"1", "2", "3", "4"}
+
+
+async def test_a_number_that_is_another_jobs_by_now_is_not_cancelled(tmp_path: Path) -> None:
+    """What no table shows is ended by its name as well, however many are ended at one time."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.rows = jobs(2, LrmsPhase.RUNNING)
+    await scene.looks(1)
+    scene.system.rows = (replace(HELD, name="hanse:S:A/1/3", number="1"),)
+    await scene.looks(1)
+    cancelled: list[str] = []
+
+    async def cancel(row: JobRow) -> None:
+        cancelled.append(row.name)
+
+    scene.system.cancel = cancel  # type: ignore[method-assign]  # of a test
+    await asyncio.gather(scene.lrms.cancel("A/1/1"), scene.lrms.cancel("A/1/2"))
+    assert scene.system.together == []
+    assert cancelled == ["hanse:S:A/1/1", "hanse:S:A/1/2"]
+
+
+async def test_a_clock_that_was_put_back_delays_no_release(tmp_path: Path) -> None:
+    """Nor what is not shown, nor a release that the batch system has forgotten."""
+    scene = Scene(tmp_path, settle_s=6.0)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    scene.system.now -= HOUR_S
+    await scene.looks(5)
+    assert scene.system.told == ["submit"]
+    await scene.looks(5)
+    assert scene.system.told == ["submit", "release"]
+    scene.system.now -= HOUR_S
+    scene.system.rows = (HELD,)
+    await scene.looks(1)
+    assert scene.system.told == ["submit", "release", "release"]
+    scene.system.now -= HOUR_S
+    scene.system.rows, scene.system.known = (), True
+    await scene.looks(5)
+    assert len(scene.told(Unseen)) == 1
+
+
+async def test_a_call_waits_no_longer_for_a_clock_that_was_put_back(tmp_path: Path) -> None:
+    """A release is made when looks have shown the job for long enough."""
+    scene = Scene(tmp_path, settle_s=0.05)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN, held=True)
+    scene.system.now -= HOUR_S
+    async with asyncio.timeout(60.0):
+        await scene.lrms.release(KEY)
+    assert scene.system.told == ["submit", "release"]
+
+
+async def test_a_name_that_only_looks_like_one_of_ours_is_no_job(tmp_path: Path) -> None:
+    """Whoever shares the daemon's account may have called his own job so."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    strange = replace(HELD, name="hanse:S:foo", phase=LrmsPhase.RUNNING, start_time=5.0)
+    scene.system.rows = (strange,)
+    await scene.looks(1)
+    scene.system.rows = over((strange,))
+    await scene.looks(2)
+    assert scene.events == []

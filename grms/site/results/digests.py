@@ -96,16 +96,18 @@ class Digests:
             await asyncio.wait(waits, timeout=wait_s)
         files, read, size = [], 0, 0
         for each in found:
-            digest = b"" if each.identity is None else self._known.get(each.identity)
-            reading = None if each.identity is None else self._readings.get(each.identity)
-            size += each.file.size if each.identity is not None else 0
-            read += each.file.size if reading is None else reading.read
-            files.append(replace(each.file, sha256=digest or b""))
+            digest = b""
+            if each.identity is not None:  # what is not handed out is not read either
+                digest = self._known.get(each.identity, b"")
+                reading = self._readings.get(each.identity)
+                size += each.file.size
+                read += each.file.size if reading is None else reading.read
+            files.append(replace(each.file, sha256=digest))
         for task in waits:
             if task.done() and (error := task.exception()) is not None:
                 raise error
         if any(not file.sha256 for file in files if file.problem is None):
-            raise NotReadYetError(min(read, size), size)
+            raise NotReadYetError(read, size)
         return tuple(files)
 
     def _begun(self, folder: Path, found: FoundFile) -> asyncio.Task[bytes] | None:

@@ -104,6 +104,23 @@ async def test_a_digest_survives_who_has_asked_for_it(
     assert changed[0].sha256 == hashlib.sha256(content[::-1]).digest()
 
 
+async def test_what_is_too_large_counts_for_nothing_that_was_read(tmp_path: Path) -> None:
+    """Nothing of it is read; what is told is how far the others are."""
+    (tmp_path / "large").write_bytes(b"x" * 101)
+    (tmp_path / "stdout").write_bytes(b"x" * 60)
+    disk = Slow()
+    digests = Digests(disk)
+    with pytest.raises(NotReadYetError) as told:
+        await digests.of(tmp_path, ["large", "stdout"], FileLimits(100, 100), 0.001)
+    disk.open()
+    assert (told.value.read, told.value.size) == (0, 60)
+    large, stdout = await digests.of(
+        tmp_path, ["large", "stdout"], FileLimits(100, 100), TIME_OUT_S
+    )
+    assert large == JobFile("large", 101, problem=FileProblem.TOO_LARGE)
+    assert stdout.sha256 == hashlib.sha256(b"x" * 60).digest()
+
+
 async def test_a_file_that_changes_meanwhile_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

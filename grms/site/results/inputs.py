@@ -25,6 +25,7 @@ from grms.site.facts.wire import SHA256_BYTES, given_inputs, shared_files, write
 from grms.site.links.calls import SenselessError
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.results.desk import NoResultsError, pieces_of
+from grms.site.results.digests import digest_of
 from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
 from grms.v1 import partner_pb2
@@ -72,20 +73,34 @@ class InputDesk:
         if len(file.sha256) != SHA256_BYTES:
             raise ValueError(f"sha256 has {len(file.sha256)} bytes; it must have {SHA256_BYTES}")
         check_size([file], self.limits)
+        lock = self._taking[user]
+        await lock.acquire()  # who is gone before its turn leaves nothing behind
         # Its digest may take longer than whoever hands it over waits, who then asks again.
         task = asyncio.get_running_loop().create_task(self._taken(user, file, begin, content))
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+        def ended(done: asyncio.Task[int]) -> None:
+            lock.release()
+            if not done.cancelled():
+                done.exception()  # it may be that nobody asks for it any more
+
+        task.add_done_callback(ended)
         return await asyncio.shield(task)
 
     async def _taken(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
-        async with self._taking[user]:
-            return await asyncio.to_thread(self._put, user, file, begin, content)
+        there, whole = await asyncio.to_thread(self._appended, user, file, begin, content)
+        if whole:
+            name = user_input(user, file)
+            # An empty file is not there before it is checked if nothing was appended to it.
+            digest = await digest_of(self.store.path(name, 0)) if file.size else b""
+            await asyncio.to_thread(self._finish, name, file, digest)
+        return there
 
-    def _put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
+    def _appended(self, user: str, file: JobFile, begin: int, content: bytes) -> tuple[int, bool]:
+        """Returns how many bytes are there, and whether they are all and have yet to be checked."""
         name = user_input(user, file)
         if self.store.manifest(name) is not None:
             self.store.touch(name)
-            return file.size
+            return file.size, False
         there = self.store.begun(name, 0, file)
         if begin == there:
             piece = content[: file.size - there]
@@ -97,13 +112,14 @@ class InputDesk:
                 raise
             self.store.append(name, 0, piece)
             there += len(piece)
-        if there == file.size:
-            try:
-                self.store.check(name, 0, file)
-            except WrongContentError as error:
-                raise ValueError(f"{error}: its SHA-256 is not what was said") from error
-            self.store.finish(name, Manifest((file,)))
-        return there
+        return there, there == file.size
+
+    def _finish(self, name: str, file: JobFile, digest: bytes) -> None:
+        try:
+            self.store.check(name, 0, file, digest)
+        except WrongContentError as error:
+            raise ValueError(f"{error}: its SHA-256 is not what was said") from error
+        self.store.finish(name, Manifest((file,)))
 
     def _check_room(self, user: str, size: int, *, begins: bool) -> None:
         # At each piece: who begins many files, and goes on with them later, has no more room.

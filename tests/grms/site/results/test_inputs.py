@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from grpc import aio
 from grms.kit.job_files import FileLimits, JobFile
 from grms.kit.shared_folders import SharedFolders
 from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError
-from grms.site.results import inputs
+from grms.site.results import digests, inputs
 from grms.site.results.desk import NoResultsError
 from grms.site.results.inputs import JOBS_HELD, InputDesk, InputFetcher, guest_inputs, user_input
 from grms.site.results.store import ResultStore
@@ -94,6 +95,60 @@ async def test_a_check_survives_who_has_waited_for_it(
     assert await again == 10
     assert checks == [user_input(user, a_file()) for user in ("ann", "bob")]
     assert await desk.lacking("ann", payload(a_file())) == ""
+
+
+async def test_who_is_gone_before_its_turn_leaves_nothing_behind(
+    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a task with its content, nor a file."""
+    gate, checks, sound = threading.Event(), list[str](), ResultStore.check
+
+    def slow(store: ResultStore, job_id: str, *args: Any) -> None:
+        checks.append(job_id)
+        assert gate.wait(TIME_OUT_S)
+        sound(store, job_id, *args)
+
+    monkeypatch.setattr(ResultStore, "check", slow)
+    first = asyncio.create_task(desk.put("ann", a_file(), 0, CONTENT))
+    await until(lambda: len(checks) == 1)
+    before = asyncio.all_tasks()
+    others = [a_file(bytes([number])) for number in range(3)]
+    waits = [
+        asyncio.create_task(desk.put("ann", file, 0, bytes([number])))
+        for number, file in enumerate(others)
+    ]
+    await asyncio.sleep(0)
+    for each in waits:
+        each.cancel()
+    await asyncio.wait(waits)
+    left = asyncio.all_tasks() - before
+    gate.set()
+    assert not left
+    assert await first == 10
+    assert await desk.lacking("ann", payload(others[0])) == "in"
+    assert await desk.put("ann", others[0], 0, b"\0") == 1
+
+
+async def test_a_digest_keeps_no_thread_for_itself(
+    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is one thread, other work has it between two pieces."""
+    monkeypatch.setattr(digests, "PIECE_BYTES", 1)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    put = asyncio.create_task(desk.put("ann", a_file(), 0, CONTENT))
+    others = 0
+    while not put.done():
+        await asyncio.to_thread(int)
+        others += 1
+    assert await put == 10
+    assert others > 10
+    assert await desk.lacking("ann", payload(a_file())) == ""
+
+
+async def test_an_empty_file_is_one_wherever_it_is_said_to_begin(desk: InputDesk) -> None:
+    """All of it is there already."""
+    assert await desk.put("ann", a_file(b""), 5, b"12345") == 0
+    assert await desk.lacking("ann", payload(a_file(b""))) == ""
 
 
 async def test_another_content_is_thrown_away(desk: InputDesk) -> None:

@@ -111,6 +111,9 @@ class ResultDesk:
 
     async def of_job(self, job: HomeJob) -> LeftFiles:
         """Returns what a user's job has left, as far as it is here."""
+        return await self._of_job(job, digests=job.state is JobState.ENDED)
+
+    async def _of_job(self, job: HomeJob, *, digests: bool) -> LeftFiles:
         ended = job.state is JobState.ENDED
         if job.partner and not ended and job.state not in PROVISIONAL:
             where = f"it is with {job.partner}; its files come home after its end"
@@ -127,7 +130,7 @@ class ResultDesk:
         if text:
             return LeftFiles(complete=ended, problem=text)
         try:
-            found = await self._looked_at(job.lrms_key, complete=ended)
+            found = await self._looked_at(job.lrms_key, digests=digests)
         except NoResultsError as error:
             return LeftFiles(problem=str(error))
         if found is None:
@@ -156,7 +159,7 @@ class ResultDesk:
             FileProblemError: it cannot be handed out.
             NoResultsError: it is not here.
         """
-        results = await self.of_job(job)
+        results = await self._of_job(job, digests=False)
         if results.problem:
             raise NoResultsError(results.problem, later=not results.complete)
         file = _named(results.files, name)
@@ -175,13 +178,16 @@ class ResultDesk:
         Raises:
             NoResultsError: it has not ended, has left nothing, or its files are still being read.
         """
+        return await self._of_guest(partner, offer, digests=True)
+
+    async def _of_guest(self, partner: str, offer: OfferId, *, digests: bool) -> LeftFiles:
         key = lrms_key(partner, offer.epoch, offer.number)
         answer = self._engine.state.partners[partner].answer_to(offer)
         if isinstance(answer, GuestJob) and answer.completion is None:
             raise NoResultsError("the job has not ended", later=True)
         found = None
         if self._folders is not None:
-            found = await self._looked_at(key, complete=True)
+            found = await self._looked_at(key, digests=digests)
         if found is None:
             raise NoResultsError("nothing is here of that job", later=False)
         return found
@@ -196,7 +202,8 @@ class ResultDesk:
             FileProblemError: it cannot be handed out.
             NoResultsError: it has not ended, or has left nothing.
         """
-        file = _named((await self.of_guest(partner, offer)).files, name)
+        found = await self._of_guest(partner, offer, digests=False)
+        file = _named(found.files, name)
         place = await self._place(lrms_key(partner, offer.epoch, offer.number))
         async for some in pieces_of(place, name, begin, file.size):
             yield some
@@ -240,12 +247,13 @@ class ResultDesk:
             raise NoResultsError("its files are gone", later=False)
         return folder.path
 
-    async def _looked_at(self, key: str, *, complete: bool) -> LeftFiles | None:
+    async def _looked_at(self, key: str, *, digests: bool) -> LeftFiles | None:
+        # Without digests it is no more than the files' sizes: who reads one does not wait for the others.
         assert self._folders is not None
         folder: JobFolder | None = await _on_disk(self._folders.left, key)
         if folder is None:
             return None
-        if not complete:
+        if not digests:
             found = await _on_disk(found_files, folder.path, folder.names, self.limits)
             return LeftFiles(tuple(each.file for each in found))
         try:

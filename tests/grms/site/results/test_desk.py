@@ -14,13 +14,19 @@ from grms.kit.job_files import FileLimits
 from grms.lrms.batch.launch import Spool
 from grms.lrms.port import Program
 from grms.site.facts.jobs import OfferId
+from grms.site.facts.lifecycle import JobState
 from grms.site.results import desk as module
 from grms.site.results.desk import NoResultsError, ResultDesk
 from grms.site.results.digests import Digests
 from grms.site.results.store import ResultStore
+from grms.v1 import request_pb2
 from tests.waiting import TIME_OUT_S, until
 
 OFFER = OfferId(1, 1)
+
+SCRIPT = request_pb2.JobRequest(
+    program=request_pb2.Program(script="#!/bin/sh\n")
+).SerializeToString()
 
 
 def desk(folder: Path, digests: Digests) -> tuple[ResultDesk, Path]:
@@ -78,6 +84,38 @@ async def test_a_partner_that_asks_for_what_is_being_read_may_ask_again(
     with pytest.raises(NoResultsError) as gone:
         await results.of_guest("home", OFFER)
     assert not gone.value.later
+
+
+async def test_a_file_is_handed_out_while_digests_are_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a partner and to a user: whoever wants one file does not wait for what all of them are."""
+    monkeypatch.setattr(module, "DIGESTS_S", 0.001)
+    gate = threading.Event()
+
+    def slow(descriptor: int, most: int) -> bytes:
+        assert gate.wait(TIME_OUT_S)
+        return os.read(descriptor, most)
+
+    results, _ = desk(tmp_path, Digests(slow))
+    job: Any = SimpleNamespace(
+        state=JobState.ENDED, partner="", payload=SCRIPT, lrms_key="home/1/1", job_id="home-1"
+    )
+    try:
+        with pytest.raises(NoResultsError, match="0 of 4 bytes"):
+            await results.of_guest("home", OFFER)
+        assert "0 of 4 bytes" in (await results.of_job(job)).problem
+        for pieces in (
+            results.read_guest("home", OFFER, "stdout", 1),
+            results.read_job(job, "stdout", 1),
+        ):
+            assert [some async for some in pieces] == [b"aid"]
+    finally:
+        gate.set()
+    await until(lambda: len(asyncio.all_tasks()) == 1)
+    found = await results.of_job(job)
+    assert found.complete
+    assert found.files[0].sha256
 
 
 async def test_a_disk_that_is_away_has_not_lost_anything(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from grms.kit.rates import Rate
+from grms.kit.rates import Seldom
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer, Append, Command
@@ -144,8 +144,7 @@ class EventLog:
         self._complete = complete
         self._counts: Counter[type[Record]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
-        self._alike = Rate(ALIKE_LOGGED_PER_S)
-        self._untold: Counter[tuple[type[Event], str]] = Counter()
+        self._alike = Seldom(ALIKE_LOGGED_PER_S)
         engine.on_event(self.seen)
 
     def seen(self, event: Event, commands: list[Command]) -> None:
@@ -184,7 +183,7 @@ class EventLog:
 
     def _answered(self, event: events.OfferReceived, commands: list[Command]) -> None:
         unused = any(isinstance(each, AnswerOffer) and each.unused for each in commands)
-        if unused and self._alike.wait_s(f"unused {event.partner}") <= 0:
+        if unused and (more := self._alike.to_tell(f"unused {event.partner}")) is not None:
             state = self._engine.state
             budget = state.partners[event.partner].budget
             self._log.warning(
@@ -193,16 +192,16 @@ class EventLog:
                 unused=budget.unused_lately(self._engine.clock.now()),
                 declined=budget.declined,
                 cause=event.id,
+                **more,
             )
 
     def _event(self, level: str, event: Event) -> None:
         kind, partner = type(event), getattr(event, "partner", "")
-        key, more = (kind, partner), {}
+        more: dict[str, int] | None = {}
         if partner and not self._complete:
-            if self._alike.wait_s(f"{_NAMES[kind]} {partner}") > 0:
-                self._untold[key] += 1
-                return
-            more = {"left_out": left} if (left := self._untold.pop(key, 0)) else {}
+            more = self._alike.to_tell(f"{_NAMES[kind]} {partner}")
+        if more is None:
+            return
         self._write(level, _NAMES[kind], event.id, {**_values(event, self._site), **more})
 
     def _record(self, record: Record, append: Append) -> None:

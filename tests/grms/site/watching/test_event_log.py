@@ -14,10 +14,10 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
-from grms.kit.rates import Rate
+from grms.kit.rates import Seldom
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
-from grms.site.facts.commands import Append
+from grms.site.facts.commands import AnswerOffer, Append
 from grms.site.facts.jobs import HomeJob, OfferId, Request
 from grms.site.sockets.users import user_of
 from grms.site.watching import event_log
@@ -203,7 +203,7 @@ def test_a_partner_does_not_fill_the_log(tmp_path: Path) -> None:
         with capture_logs() as logs:
             async with running(configuration, tmp_path) as site:
                 now = 0.0
-                site.core.events._alike = Rate(event_log.ALIKE_LOGGED_PER_S, lambda: now)
+                site.core.events._alike = Seldom(event_log.ALIKE_LOGGED_PER_S, lambda: now)
 
                 async def says(version: int) -> None:
                     request = partner_pb2.DescribeRequest(
@@ -221,6 +221,26 @@ def test_a_partner_does_not_fill_the_log(tmp_path: Path) -> None:
         assert told[-1]["version"] == 7
 
     run(scene)
+
+
+def test_acceptances_unused_are_told_with_those_left_out() -> None:
+    """A partner that only asks does not fill the log, and how often it did is told."""
+    seen: list[Any] = []
+    budget = SimpleNamespace(unused_lately=lambda _: 2, declined=1)
+    state = SimpleNamespace(partners={"away": SimpleNamespace(budget=budget)})
+    clock = SimpleNamespace(now=lambda: 1.0)
+    engine = cast("Engine", SimpleNamespace(on_event=seen.append, state=state, clock=clock))
+    now = 0.0
+    with capture_logs() as logs:
+        log = EventLog(structlog.get_logger(), engine, complete=False)
+        log._alike = Seldom(event_log.ALIKE_LOGGED_PER_S, lambda: now)
+        offered = events.OfferReceived(1, None, "away", OfferId(1, 1), 0, Request(1, 60.0), b"")
+        declined = AnswerOffer(1, accepted=False, unused=True)
+        for _ in range(20):
+            log.seen(offered, [declined])
+        now = 2.0
+        log.seen(offered, [declined])
+    assert [entry.get("left_out") for entry in logs] == [None] * 5 + [15]
 
 
 def test_every_event_and_record_has_a_name() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grms.kit.web.link_command import link_command
 from grms.names import printable
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import WIDTH, moment, share
@@ -103,38 +104,26 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
     run(config, log, until_eof=until_eof, behind=behind)
 
 
-@click.command(short_help="Print a link to a site's dashboard.")
-@click.argument("config", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--socket",
-    envvar=SOCKET_VARIABLE,
-    type=click.Path(path_type=Path),
-    help=f"The site's Unix socket, in place of CONFIG; also from the variable {SOCKET_VARIABLE}.",
-)
-@timeout_option
-@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
-def dashboard(
-    config: Path | None, *, socket: Path | None, timeout_s: float, open_browser: bool
-) -> None:
-    """Print a link to a site's dashboard; for operators.
+def _socket_in(config: Path) -> str:
+    from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
 
-    CONFIG is the site's configuration, of which the socket is taken; its part [dashboard] says where the
-    daemon serves the pages. The daemon is asked for the link, which lets one browser in, once and for a
-    minute; what it has opened lasts until the daemon ends, twelve hours at most.
-    """
-    if config is not None:
-        from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
+    return load_config(config).listen.users
 
-        socket = Path(load_config(config).listen.users)
-    if socket is None:
-        raise click.UsageError("name the site's configuration, or its --socket")
+
+def _link(socket: Path, timeout_s: float) -> str:
     with client_of(socket, timeout_s) as site:
-        address = site.open_pages().address
-    click.echo(address)
-    if open_browser:
-        import webbrowser  # noqa: PLC0415  # only here
+        return site.open_pages().address
 
-        webbrowser.open(address)
+
+dashboard = link_command(
+    "site",
+    "pages",
+    variable=SOCKET_VARIABLE,
+    timeout_option=timeout_option,
+    socket_in=_socket_in,
+    link=_link,
+    operators=True,
+)
 
 
 @click.command(short_help="Show how a job is; without one, how the site is.")

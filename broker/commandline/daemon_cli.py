@@ -13,6 +13,7 @@ import click
 from broker.commandline.command_types import duration, moment, preference
 from broker.commandline.connection import SOCKET_VARIABLE, pool_of, timeout_option, with_broker
 from broker.commandline.resources_cli import resources
+from grms.kit.web.link_command import link_command
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 
@@ -61,40 +62,27 @@ def serve(config: Path, *, behind: bool) -> None:
     run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
 
 
-@click.command(short_help="Print a link to a broker's dashboard.")
-@click.argument("config", type=_FILE, required=False)
-@click.option(
-    "--socket",
-    envvar=SOCKET_VARIABLE,
-    type=click.Path(path_type=Path),
-    help=f"The broker's Unix socket, in place of CONFIG; also from the variable {SOCKET_VARIABLE}.",
-)
-@timeout_option
-@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser too.")
-def dashboard(
-    config: Path | None, *, socket: Path | None, timeout_s: float, open_browser: bool
-) -> None:
-    """Print a link to a broker's dashboard.
+def _socket_in(config: Path) -> str:
+    from broker.configuration.config import load_config  # noqa: PLC0415  # see the module's docstring
 
-    CONFIG is the broker's configuration, of which the socket is taken; its part [dashboard] says where the
-    daemon serves the page. The daemon is asked for the link, which lets one browser in, once and for a
-    minute; what it has opened lasts until the daemon ends, twelve hours at most.
-    """
+    return load_config(config).listen.socket
+
+
+def _link(socket: Path, timeout_s: float) -> str:
     from broker.client import BrokerClient  # noqa: PLC0415  # see the module's docstring
 
-    if config is not None:
-        from broker.configuration.config import load_config  # noqa: PLC0415  # same
-
-        socket = Path(load_config(config).listen.socket)
-    if socket is None:
-        raise click.UsageError("name the broker's configuration, or its --socket")
     with BrokerClient(socket, timeout_s=timeout_s) as broker:
-        address = broker.open_page().address
-    click.echo(address)
-    if open_browser:
-        import webbrowser  # noqa: PLC0415  # only here
+        return broker.open_page().address
 
-        webbrowser.open(address)
+
+dashboard = link_command(
+    "broker",
+    "page",
+    variable=SOCKET_VARIABLE,
+    timeout_option=timeout_option,
+    socket_in=_socket_in,
+    link=_link,
+)
 
 
 @click.command(short_help="Hand in workflows; their ids are printed.")

@@ -137,7 +137,7 @@ def test_an_operator_gets_a_link_to_the_pages(
     async def scene() -> None:
         pages: dict[str, Any] = {"dashboard": {"listen": f"127.0.0.1:{free_port()}"}}
         async with running(document(tmp_path, **pages), tmp_path):
-            for words in (("home.toml",), ("--socket", "home.sock")):
+            for words in (("home.toml",), ("--socket", "home.sock"), ("--site", "home.sock")):
                 given = [word if word[0] == "-" else str(tmp_path / word) for word in words]
                 assert await asyncio.to_thread(run_command, ["dashboard", *given]) == 0
                 lines = capsys.readouterr().out.splitlines()
@@ -154,6 +154,8 @@ def test_an_operator_gets_a_link_to_the_pages(
     run(scene)
     assert run_command(["dashboard"]) == 2
     assert "name the site's configuration, or its --socket" in capsys.readouterr().err
+    assert run_command(["dashboard", "absent.toml", "--socket", "absent.sock"]) == 2
+    assert "CONFIG and --socket exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def test_the_command_prints_a_link_that_is_good_once(tmp_path: Path) -> None:
     folder.mkdir()
     path = configure(folder, f'[dashboard]\nlisten = "127.0.0.1:{free_port()}"\n')
     with serving(path):
-        done = CliRunner().invoke(dashboard, [str(path)])
+        # The variable is for all commands, and gives way.
+        done = CliRunner().invoke(dashboard, [str(path)], env={"GORBA_SOCKET": "absent.sock"})
         assert done.exit_code == 0, done.output
         assert "clock" in Visit.by(done.output.strip()).ask("/api/site")
         with pytest.raises(AssertionError):
@@ -83,3 +84,7 @@ def test_the_command_prints_a_link_that_is_good_once(tmp_path: Path) -> None:
     away = CliRunner().invoke(dashboard, [str(path), "--timeout", "0.1"])
     assert isinstance(away.exception, CallError)
     assert CliRunner().invoke(dashboard, [], env={"GORBA_SOCKET": ""}).exit_code == 2
+    for option in ("--socket", "--broker"):
+        both = CliRunner().invoke(dashboard, [str(path), option, "absent.sock"])
+        assert both.exit_code == 2
+        assert "CONFIG and --socket exclude each other" in both.output

@@ -1,7 +1,6 @@
 """How often something may happen, for each of those who do it; and what is told only now and then."""
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -48,12 +47,14 @@ class Seldom:
 
     def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = Rate(per_s, clock)
-        self._left_out: Counter[str] = Counter()
+        self._left_out: dict[str, int] = {}
 
     def to_tell(self, what: str) -> dict[str, int] | None:
         """Returns what is to be added as it is told, `left_out` where there is any; None: it is not told."""
         if self._rate.wait_s(what) > 0:
-            if len(self._left_out) < BUCKETS_MAX:
-                self._left_out[what] += 1
+            self._left_out[what] = self._left_out.pop(what, 0) + 1
+            if len(self._left_out) > BUCKETS_MAX:
+                # What has not come for the longest time may never be told again.
+                del self._left_out[next(iter(self._left_out))]
             return None
         return {"left_out": left} if (left := self._left_out.pop(what, 0)) else {}

@@ -1,5 +1,6 @@
 """Rates of callers, and what is told only now and then."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,3 +66,17 @@ def test_what_comes_again_and_again_is_told_now_and_then_with_its_count() -> Non
     assert seldom.to_tell("a") == {"left_out": 7}
     clock.now += 10.0
     assert seldom.to_tell("a") == {}
+
+
+def test_what_was_left_out_long_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many kinds that never come again none keeps a new one from being counted, and few are kept."""
+    monkeypatch.setattr(rates, "BUCKETS_MAX", 10)
+    clock = Clock()
+    seldom = Seldom(0.1, clock)
+    for number in range(100):
+        assert seldom.to_tell(str(number)) == {}
+        assert seldom.to_tell(str(number)) is None
+    clock.now += 10.0
+    assert len(seldom._left_out) == 10
+    assert seldom.to_tell("99") == {"left_out": 1}
+    assert seldom.to_tell("0") == {}

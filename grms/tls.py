@@ -22,7 +22,7 @@ from cryptography import x509
 
 from grms.names import tls_name
 from grms.pki.certificates import IdentityError, PkiError, check_signature, site_of_certificate
-from grms.pki.files import read_certificates, read_key, read_pem
+from grms.pki.files import certificates_in, read_certificates, read_key, read_pem
 
 _IDENTITIES_KEPT = 1024
 
@@ -181,10 +181,11 @@ class CertificateTrust:
             found = self.files.authority.stat()
             stamp = found.st_mtime_ns, found.st_ino
             if stamp != self._stamp:
-                authorities = read_certificates(self.files.authority)
-                self._content, self._stamp = read_pem(self.files.authority), stamp
-                self._authorities = authorities
-        return hashlib.sha256(self._content).hexdigest()
+                # Read once: what it is compared by is what it is believed by.
+                content = read_pem(self.files.authority)
+                self._authorities = certificates_in(content, self.files.authority)
+                self._content, self._stamp = content, stamp
+        return _word(self._content)
 
     def problem(self, pem: bytes, authority: str, *, now: float) -> str:
         """Returns why a certificate is not believed any more, in words about it; empty where it is.
@@ -204,6 +205,10 @@ class CertificateTrust:
         ):
             return "no authority in tls.authority has signed it"
         return ""
+
+
+def _word(authorities: bytes) -> str:
+    return hashlib.sha256(authorities).hexdigest()
 
 
 def _has_signed(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
@@ -226,6 +231,10 @@ class ServerTls:
     cannot be read or do not belong together, as while somebody replaces them one by one, the last
     good ones stay in use.
 
+    Attributes:
+        authority: by which authorities `context` has the other side verified, in the word of
+            `CertificateTrust.authority`.
+
     Args:
         files: keys and certificates.
 
@@ -236,6 +245,7 @@ class ServerTls:
     def __init__(self, files: TlsFiles) -> None:
         self._files = files
         self._stamp: tuple[int, ...] = ()
+        self.authority = ""
         try:
             self._context = self._load()
         except ssl.SSLError as error:
@@ -262,10 +272,11 @@ class ServerTls:
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
         context.set_alpn_protocols(["h2"])
-        read_certificates(files.authority)
-        context.load_verify_locations(cadata=read_pem(files.authority).decode("ascii"))
+        authorities = read_pem(files.authority)
+        certificates_in(authorities, files.authority)
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
         context.load_cert_chain(files.certificate, files.key)
-        self._stamp = stamp
+        self._stamp, self.authority = stamp, _word(authorities)
         return context
 
 

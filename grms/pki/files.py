@@ -55,8 +55,21 @@ def read_certificates(path: Path) -> list[x509.Certificate]:
     Raises:
         PkiError: it cannot be read, or there is none in it.
     """
+    return certificates_in(read_pem(path), path)
+
+
+def certificates_in(content: bytes, path: Path) -> list[x509.Certificate]:
+    """Returns the certificates in what a file holds, at least one.
+
+    Args:
+        content: of the file.
+        path: of the file, for the words of an error.
+
+    Raises:
+        PkiError: there is none in it, or there are too many.
+    """
     try:
-        found = x509.load_pem_x509_certificates(read_pem(path))
+        found = x509.load_pem_x509_certificates(content)
     except ValueError as error:
         raise PkiError(f"{path}: holds no certificate in PEM form") from error
     if len(found) > CERTIFICATES_MAX:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -18,6 +19,7 @@ from grms.site.sockets.partner_end import PortLimits
 from grms.site.sockets.partners import PartnerPort
 from grms.tls import (
     AdmissionRefusal,
+    CertificateTrust,
     NotAdmittedError,
     ServerTls,
     TlsFiles,
@@ -317,6 +319,28 @@ def test_an_authority_and_its_successor(federation: Federation, tmp_path: Path) 
     for each in (new, federation):
         files = each.site("KTH")
         TlsFiles(both, files.certificate, files.key).check(site="KTH", now=time.time())
+
+
+def test_the_word_for_the_authorities_is_for_those_that_are_believed(
+    federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the file is replaced as soon as it has been opened."""
+    (tmp_path / "other").mkdir()
+    other = new_federation(tmp_path / "other").ca.read_bytes()
+    trust, believed = CertificateTrust(_files(federation, "KTH")), federation.ca.read_bytes()
+    opened = Path.open
+
+    def replaced(path: Path, *args: Any, **more: Any) -> Any:
+        file = opened(path, *args, **more)
+        if path == federation.ca:
+            path.unlink()
+            with opened(path, "wb") as new:
+                new.write(other)
+        return file
+
+    monkeypatch.setattr(Path, "open", replaced)
+    assert trust.authority() == hashlib.sha256(believed).hexdigest()
+    assert trust.authority() == hashlib.sha256(other).hexdigest()
 
 
 def test_renewal_keeps_the_key(federation: Federation) -> None:

@@ -61,7 +61,7 @@ class Peer:
         address: the host it comes from.
         site: as its certificate names it; empty before it has shown one.
         shown: what it has shown.
-        authority: the authorities that were believed then, as `CertificateTrust.authority` has them.
+        authority: the authorities by which TLS verifies that, as `CertificateTrust.authority` has them.
         negotiations: calls that are meant to stay open: for that their requests are not half sent.
     """
 
@@ -140,12 +140,13 @@ class PartnerEnd(End):
         """Begins the handshake, or passes on at once where the site has no TLS."""
         super().connection_made(transport)
         assert self.transport is not None
-        if self._owner.tls is None:
+        tls = self._owner.tls
+        if tls is None:
             self._begin_relay()
             return
-        self._tls = self._owner.tls.context().wrap_bio(
-            self._incoming, self._outgoing, server_side=True
-        )
+        self._tls = tls.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        # They may be other ones before the handshake has ended.
+        self.peer.authority = tls.authority
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tells the port that it is over, and of a handshake that was cut off."""

@@ -238,7 +238,6 @@ class PartnerPort:
         """See `EndOwner.distrusts`."""
         if self._trust is None:
             return ""
-        peer.authority = peer.authority or self._trust.authority()
         for pem in peer.shown.get("x509_pem_cert", ()):
             return self._trust.problem(pem, peer.authority, now=self._now())
         return ""

@@ -108,7 +108,7 @@ class UserSocket:
         shares: of the connections; a number is a total without shares.
         request_s: for a request, from its first byte to its last, seconds.
         requests: of one connection that are begun and not finished.
-        calls: how calls are shared out; None: as they come.
+        calls: how calls are shared out; None: 2,000 in all, half of them for one user at most.
         clock: tells real seconds.
     """
 

@@ -496,6 +496,36 @@ def test_a_connection_that_stands_ends_with_the_trust_in_it(
     run(scene)
 
 
+def test_who_shakes_hands_while_the_authorities_change_is_checked_by_the_new_ones(
+    federation: Federation,
+) -> None:
+    """TLS still verifies by those that were there as the connection began."""
+    (federation.folder / "other").mkdir()
+    ours, theirs = federation.site("KTH"), federation.site("PIK")
+
+    async def scene() -> None:
+        trust = CertificateTrust(ours)
+        async with front(ours, trust=trust) as made:
+            context = client(theirs, federation.ca)
+            plain = socket.create_connection(("127.0.0.1", made.number))
+            await until(lambda: any(end._tls for end in made.port._ends))
+            change_authority(trust, federation, Wall())
+
+            def shake() -> None:
+                with plain, suppress(OSError):
+                    name = tls_name("KTH")
+                    with context.wrap_socket(plain, server_hostname=name) as secure:
+                        secure.recv(1)
+
+            await asyncio.to_thread(shake)
+            await until(lambda: not made.port.connections)
+            ((handshake, problem, _),) = made.failed
+            assert handshake is Handshake.DISTRUSTED
+            assert "no authority in tls.authority has signed it" in problem
+
+    run(scene)
+
+
 def test_who_is_taken_off_the_list_is_let_go_and_may_hear_why(federation: Federation) -> None:
     """The connection that stands ends at once; another one is taken, and every call over it is refused."""
     ours = federation.site("KTH")

@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import grpc
 from grpc import aio
@@ -65,6 +65,34 @@ def in_short(words: str | None) -> str:
 
 class SenselessError(Exception):
     """A partner has answered what the protocol does not have; the text says what, for a person."""
+
+
+class Linked(Protocol):
+    """What leads to a partner."""
+
+    @property
+    def stub(self) -> Any:
+        """By which the partner's methods are called; None while they cannot be."""
+
+
+def stub_of(links: Mapping[str, Linked], partner: str) -> Any:
+    """Returns by which a partner's methods are called at this moment.
+
+    It is not to be kept while something is waited for: its channel may be closed by then, and gRPC takes a
+    call over such a one for a mistake of the program.
+
+    Args:
+        links: to the partners.
+        partner: which.
+
+    Raises:
+        ConnectionError: there is no connection to it.
+    """
+    link = links.get(partner)
+    stub = None if link is None else link.stub
+    if stub is None:
+        raise ConnectionError(f"{partner} is not connected")
+    return stub
 
 
 async def answer_to(call: Awaitable[Any]) -> Any:

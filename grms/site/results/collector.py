@@ -31,7 +31,7 @@ from grms.site.engine.engine import Engine
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.wire import declared_outputs, write_offer
-from grms.site.links.calls import SenselessError, answer_to
+from grms.site.links.calls import SenselessError, answer_to, stub_of
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
@@ -153,9 +153,9 @@ class Collector:
             link = self._links.links.get(job.partner)
             if link is None or link.stub is None:
                 return math.inf
-            manifest = await self._fetched(job, link.stub)
+            manifest = await self._fetched(job)
             await self._finish(job, manifest)
-            await self._let_go(job, link.stub, manifest)
+            await self._let_go(job, manifest)
         except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
             problem, most_s = str(error), math.inf
             if isinstance(error, aio.AioRpcError):
@@ -175,18 +175,19 @@ class Collector:
             "results_did_not_come", job=job.job_id, partner=job.partner, problem=printable(problem)
         )
 
-    async def _fetched(self, job: HomeJob, stub: Any) -> Manifest:
+    async def _fetched(self, job: HomeJob) -> Manifest:
         site, offer = self._engine.state.settings.name, write_offer(job.offer)
         try:
             asked = partner_pb2.ListGuestResultsRequest(site=site, offer=offer)
             async with self._asking[job.partner]:
+                stub = stub_of(self._links.links, job.partner)
                 answer = await answer_to(stub.ListGuestResults(asked, timeout=CALL_TIMEOUT_S))
             files = self._read(job, answer)
             size = sum(file.size for file in files if file.problem is None)
             async with self._turns[job.partner].turn(size):
                 for number, file in enumerate(files):
                     if file.problem is None:
-                        await self._file(job, stub, number, file)
+                        await self._file(job, number, file)
         except SenselessError as error:
             reason = f"{job.partner} hands out no files: {printable(str(error))}"
             return Manifest(problem=reason)
@@ -206,7 +207,7 @@ class Collector:
             other_bytes=answer.other_bytes,
         )
 
-    async def _let_go(self, job: HomeJob, stub: Any, manifest: Manifest) -> None:
+    async def _let_go(self, job: HomeJob, manifest: Manifest) -> None:
         files = [
             results_pb2.ResultFile(name=file.name, size_bytes=file.size, sha256=file.sha256)
             for file in manifest.files
@@ -220,11 +221,12 @@ class Collector:
         backoff = Backoff(self._pauses)
         for _ in range(DROPS):
             try:
+                stub = stub_of(self._links.links, job.partner)
                 await answer_to(stub.DropGuestResults(drop, timeout=CALL_TIMEOUT_S))
-            except aio.AioRpcError as error:
-                if error.code() in _FINAL:
+            except (aio.AioRpcError, ConnectionError) as error:
+                if isinstance(error, aio.AioRpcError) and error.code() in _FINAL:
                     return
-            except (SenselessError, ConnectionError):
+            except SenselessError:
                 return
             else:
                 return
@@ -249,7 +251,7 @@ class Collector:
             found.append(JobFile(name, file.size_bytes, file.sha256, problem))
         return tuple(found)
 
-    async def _file(self, job: HomeJob, stub: Any, number: int, file: JobFile) -> None:
+    async def _file(self, job: HomeJob, number: int, file: JobFile) -> None:
         def call(there: int) -> Any:
             request = partner_pb2.FetchGuestResultRequest(
                 site=self._engine.state.settings.name,
@@ -257,6 +259,7 @@ class Collector:
                 name=file.name,
                 offset_bytes=there,
             )
+            stub = stub_of(self._links.links, job.partner)
             return stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
 
         await bring(self._store, job.job_id, number, file, call)

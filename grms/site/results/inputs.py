@@ -22,7 +22,7 @@ from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError, Pro
 from grms.site.facts.commands import LrmsSubmit
 from grms.site.facts.jobs import HomeJob, OfferId
 from grms.site.facts.wire import SHA256_BYTES, given_inputs, shared_files, write_offer
-from grms.site.links.calls import SenselessError
+from grms.site.links.calls import SenselessError, stub_of
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.results.desk import NoResultsError, pieces_of
 from grms.site.results.digests import digest_of
@@ -228,10 +228,6 @@ class InputFetcher:
         return payload
 
     async def _brought(self, partner: str, key: str, number: int, file: JobFile) -> None:
-        link = self._links.links.get(partner)
-        stub = None if link is None else link.stub
-        if stub is None:
-            raise ProgramAwayError(f"{partner} is not connected")
         _, epoch, offer = key.split("/")
 
         def call(there: int) -> Any:
@@ -241,6 +237,7 @@ class InputFetcher:
                 name=file.name,
                 offset_bytes=there,
             )
+            stub = stub_of(self._links.links, partner)
             return stub.FetchInput(request, timeout=FILE_TIMEOUT_S)
 
         try:

@@ -27,6 +27,7 @@ async def bring(
 
     Raises:
         AioRpcError: the call has ended before the file did.
+        ConnectionError: the connection has, or there is none.
         SenselessError: it is longer than was said.
         WrongContentError: it is another.
         OSError: it cannot be kept.

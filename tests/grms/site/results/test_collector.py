@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -474,5 +474,57 @@ def test_small_results_do_not_wait_behind_large_ones(
             partner.open.set()
             for job_id in large:
                 assert (await user.results(job_id, wait=True)).complete
+
+    run(scene)
+
+
+class Moving(Leaving):
+    """A partner in the middle of whose answers the connection begins anew.
+
+    Attributes:
+        renew: has it begin anew.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renew: Callable[[], None] = lambda: None
+
+    async def FetchGuestResult(  # noqa: N802  # gRPC's
+        self, request: Any, context: Any
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends what it was told to send."""
+        self.renew()
+        async for chunk in super().FetchGuestResult(request, context):
+            yield chunk
+
+    async def DropGuestResults(  # noqa: N802  # gRPC's
+        self, request: Any, context: Any
+    ) -> partner_pb2.DropGuestResultsResponse:
+        """Takes note."""
+        if self.drops:
+            self.renew()
+        return await super().DropGuestResults(request, context)
+
+
+def test_files_come_and_are_let_go_while_the_connection_begins_anew(tmp_path: Path) -> None:
+    """What waits for another answer goes on over the new connection; the daemon does not take it for its own error."""
+
+    async def scene() -> None:
+        partner, port, own = Moving(), free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            partner.renew = site.core.links.links["away"].renew
+            partner.list = [listed(), listed(name="stderr")]
+            partner.answers = [(CONTENT, None)] * 2
+            partner.drops = [grpc.StatusCode.UNAVAILABLE]
+            assert await read(user, await over(site, "renewed")) == CONTENT
+            await until(lambda: partner.dropped == [1])
+            assert partner.offsets == [0, 0]
 
     run(scene)

@@ -306,6 +306,22 @@ async def test_what_does_not_come_is_not_run(
     assert getattr(caught.value, "unwanted", True)
 
 
+async def test_a_file_comes_over_the_connection_that_is_there_when_it_is_asked_for(
+    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one of before may be closed by then."""
+    old, new = Home(), Home((CONTENT, None))
+    begun = desk.store.begun
+
+    def renewing(*args: Any) -> int:
+        old.stub = new
+        return begun(*args)
+
+    monkeypatch.setattr(desk.store, "begun", renewing)
+    await fetcher(desk, old, a_file())("home", "home/1f/17")
+    assert (old.offsets, new.offsets) == ([], [0])
+
+
 async def test_files_in_place_are_used_where_both_sites_say_so(tmp_path: Path) -> None:
     """And nowhere else: the job goes back to its home site, which decides it anew; no byte is asked for."""
     (tmp_path / "shared").mkdir()

@@ -1,5 +1,6 @@
 """A site's daemon, reached through its `ReservationService`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any, Final, TypeVar
 
@@ -137,6 +138,9 @@ class RemoteSite:
                 yield _read(message)
         except aio.AioRpcError as error:
             raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error
+        except asyncio.CancelledError:
+            _check_cancelled()
+            raise
         finally:
             call.cancel()
         raise SiteUnavailable("the site has ended the conversation")
@@ -151,6 +155,17 @@ class RemoteSite:
             if error.code() in _REFUSALS:
                 raise ReservationRefused(error.details() or error.code().name) from error
             raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error
+        except asyncio.CancelledError:
+            _check_cancelled()
+            raise
+
+
+def _check_cancelled() -> None:
+    # A channel that is closed cancels its calls. To who waits for one that looks like the end of the own
+    # task, which would end for good, and without a word.
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        raise SiteUnavailable("the connection was given up") from None
 
 
 async def _failed(call: Any) -> str | None:

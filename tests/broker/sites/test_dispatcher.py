@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -535,3 +536,45 @@ def test_an_offer_that_means_nothing_changes_nothing(
         await until(lambda: made.heard(Booked))
 
     play(tmp_path, act, learning=True)
+
+
+def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) -> None:
+    """The old one is closed in the middle of the watch and of a call: neither ends for good by that."""
+
+    async def scene() -> None:
+        site, path, asked = FakeSite(), tmp_path / "site.sock", asyncio.Event()
+        answers, book, watch = asyncio.Event(), site.Book, site.Watch
+        watches: list[object] = []
+
+        async def watched(request: Any, context: Any) -> AsyncIterator[Any]:
+            watches.append(request)
+            async for each in watch(request, context):
+                yield each
+
+        async def slow(request: reservation_pb2.BookRequest, context: Any) -> Any:
+            asked.set()
+            await answers.wait()
+            return await book(request, context)
+
+        site.Book, site.Watch = slow, watched  # type: ignore[method-assign]  # as one that is slow
+        await site.start(path)
+        old, new = (aio.insecure_channel(f"unix:{path}") for _ in range(2))
+        remote, events = RemoteSite(old, call_s=300.0), list[Event]()
+        patience = Patience(down_s=600.0)
+        dispatcher = Dispatcher(
+            {"riga": remote}, events.append, Clock(), structlog.get_logger(), patience
+        )
+        task = asyncio.create_task(dispatcher.run(), name="dispatcher")
+        await until(lambda: site.watched)
+        dispatcher.do(Book(booking("cpu")))
+        await asked.wait()
+        remote.speak_over(new)
+        await old.close()
+        answers.set()
+        await until(lambda: len(watches) == 2 and any(isinstance(each, Booked) for each in events))
+        task.cancel()
+        await asyncio.wait([task])
+        await new.close()
+        await site.stop()
+
+    run(scene)

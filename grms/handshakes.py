@@ -7,7 +7,6 @@ The side that refuses sees OpenSSL's error. The side that is refused gets an ale
 
 import socket
 import ssl
-from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
@@ -144,8 +143,8 @@ def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: fl
         return ""  # it is no matter of TLS
 
 
-def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes | None:
-    """Returns the certificate (DER) that a partner shows at an address; None where no handshake comes about.
+def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
+    """Returns the certificate (DER) that a partner shows at an address.
 
     It blocks.
 
@@ -156,11 +155,17 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
         timeout_s: for each step, seconds.
 
     Raises:
+        OSError: no handshake comes about.
         PkiError: the own files cannot be used.
     """
-    with suppress(OSError):
-        return _certificate(endpoint, files, partner, timeout_s)
-    return None
+    context = _context(files)
+    with (
+        socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
+        context.wrap_socket(plain, server_hostname=tls_name(partner)) as secure,
+    ):
+        shown = secure.getpeercert(binary_form=True)
+    assert shown is not None  # it was verified
+    return shown
 
 
 def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> float:
@@ -179,7 +184,7 @@ def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_
         OSError: no connection comes about.
         PkiError: the own files cannot be used.
     """
-    shown = _certificate(endpoint, files, partner, timeout_s)
+    shown = shown_by(endpoint, files, partner, timeout_s)
     theirs = x509.load_der_x509_certificate(shown).not_valid_after_utc
     own = read_certificates(files.certificate)[0].not_valid_after_utc
     return min(theirs, own).timestamp()
@@ -195,17 +200,6 @@ def _context(files: TlsFiles) -> ssl.SSLContext:
     except OSError as error:
         raise PkiError(f"the own certificate cannot be used: {error}") from error
     return context
-
-
-def _certificate(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
-    context = _context(files)
-    with (
-        socket.create_connection((endpoint.host, endpoint.port), timeout_s) as plain,
-        context.wrap_socket(plain, server_hostname=tls_name(partner)) as secure,
-    ):
-        shown = secure.getpeercert(binary_form=True)
-    assert shown is not None  # it was verified
-    return shown
 
 
 def _shake(context: ssl.SSLContext, plain: socket.socket, name: str, partner: str) -> str:

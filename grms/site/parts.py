@@ -409,7 +409,10 @@ async def _distrusted(trust: CertificateTrust, timeout_s: float, partner: str, a
         shown = await asyncio.to_thread(shown_by, endpoint, trust.files, partner, timeout_s)
     except PkiError as error:
         return str(error)
-    if shown is None or fingerprint(shown) not in trust.refused:
+    except OSError as error:
+        # Whom nobody has seen is not believed: gRPC might get through to him a moment later.
+        return f"no handshake comes about: {error.strerror or error}"
+    if fingerprint(shown) not in trust.refused:
         return ""
     return f"who answers there shows a certificate of {partner} that tls.refused names"
 

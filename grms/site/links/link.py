@@ -308,12 +308,11 @@ class PartnerLink:
 
     async def _connected(self) -> Any:
         channel = self._channel
-        failing = grpc.ChannelConnectivity.TRANSIENT_FAILURE
-        if channel is not None and not self.up and channel.get_state() is failing:
-            # It would pause before it tries again; the pauses between attempts are ours. A new one
-            # shows a renewed certificate, too.
-            self._channel = self._stub = self._conversation = None
-            await channel.close()
+        ready = grpc.ChannelConnectivity.READY
+        if channel is not None and not self.up and channel.get_state() is not ready:
+            # It would connect anew by itself: with the certificates of before, to whoever shows one that
+            # is refused by now, and after pauses of its own.
+            self._hang_up(self.problem, grace_s=self._settings.offer_timeout_s)
         if self._stub is None:
             assert self.address is not None
             await self._problems.check(self.name, self.address)

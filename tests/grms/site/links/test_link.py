@@ -4,9 +4,11 @@ import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 
 from grms.kit.ports import free_port
@@ -14,6 +16,9 @@ from grms.site.facts.events import Event, PartnerUp
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.lifecycle import JobState
 from grms.site.links import link as links
+from grms.site.links.calls import Problems
+from grms.site.parts import _distrusted
+from grms.tls import CertificateTrust
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document, running
@@ -165,3 +170,76 @@ async def test_a_link_whose_certificate_has_ended_is_not_up(tmp_path: Path) -> N
         south.key.unlink()
         federation.site("south")
         await until(lambda: links[0].up)
+
+
+class Wire:
+    """A channel that is in the state in which the test says that it is.
+
+    Attributes:
+        state: which.
+        graces: with which it was closed.
+    """
+
+    def __init__(self) -> None:
+        self.state = grpc.ChannelConnectivity.READY
+        self.graces: list[float | None] = []
+
+    def get_state(self) -> grpc.ChannelConnectivity:
+        """Returns the state."""
+        return self.state
+
+    async def close(self, grace: float | None = None) -> None:
+        """Is closed."""
+        self.graces.append(grace)
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes what a stub asks for; nobody calls it."""
+        return lambda *_args, **_more: name
+
+
+@pytest.mark.parametrize("state", list(grpc.ChannelConnectivity))
+async def test_who_answers_is_looked_at_before_gRPC_connects_anew(  # noqa: N802  # its name
+    state: grpc.ChannelConnectivity,
+) -> None:
+    """Over a channel that is not connected it would do so with the certificates of before, whoever is there by now."""
+    looks: list[str] = []
+    wires: list[Wire] = []
+
+    async def look(partner: str, _address: str) -> str:
+        looks.append(partner)
+        return ""
+
+    def make(_partner: str, _address: str) -> Any:
+        wires.append(Wire())
+        return wires[-1]
+
+    settings: Any = SimpleNamespace(offer_timeout_s=2.0, probe=links.PROBE)
+    link = links.PartnerLink(
+        settings,
+        SimpleNamespace(),  # type: ignore[arg-type]  # nothing is told
+        name="away",
+        address="localhost:1",
+        make_channel=make,
+        rng=np.random.default_rng(1),
+        problems=Problems(distrusts=look),
+    )
+    await link._connected()
+    link._ends = 1.0
+    wires[0].state = state
+    await link._connected()
+    kept = state is grpc.ChannelConnectivity.READY
+    assert len(looks) == len(wires) == 2 - kept
+    assert link._ends == (1.0 if kept else None)
+    await until(lambda: len(wires[0].graces) == 1 - kept)
+    assert wires[0].graces in ([], [2.0])
+    assert link.problem == "not reached yet"
+
+
+async def test_whom_nobody_has_seen_is_not_believed_where_certificates_are_refused(
+    tmp_path: Path,
+) -> None:
+    """He may be there a moment later, with a certificate that is refused."""
+    files, endpoint = new_federation(tmp_path).site("north"), f"127.0.0.1:{free_port()}"
+    trust = CertificateTrust(files, ["0" * 64])
+    assert "Connection refused" in await _distrusted(trust, 300.0, "south", endpoint)
+    assert await _distrusted(CertificateTrust(files), 300.0, "south", endpoint) == ""

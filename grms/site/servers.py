@@ -137,7 +137,9 @@ class Servers:
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
             OperatorService(door, core.links, facts), server
         )
-        health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._serving), server)
+        health_pb2_grpc.add_HealthServicer_to_server(
+            HealthService(self._serving, who=door.who), server
+        )
         serve_reflection((*SERVICES, HEALTH), server)
         server.add_insecure_port(users.inner_address)
         return server
@@ -183,7 +185,7 @@ class Servers:
                 ReservationService(door, self._reservations), server
             )
         health_pb2_grpc.add_HealthServicer_to_server(
-            HealthService(self._serving, door.check_listed), server
+            HealthService(self._serving, door.check_listed, door.who), server
         )
         server.add_insecure_port(port.inner_address)
         return server

@@ -5,6 +5,7 @@ read keeps the others waiting, and the daemon with them when it wants to say tha
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ HEALTH: Final[str] = health.SERVICE_NAME
 
 WATCHERS_MAX: Final = 100
 """Calls that watch at one time."""
+
+WATCHERS_PER_CALLER: Final = 20
+"""Of these, of one caller: nobody keeps all others from watching."""
 
 _STATUS: Final = health_pb2.HealthCheckResponse
 
@@ -78,13 +82,19 @@ class HealthService(health_pb2_grpc.HealthServicer):
     Args:
         serving: what is told.
         admit: ends a call of whoever may not ask.
+        who: tells callers from each other; None where there is one alone.
     """
 
     def __init__(
-        self, serving: Serving, admit: Callable[[Context], Awaitable[None]] | None = None
+        self,
+        serving: Serving,
+        admit: Callable[[Context], Awaitable[None]] | None = None,
+        who: Callable[[Context], str] | None = None,
     ) -> None:
         self._serving = serving
         self._admit = admit
+        self._who = who
+        self._watchers: Counter[str] = Counter()
 
     async def Check(  # noqa: N802  # gRPC's name
         self, request: health_pb2.HealthCheckRequest, context: Context
@@ -103,15 +113,26 @@ class HealthService(health_pb2_grpc.HealthServicer):
         """Says whether a service serves, and again when that changes."""
         if self._admit is not None:
             await self._admit(context)
-        serving = self._serving
+        serving, watchers = self._serving, self._watchers
+        who = None if self._who is None else self._who(context)
+        text = ""
         if serving.watchers >= WATCHERS_MAX:
             text = f"{WATCHERS_MAX} calls watch this already; use Check"
+        elif who is not None and watchers[who] >= WATCHERS_PER_CALLER:
+            text = f"{WATCHERS_PER_CALLER} calls of {who} watch this already; use Check"
+        if text:
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text, retry_s=5.0)
         serving.watchers += 1
+        if who is not None:
+            watchers[who] += 1
         try:
             status: Any
             async for status in serving.changes(request.service):
                 yield _STATUS(status=status)
         finally:
             serving.watchers -= 1
+            if who is not None:
+                watchers[who] -= 1
+                if not watchers[who]:
+                    del watchers[who]
         await refuse(context, grpc.StatusCode.UNAVAILABLE, "the daemon is being stopped")

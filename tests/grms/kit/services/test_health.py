@@ -62,3 +62,45 @@ def test_who_watches_hears_every_change_and_the_end(monkeypatch: pytest.MonkeyPa
         await server.stop(None)
 
     run(scene)
+
+
+def test_one_caller_does_not_keep_others_from_watching(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a share of the places, and has it again when its calls have ended."""
+    monkeypatch.setattr(health, "WATCHERS_PER_CALLER", 2)
+
+    async def scene() -> None:
+        serving = Serving([])
+
+        def who(context: Any) -> str:
+            return str(dict(context.invocation_metadata())["who"])
+
+        service = HealthService(serving, who=who)
+        server = aio.server()
+        health_pb2_grpc.add_HealthServicer_to_server(service, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+
+            def watch(name: str) -> Any:
+                return stub.Watch(health_pb2.HealthCheckRequest(), metadata=[("who", name)])
+
+            calls = [watch("ann"), watch("ann")]
+            for call in calls:
+                await call.read()
+            with pytest.raises(aio.AioRpcError, match="2 calls of ann watch this") as error:
+                await watch("ann").read()
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            calls.append(watch("bob"))
+            await calls[-1].read()
+            calls[0].cancel()
+            await until(lambda: serving.watchers == 2)
+            calls.append(watch("ann"))
+            await calls[-1].read()
+            for call in calls:
+                call.cancel()
+            await until(lambda: not serving.watchers)
+            assert not service._watchers
+        await server.stop(None)
+
+    run(scene)

@@ -40,6 +40,7 @@ from broker.sites.port import Site
 from broker.sites.remote import RemoteSite
 from broker.sites.simulated import SimulatedSite
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
+from grms.kit.behind import too_far_ahead
 from grms.kit.debug import checks_wanted
 from grms.kit.refusals import Unexpected
 from grms.kit.services.health import HEALTH, HealthService, Serving
@@ -60,10 +61,6 @@ SERVICES = (
     "broker.v1.PlanService",
     "broker.v1.ResourceService",
 )
-
-
-AHEAD_S: Final = 86_400.0
-"""So far the journal's last record may be ahead of the clock without a question, real seconds."""
 
 CLOSING_S: Final = 10.0
 """How long calls have that are being answered over a channel that is given up, seconds."""
@@ -189,13 +186,9 @@ class Daemon:
 
     def _go_on_from(self, latest: float, journal: Journal, *, behind: bool) -> None:
         ahead = self._clock.go_on_from(latest)
-        if ahead > AHEAD_S * self._clock.speed and not behind:
-            raise JournalError(
-                f"{journal.path}: the last record is of {latest:.3f} s, and the broker's clock shows "
-                f"{latest - ahead:.3f} s, {ahead:.0f} s before it; set the system's clock (and [clock]) right, or, "
-                "where they are, start once with --behind: time goes on from the last record, at half its "
-                "speed until the clock has caught up"
-            )
+        problem = too_far_ahead(latest, ahead, self._clock.speed, "the broker's")
+        if problem and not behind:
+            raise JournalError(f"{journal.path}: {problem}")
         if ahead:
             self._log.warning("clock_behind_journal", ahead_s=round(ahead, 3), latest_s=latest)
 

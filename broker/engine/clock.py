@@ -5,10 +5,8 @@ Only the daemon reads it; the state is told what time it is.
 
 import math
 import time
-from typing import Final
 
-CATCHING_UP: Final = 0.5
-"""Speed of a clock that lets the true one catch up, as a part of that one's."""
+from grms.kit.behind import going_on
 
 REST_MAX_S = 3600.0
 """Longest single sleep, real seconds: a moment may be further away than a timer reaches."""
@@ -56,8 +54,7 @@ class Clock:
 
     def now(self) -> float:
         """Returns the time, seconds."""
-        shown = self._shown()
-        return max(shown, self._begin + (shown - self._since) * CATCHING_UP)
+        return going_on(self._shown(), self._begin, self._since)
 
     def _shown(self) -> float:
         return (time.monotonic() - self._origin) * self.speed

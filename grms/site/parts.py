@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from grms.handshakes import certificates_end, shown_by, why_refused
+from grms.kit.behind import CATCHING_UP
 from grms.kit.debug import checks_wanted
 from grms.kit.rates import Rate
 from grms.kit.shared_folders import SharedFolders
@@ -37,7 +38,7 @@ from grms.site.configuration.files import (
 from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.core.state import SiteState
-from grms.site.engine.clock import CATCHING_UP, Clock
+from grms.site.engine.clock import Clock
 from grms.site.engine.engine import Engine
 from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal

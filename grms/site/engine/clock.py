@@ -13,8 +13,7 @@ import math
 import time
 from typing import Final, Protocol
 
-CATCHING_UP: Final = 0.5
-"""Speed of a clock for which the true one has to catch up, as a part of that one's."""
+from grms.kit.behind import going_on
 
 SLEEP_LEAST_S: Final = 1e-3
 """Shortest single sleep, real seconds: where a clock goes slower than its speed, each leaves a part over."""
@@ -116,8 +115,7 @@ class BehindClock:
 
     def now(self) -> float:
         """Returns the time, seconds."""
-        shown = self.clock.now()
-        return max(shown, self._begin + (shown - self._since) * CATCHING_UP)
+        return going_on(self.clock.now(), self._begin, self._since)
 
     @property
     def ahead(self) -> float:

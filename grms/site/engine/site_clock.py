@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from grms.kit.behind import too_far_ahead
 from grms.site.configuration.config import ClockConfig
 from grms.site.engine.clock import BehindClock, Clock, ScaledClock, VirtualClock, WallClock
 from grms.site.engine.journal import Journal, JournalError
@@ -19,9 +20,6 @@ Log = structlog.typing.FilteringBoundLogger
 
 NOTE: Final = "clock"
 """Under which the journal keeps the kind of its clock."""
-
-AHEAD_S: Final = 86_400.0
-"""So far the last record may be ahead of a clock without a question, real seconds."""
 
 
 def make_clock(config: ClockConfig, latest: float) -> Clock:
@@ -79,12 +77,8 @@ def check_clock(
             f"configuration says {config.kind!r}; set [clock] as it was"
         )
     ahead = ahead_of(clock)
-    if ahead > AHEAD_S * config.speed and not accepted:
-        raise JournalError(
-            f"{journal.path}: the last record is of {latest:.3f} s, and the site's clock shows "
-            f"{latest - ahead:.3f} s, {ahead:.0f} s before it; set the system's clock (and [clock]) right, or, "
-            "where they are, start once with --behind: time goes on from the last record, at half its speed "
-            "until the clock has caught up"
-        )
+    problem = too_far_ahead(latest, ahead, config.speed, "the site's")
+    if problem and not accepted:
+        raise JournalError(f"{journal.path}: {problem}")
     if ahead > config.speed:  # less is how clocks are set right all the time
         log.warning("clock_behind_journal", ahead_s=round(ahead, 3), latest_s=latest)

@@ -61,6 +61,7 @@ COVERED_ELSEWHERE = {
         "tests/grms/site/results/test_collector.py",
         "over real gRPC there",
     ),
+    "grms/lrms/batch/followed_job.py": ("tests/grms/lrms/batch/test_ledger.py", "data alone"),
     "grms/lrms/batch/gridengine.py": (
         "tests/grms/lrms/test_conformance.py",
         "same, with real cells",

@@ -11,16 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from grms.lrms.batch.followed_job import FollowedJob, Want
 from grms.lrms.batch.launch import Spool, check_home, check_key, check_program, usable
-from grms.lrms.batch.ledger import (
-    GRACE_S,
-    MISSING_LOOKS,
-    Act,
-    FollowedJob,
-    JobLedger,
-    Order,
-    Want,
-)
+from grms.lrms.batch.ledger import GRACE_S, MISSING_LOOKS, Act, JobLedger, Order
 from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
 from grms.lrms.batch.system import BatchSystem

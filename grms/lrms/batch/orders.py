@@ -16,8 +16,9 @@ from typing import Final
 
 import structlog
 
+from grms.lrms.batch.followed_job import Want
 from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.ledger import Act, Order, Want
+from grms.lrms.batch.ledger import Act, Order
 from grms.lrms.batch.looks import Looks, Turns
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import JobRow, Question

@@ -112,6 +112,8 @@ class InputDesk:
                 raise
             self.store.append(name, 0, piece)
             there += len(piece)
+        elif there == 0 and file.size:
+            self.store.remove(name)  # it begins with its first byte, and then counts
         return there, there == file.size
 
     def _finish(self, name: str, file: JobFile, digest: bytes) -> None:

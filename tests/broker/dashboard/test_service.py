@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from broker.cli import cli
 from broker.client import BrokerClient, CallError
-from broker.commandline.daemon_cli import dashboard
 from broker.core.records import Supply
 from broker.model.resources import Resource
 from grms.kit.ports import free_port
@@ -69,7 +69,9 @@ def test_the_command_prints_a_link_that_is_good_once(tmp_path: Path) -> None:
     path = configure(folder, f'[dashboard]\nlisten = "127.0.0.1:{free_port()}"\n')
     with serving(path):
         # The variable is for all commands, and gives way.
-        done = CliRunner().invoke(dashboard, [str(path)], env={"GORBA_SOCKET": "absent.sock"})
+        done = CliRunner().invoke(
+            cli, ["dashboard", str(path)], env={"GORBA_SOCKET": "absent.sock"}
+        )
         assert done.exit_code == 0, done.output
         assert "clock" in Visit.by(done.output.strip()).ask("/api/site")
         with pytest.raises(AssertionError):
@@ -78,13 +80,13 @@ def test_the_command_prints_a_link_that_is_good_once(tmp_path: Path) -> None:
     without.mkdir()
     path = configure(without, "")
     with serving(path):
-        refused = CliRunner().invoke(dashboard, [str(path)])
+        refused = CliRunner().invoke(cli, ["dashboard", str(path)])
     assert isinstance(refused.exception, CallError)
     assert "serves no page" in str(refused.exception)
-    away = CliRunner().invoke(dashboard, [str(path), "--timeout", "0.1"])
+    away = CliRunner().invoke(cli, ["dashboard", str(path), "--timeout", "0.1"])
     assert isinstance(away.exception, CallError)
-    assert CliRunner().invoke(dashboard, [], env={"GORBA_SOCKET": ""}).exit_code == 2
+    assert CliRunner().invoke(cli, ["dashboard"], env={"GORBA_SOCKET": ""}).exit_code == 2
     for option in ("--socket", "--broker"):
-        both = CliRunner().invoke(dashboard, [str(path), option, "absent.sock"])
+        both = CliRunner().invoke(cli, ["dashboard", str(path), option, "absent.sock"])
         assert both.exit_code == 2
         assert "CONFIG and --socket exclude each other" in both.output

@@ -6,6 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.lrms.batch.followed_job import Want
 from grms.lrms.batch.ledger import (
     GRACE_S,
     MISSING_LOOKS,
@@ -14,7 +15,6 @@ from grms.lrms.batch.ledger import (
     STEP_S,
     Act,
     JobLedger,
-    Want,
 )
 from grms.lrms.batch.table import Ending, Evidence, JobRow, Question, Table
 from grms.lrms.launched import FENCED, ScriptEnd

@@ -189,8 +189,11 @@ async def test_files_that_are_begun_give_no_more_room(desk: InputDesk) -> None:
 async def test_a_user_has_so_many_files_here_and_no_more(
     desk: InputDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of files that have no bytes yet."""
+    """Also of files that have no bytes yet; what does not begin with its first byte is none."""
     monkeypatch.setattr(inputs, "FILES_HELD", 3)
+    for number in range(5):
+        assert await desk.put("ann", a_file(bytes([number, 7])), 1, b"x") == 0
+    assert desk.store.held("user-") == (0, 0)
     for number in range(3):
         assert await desk.put("ann", a_file(bytes([number])), 0, b"") == 0
     with pytest.raises(ValueError, match="you have 3 files here"):

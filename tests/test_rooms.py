@@ -44,7 +44,7 @@ SAME_NAME = {
 }
 """Names that two classes of a package have, and why; nothing else has one twice."""
 
-CROWDED = {"grms.lrms": 21, "lrms_sim": 44}
+CROWDED = {"grms.kit": 21, "grms.lrms": 21, "grms.lrms.batch": 21, "lrms_sim": 44}
 """Folders that may have more, and why is in the page on architecture."""
 
 

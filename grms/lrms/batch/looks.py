@@ -61,7 +61,7 @@ class Seen:
     orders: tuple[Order, ...]
 
 
-class Turns:
+class Rotation:
     """Who has waited for his turn the longest goes first, where there may be no time for all."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Looks:
         self._begun = 0
         self._last: tuple[int, Seen | LrmsUnavailableError] | None = None
         self._away = False
-        self._turns = Turns()
+        self._rotation = Rotation()
         self._wanted = asyncio.Event()
 
     # --- when it is looked -----------------------------------------------------------------------
@@ -215,10 +215,10 @@ class Looks:
         # Returns the keys of those that have ended. What is left to the next look, or had no answer, it asks again.
         ended: list[str] = []
         until, records, answers = time.monotonic() + self.orders_s, True, True
-        for question in self._turns.ordered(questions, key=lambda each: each.key):
+        for question in self._rotation.ordered(questions, key=lambda each: each.key):
             if time.monotonic() > until:
                 break
-            self._turns.had(question.key)
+            self._rotation.had(question.key)
             evidence = await self.disk.tried(self._spool.evidence, question.key)
             if evidence is None:
                 continue  # it was logged

@@ -19,7 +19,7 @@ import structlog
 from grms.lrms.batch.followed_job import Want
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import Act, Order
-from grms.lrms.batch.looks import Looks, Turns
+from grms.lrms.batch.looks import Looks, Rotation
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import JobRow, Question
 from grms.lrms.port import (
@@ -67,7 +67,7 @@ class Orders:
         self._to_end: dict[str, None] = {}
         self._ended: dict[str, bool | LrmsError] = {}
         self._ending = asyncio.Lock()
-        self._turns = Turns()
+        self._rotation = Rotation()
 
     async def carry_out(self, orders: Iterable[Order]) -> None:
         """Carries out orders one after the other; what is refused, or the disk prevents, is left to the next look.
@@ -80,10 +80,10 @@ class Orders:
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
         await self._end_again({mark: row for mark, row in ends.items() if self._is_free(mark)})
         others = [order for order in orders if order.act is not Act.CANCEL]
-        for order in self._turns.ordered(others, key=lambda each: each.key):
+        for order in self._rotation.ordered(others, key=lambda each: each.key):
             if time.monotonic() > until:
                 return
-            self._turns.had(order.key)
+            self._rotation.had(order.key)
             try:
                 await self.obey(order)
             except LrmsRefusedError as error:

@@ -149,6 +149,11 @@ def read_script_end(text: str) -> ScriptEnd | None:
     return ScriptEnd(int(end[1]), None if took is None or took < 0 else took)
 
 
+def is_unstarted(end: LrmsEnd) -> bool:
+    """Returns whether a job was cancelled before its start, as far as the batch system remembers."""
+    return end.outcome is LrmsOutcome.CANCELLED and end.run_time == 0.0
+
+
 def true_end(
     end: LrmsEnd,
     script: ScriptEnd | None,
@@ -170,8 +175,7 @@ def true_end(
         begun: its folder says that the script has begun; None where that says nothing.
         once: its script does not run a second time, whoever starts it.
     """
-    forgotten = end.outcome is LrmsOutcome.CANCELLED and end.run_time == 0.0
-    if script is not None and once and forgotten and script.code not in _KILLED:
+    if script is not None and once and is_unstarted(end) and script.code not in _KILLED:
         return replace(
             ended_itself(script, end.end_time),
             reason="the batch system says cancelled before its start; its script had run to its end",

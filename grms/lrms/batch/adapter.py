@@ -18,7 +18,7 @@ from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Evidence, JobRow, Question, Table
-from grms.lrms.launched import is_fenced, true_end
+from grms.lrms.launched import is_fenced, is_unstarted, true_end
 from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
     Ended,
@@ -346,13 +346,14 @@ class BatchLrms:
         if known.phase in _WAITS and await self._has_begun(key):
             known = replace(known, restarted=True)
         job = self._ledger.job(key)
-        if row.exact or (job is not None and job.end is not None):
+        doubtful = not self._repeats and known.end is not None and is_unstarted(known.end)
+        if (row.exact and not doubtful) or (job is not None and job.end is not None):
             return known
         if job is not None:
             # Its end is being looked up.
             return known if known.end is None else replace(known, phase=LrmsPhase.UNKNOWN, end=None)
         question = Question(key, row.name, row.number, row.submit_time, row)
-        ending = await self._system.ending(question)
+        ending = None if row.exact else await self._system.ending(question)
         evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
         if end is not None and is_fenced(end, evidence.script, begun=evidence.begun):

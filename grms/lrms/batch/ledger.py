@@ -26,7 +26,7 @@ from typing import Final
 
 from grms.lrms.batch.followed_job import FollowedJob, Want
 from grms.lrms.batch.table import Ending, Evidence, JobRow, Question, Table
-from grms.lrms.launched import ended_itself, is_fenced, true_end
+from grms.lrms.launched import ended_itself, is_fenced, is_unstarted, true_end
 from grms.lrms.port import (
     Accepted,
     Appeared,
@@ -548,7 +548,9 @@ class JobLedger:
         self._hindered(job, row, findings)
         if not row.live:
             question = self._question(job, row)
-            if row.exact:
+            # One that had its start forgotten may have run: its folder says so.
+            doubtful = self._fences and row.end is not None and is_unstarted(row.end)
+            if row.exact and not doubtful:
                 findings.events.extend(self.conclude(question, Evidence(), table.taken_at))
             else:
                 findings.questions.append(question)

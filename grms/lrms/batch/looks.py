@@ -223,12 +223,13 @@ class Looks:
             if evidence is None:
                 continue  # it was logged
             # Where nobody answers for one, the others are not waited for.
+            exact = question.row is not None and question.row.exact
             try:
-                ending = await self._system.ending(question) if records else None
+                ending = await self._system.ending(question) if records and not exact else None
             except (LrmsError, OSError) as error:
                 _log.warning("lrms.records_unavailable", reason=str(error))
                 records = False
-            if not records:
+            if not (records or exact):
                 continue
             evidence = replace(evidence, ending=ending)
             if ending is None and question.row is None and answers:

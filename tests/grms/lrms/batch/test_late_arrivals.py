@@ -19,6 +19,7 @@ from grms.lrms.port import (
     Ended,
     LoadSeen,
     LrmsDiskError,
+    LrmsEnd,
     LrmsError,
     LrmsEvent,
     LrmsJob,
@@ -44,6 +45,7 @@ class Late(Forgetful):
         answer: how each submission ends; None where it is answered.
         partitions: as each look shows them.
         together: jobs that were cancelled in one call.
+        questions: for which records were looked at.
     """
 
     def __init__(self) -> None:
@@ -51,6 +53,12 @@ class Late(Forgetful):
         self.answer: LrmsError | None = LrmsUnavailableError("timed out")
         self.partitions = NO_PARTITIONS
         self.together: list[list[str]] = []
+        self.questions: list[Question] = []
+
+    async def ending(self, question: Question) -> Ending | None:
+        """See `BatchSystem.ending`."""
+        self.questions.append(question)
+        return await super().ending(question)
 
     async def look(self) -> Table:
         """See `BatchSystem.look`."""
@@ -382,3 +390,63 @@ async def test_a_name_that_only_looks_like_one_of_ours_is_no_job(tmp_path: Path)
     scene.system.rows = over((strange,))
     await scene.looks(2)
     assert scene.events == []
+
+
+CANCELLED = LrmsEnd(LrmsOutcome.CANCELLED, 60.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("", LrmsOutcome.CANCELLED),
+        ("0 50\n", LrmsOutcome.CANCELLED),
+        ("0 50\nended 0 52\n", LrmsOutcome.COMPLETED),
+        ("0 50\nended 3 52\n", LrmsOutcome.FAILED),
+        ("0 50\nended 143 52\n", LrmsOutcome.CANCELLED),
+    ],
+)
+@pytest.mark.parametrize("repeats", [False, True])
+async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
+    tmp_path: Path, said: str, outcome: LrmsOutcome, repeats: bool
+) -> None:
+    """Its run was forgotten: the table says all that it knows, and the job's folder more. Also after a restart."""
+    scene = Scene(tmp_path, repeats=repeats)
+    scene.system.answer = None
+    await scene.lrms.open()
+    await scene.lrms.submit(OWN)
+    await scene.looks(2)
+    if said:
+        (tmp_path / "A+1+1" / "begun").write_text(said)
+    scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=60.0, end=CANCELLED),)
+    await scene.looks(1)
+    (event,) = scene.told(Ended)
+    assert isinstance(event, Ended)
+    expected = LrmsOutcome.CANCELLED if repeats else outcome
+    assert event.end.outcome is expected
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.end == event.end
+    scene.new_life()
+    record = await scene.lrms.look_up(KEY)
+    assert record is not None
+    assert record.end is not None
+    assert record.end.outcome is expected
+    assert scene.system.questions == [], "the table has said all that there is to be asked for"
+
+
+async def test_a_very_long_wait_for_records_holds_up_no_cancelled_job(tmp_path: Path) -> None:
+    """Nobody has to be asked for it."""
+    scene = Scene(tmp_path)
+    scene.system.answer = None
+    await scene.lrms.open()
+    rows = scene.system.rows = jobs(2, LrmsPhase.WAITING)
+    await scene.looks(1)
+
+    async def silent(question: Question) -> Ending | None:
+        del question
+        raise LrmsUnavailableError("no data base")
+
+    scene.system.ending = silent  # type: ignore[method-assign]  # of a test
+    scene.system.rows = (*over(rows[:1]), replace(rows[1], phase=LrmsPhase.ENDED, end=CANCELLED))
+    await scene.looks(1)
+    assert [event.key for event in scene.events if isinstance(event, Ended)] == ["A/1/2"]

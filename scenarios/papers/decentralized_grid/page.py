@@ -3,15 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from lrms_sim.pages.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
+from lrms_sim.pages.markup import column_heads, figure, scrolling
 from lrms_sim.spelling import listed
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.decentralized_grid import drawings
@@ -35,6 +27,7 @@ from scenarios.papers.decentralized_grid.reference import (
     WindowFigures,
 )
 from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of
+from scenarios.papers.page_parts import made, row, section, study_page, table
 from scenarios.papers.samples import Spread
 from scenarios.papers.verdicts import Margin
 from scenarios.report import words
@@ -52,10 +45,23 @@ LABELS = {
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    return document(
+    seeds = study.options["seeds"]
+    how = (
+        f"{len(study.trainings)} training runs with the seeds {', '.join(map(str, seeds))}; tables "
+        "and bars show medians, with the least and the greatest value over the seeds beside them."
+        if seeds
+        else "With the rule bases that come with the program, one for each pair of sites: no spread."
+    )
+    return study_page(
         TITLE,
-        [
-            _head(study),
+        "C. Fölling, C. Grimme, J. Lepping, A. Papaspyrou: Decentralized Grid "
+        "Scheduling with Evolutionary Fuzzy Systems, JSSPP 2009. Sites learn when to keep a job "
+        "and when to take one, by AWRT, the average weighted response time of their own users’ "
+        "jobs (equation 11).",
+        how,
+        command="paper decentralized-grid",
+        verdict=verdict(study),
+        sections=[
             _table_1(study),
             _table_2(study),
             _grids(study, "Figure 4: pairs of sites on unseen months", PAIRS, "pairs", "4"),
@@ -87,55 +93,32 @@ def verdict(study: Study) -> str:
     )
 
 
-def _head(study: Study) -> str:
-    seeds = study.options["seeds"]
-    how = (
-        f"{len(study.trainings)} training runs with the seeds {', '.join(map(str, seeds))}; tables "
-        "and bars show medians, with the least and the greatest value over the seeds beside them."
-        if seeds
-        else "With the rule bases that come with the program, one for each pair of sites: no spread."
-    )
-    return (
-        f"<header>\n{brand('paper decentralized-grid')}\n<h1>{escape(TITLE)}</h1>\n"
-        f'<p class="headline">{escape(verdict(study))}</p>\n'
-        '<p class="about">C. Fölling, C. Grimme, J. Lepping, A. Papaspyrou: Decentralized Grid '
-        "Scheduling with Evolutionary Fuzzy Systems, JSSPP 2009. Sites learn when to keep a job "
-        "and when to take one, by AWRT, the average weighted response time of their own users’ "
-        f'jobs (equation 11).</p>\n<p class="about">{escape(how)}</p>\n</header>'
-    )
-
-
 def _table_1(study: Study) -> str:
     rows = []
     for name, paper in TABLE_1.items():
         found = study.windows[name]
-        rows.append(
-            f'<tr><th scope="row">{name}</th>'
-            + cells(
-                (
-                    words.count(paper.jobs),
-                    words.count(int(found["jobs"])),
-                    words.seconds(paper.awrt),
-                    words.seconds(found["awrt"]),
-                    f"{paper.utilization:.2f}",
-                    f"{found['utilization']:.2f}",
-                    words.count(paper.makespan),
-                    words.count(int(found["makespan"])),
-                )
-            )
-            + "</tr>"
+        figures = (
+            words.count(paper.jobs),
+            words.count(int(found["jobs"])),
+            words.seconds(paper.awrt),
+            words.seconds(found["awrt"]),
+            f"{paper.utilization:.2f}",
+            f"{found['utilization']:.2f}",
+            words.count(paper.makespan),
+            words.count(int(found["makespan"])),
         )
-    table = _grouped(
+        rows.append(row(name, figures, left=False))
+    grouped = _grouped(
         "Each site alone under FCFS.",
         "Window",
         (("Jobs", 2), ("AWRT, s", 2), ("U, %", 2), ("C<sub>max</sub>, s", 2)),
         ("paper", "here") * 4,
         rows,
     )
-    return (
-        f"<section>\n{heading('Table 1: the workloads')}\n<p>{escape(logs(study))} U is counted "
-        "from the first start on (equation 13).</p>\n"
-        f"{scrolling(table, 'Table 1')}</section>"
+    return section(
+        "Table 1: the workloads",
+        f"<p>{escape(logs(study))} U is counted from the first start on (equation 13).</p>\n",
+        scrolling(grouped, "Table 1"),
     )
 
 
@@ -180,25 +163,21 @@ def _table_2(study: Study) -> str:
             area = Spread.of(
                 s.squashed_area_change for r in runs for s in r.sites if s.name == name
             )
-            rows.append(
-                f'<tr><th scope="row">{f"{setup.number} {name} (learns)" if own else f"— {name}"}</th>'
-                + cells(
-                    (
-                        words.seconds(paper.awrt),
-                        shown,
-                        f"{words.seconds(awrt.low)} … {words.seconds(awrt.high)}"
-                        if awrt.count > 1
-                        else words.NOTHING,
-                        words.change(awrt.median / paper.awrt - 1),
-                        words.change(paper.awrt_improvement / 100),
-                        words.change(improvement.median),
-                        words.change(paper.squashed_area_change / 100),
-                        words.change(area.median),
-                    )
-                )
-                + "</tr>"
+            figures = (
+                words.seconds(paper.awrt),
+                shown,
+                f"{words.seconds(awrt.low)} … {words.seconds(awrt.high)}"
+                if awrt.count > 1
+                else words.NOTHING,
+                words.change(awrt.median / paper.awrt - 1),
+                words.change(paper.awrt_improvement / 100),
+                words.change(improvement.median),
+                words.change(paper.squashed_area_change / 100),
+                words.change(area.median),
             )
-    table = _grouped(
+            head = f"{setup.number} {name} (learns)" if own else f"— {name}"
+            rows.append(row(head, figures, left=False))
+    grouped = _grouped(
         "The learning site against a partner that accepts when fit, on the training months.",
         "Setup and site",
         (("AWRT, s", 4), ("Improvement", 2), ("ΔSA", 2)),
@@ -209,10 +188,7 @@ def _table_2(study: Study) -> str:
         f"{verdict(study)} The partner’s figures are no goal of the learning; which of many "
         "equally good policies a run ends with decides them."
     )
-    parts = [
-        f"<section>\n{heading('Table 2: learning')}\n<p>{escape(about)}</p>\n",
-        scrolling(table, "Table 2"),
-    ]
+    parts = [scrolling(grouped, "Table 2")]
     if study.options["seeds"]:
         dots = [DotRow(f"{setup.number} {setup.site}", _gaps(study, setup)) for setup in SETUPS]
         parts.append(
@@ -225,7 +201,7 @@ def _table_2(study: Study) -> str:
                 "wide",
             )
         )
-    return "".join(parts) + "</section>"
+    return section("Table 2: learning", *parts, about=f"<p>{escape(about)}</p>\n")
 
 
 def _gaps(study: Study, setup: Setup) -> list[float]:
@@ -240,12 +216,11 @@ def _gaps(study: Study, setup: Setup) -> list[float]:
 
 
 def _grids(study: Study, title: str, scenarios: Sequence[str], statement: str, number: str) -> str:
-    about = f"<p>{escape(STATEMENTS[statement])}</p>\n"
     regimes = [EGOISTIC, NO_LOSER] if study.options["more_generations"] else [EGOISTIC]
-    return (
-        f"<section>\n{heading(title)}\n{about}"
-        + "".join(_grid(study, scenario, regimes, f"figure-{number}") for scenario in scenarios)
-        + "</section>"
+    return section(
+        title,
+        *(_grid(study, scenario, regimes, f"figure-{number}") for scenario in scenarios),
+        about=f"<p>{escape(STATEMENTS[statement])}</p>\n",
     )
 
 
@@ -291,15 +266,15 @@ def _grid_table(names: Sequence[str], kinds: Sequence[str], runs: dict[str, list
                 words.change(improvement_of(runs[kind], name).median),
                 words.change(area.median),
             ]
-        rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells(values)}</tr>')
-    table = _grouped(
+        rows.append(row(name, values, left=False))
+    grouped = _grouped(
         "",
         "Site",
         (("alone", 1), *((LABELS[kind][1], 3) for kind in kinds)),
         ("AWRT, s", *("AWRT, s", "improvement", "ΔSA") * len(kinds)),
         rows,
     )
-    return scrolling(table, "Figures of the grid")
+    return scrolling(grouped, "Figures of the grid")
 
 
 def _easy(study: Study) -> str:
@@ -311,13 +286,13 @@ def _easy(study: Study) -> str:
         "gain where queues are short already. Policies were learned with EASY at both sites, in "
         f"{study.options['more_generations']} generations."
     )
-    return (
-        f"<section>\n{heading('The same with EASY backfilling')}\n<p>{escape(about)}</p>\n"
-        + "".join(
+    return section(
+        "The same with EASY backfilling",
+        *(
             _grid(study, scenario, regimes, "easy")
             for scenario in (*PAIRS, THREE_SITES, FOUR_SITES)
-        )
-        + "</section>"
+        ),
+        about=f"<p>{escape(about)}</p>\n",
     )
 
 
@@ -330,36 +305,27 @@ def _training(study: Study) -> str:
             runs = [r for r in study.trainings if (r.regime, r.setup) == (regime, setup.number)]
             seconds = Spread.of(run.elapsed_s for run in runs)
             rate = Spread.of(run.evaluations / run.elapsed_s for run in runs)
-            rows.append(
-                f'<tr><th scope="row">{regime}, {setup.number} {setup.site}</th>'
-                + cells(
-                    (
-                        str(len(runs)),
-                        words.count(runs[0].generations),
-                        words.count(runs[0].evaluations),
-                        f"{seconds.median:.1f} ({seconds.low:.1f} … {seconds.high:.1f})",
-                        f"{rate.median:.0f}",
-                    )
-                )
-                + "</tr>"
+            figures = (
+                str(len(runs)),
+                words.count(runs[0].generations),
+                words.count(runs[0].evaluations),
+                f"{seconds.median:.1f} ({seconds.low:.1f} … {seconds.high:.1f})",
+                f"{rate.median:.0f}",
             )
-    heads = column_heads(
-        (
-            "Seeds",
-            "Generations",
-            "Evaluations",
-            "Seconds, median (least … greatest)",
-            "Evaluations/s",
-        )
+            rows.append(row(f"{regime}, {setup.number} {setup.site}", figures, left=False))
+    heads = (
+        "Seeds",
+        "Generations",
+        "Evaluations",
+        "Seconds, median (least … greatest)",
+        "Evaluations/s",
     )
-    table = (
-        f'<table class="compact"><thead><tr><th class="left" scope="col">Training</th>{heads}</tr>'
-        f"</thead><tbody>{''.join(rows)}</tbody></table>"
-    )
-    return (
-        f"<section>\n{heading('What the learning cost')}\n<p>The paper: some minutes to half an "
+    return section(
+        "What the learning cost",
+        "<p>The paper: some minutes to half an "
         "hour for one evaluation, on a cluster of 200 nodes (section 4.5). Here: "
-        f"{escape(study.machine)}.</p>\n{scrolling(table, 'Training runs')}</section>"
+        f"{escape(study.machine)}.</p>\n",
+        table("", heads, rows, "Training", name="Training runs", compact=True),
     )
 
 
@@ -370,14 +336,9 @@ def _made(study: Study) -> str:
         ("Options", options),
         ("Training", "(13+91) evolution strategy, 10 rules, steps 0.01 and 0.1 (section 4.5)"),
         ("Machine", study.machine),
-        ("Program", f"Hanse {study.version}"),
     )
-    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows)
     thanks = "".join(f"<p>{escape(line)}</p>" for line in study.acknowledgements)
-    return (
-        f"<section>\n{heading('How it was made')}\n"
-        f'<dl class="made">{facts}</dl>\n<div class="thanks">{thanks}</div>\n</section>'
-    )
+    return made(rows, study.version, f'\n<div class="thanks">{thanks}</div>\n')
 
 
 def _grouped(

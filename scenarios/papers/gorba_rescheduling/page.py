@@ -4,15 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from lrms_sim.pages.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
+from lrms_sim.pages.markup import column_heads, figure, scrolling
 from scenarios.papers.gorba_rescheduling import drawings
 from scenarios.papers.gorba_rescheduling.figures import (
     LoadFigures,
@@ -32,7 +24,8 @@ from scenarios.papers.gorba_rescheduling.reference import (
 )
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import GLEAM, HEURISTICS, OWN, SEARCHED, Study
-from scenarios.papers.verdicts import counted, tone
+from scenarios.papers.page_parts import made, mark, row, section, stacked, study_page, table
+from scenarios.papers.verdicts import counted
 from scenarios.report import words
 
 TITLE = "Fast Multi-Objective Rescheduling of Workflows, measured again"
@@ -49,10 +42,23 @@ METHODS = {
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    return document(
+    options = study.options
+    budget = (
+        f"{words.count(options['evaluations'])} schedules"
+        if options["seconds"] is None
+        else f"{options['seconds']:g} s"
+    )
+    return study_page(
         TITLE,
-        [
-            _head(study),
+        "W. Jakob, F. Möser, A. Quinte, K.-U. Stucky, W. Süß: Fast "
+        "Multi-Objective Rescheduling of Workflows to Constrained Resources Using Heuristics and "
+        "Memetic Evolution, Scalable Computing 11 (2010).",
+        f"Each search had {options['runs']} runs of {budget} on every event; the "
+        "paper gave each 50 runs of three minutes, with the best of several population sizes. "
+        "Intervals are at 99 %.",
+        command="paper gorba-rescheduling",
+        verdict=verdict(study),
+        sections=[
             _statements(study),
             _settings(study),
             _table(study),
@@ -70,41 +76,22 @@ def verdict(study: Study) -> str:
     return f"{counted(told, 'of the paper')} in what was measured."
 
 
-def _head(study: Study) -> str:
-    options = study.options
-    budget = (
-        f"{words.count(options['evaluations'])} schedules"
-        if options["seconds"] is None
-        else f"{options['seconds']:g} s"
-    )
-    return (
-        f"<header>\n{brand('paper gorba-rescheduling')}\n<h1>{escape(TITLE)}</h1>\n"
-        f'<p class="headline">{escape(verdict(study))}</p>\n'
-        '<p class="about">W. Jakob, F. Möser, A. Quinte, K.-U. Stucky, W. Süß: Fast '
-        "Multi-Objective Rescheduling of Workflows to Constrained Resources Using Heuristics and "
-        "Memetic Evolution, Scalable Computing 11 (2010).</p>\n"
-        f'<p class="about">Each search had {options["runs"]} runs of {budget} on every event; the '
-        "paper gave each 50 runs of three minutes, with the best of several population sizes. "
-        "Intervals are at 99 %.</p>\n</header>"
-    )
-
-
 def _statements(study: Study) -> str:
     rows = [
         f'<tr><td class="words left">{escape(each.paper)}</td>'
         f'<td class="words">{escape(each.measured)}</td>'
         f'<td class="words">{escape(each.rule)}</td>'
-        f'<td><strong class="{tone(each.holds)}">{each.word or "not measured"}</strong></td></tr>'
+        f"<td>{mark(each.holds, each.word or 'not measured')}</td></tr>"
         for each in statements(study)
     ]
-    table = (
+    found = (
         "<table><caption>What the paper says, what came out here, and what has to come out for the "
         "statement to hold.</caption><thead><tr>"
         '<th class="left" scope="col">The paper</th><th class="left" scope="col">Here</th>'
         '<th class="left" scope="col">It holds if</th>'
         '<th scope="col"></th></tr></thead><tbody>\n' + "\n".join(rows) + "\n</tbody></table>"
     )
-    return f"<section>\n{heading('Statements')}\n{scrolling(table, 'Statements')}</section>"
+    return section("Statements", scrolling(found, "Statements"))
 
 
 def _settings(study: Study) -> str:
@@ -119,17 +106,16 @@ def _settings(study: Study) -> str:
                 key = f"settings-{benchmark}-{tasks}"
                 title = f"{benchmark}, {tasks} tasks"
                 charts.append(drawings.settings_chart(mine, key=key, title=title))
-    return (
-        f"<section>\n{heading('Figure 4.1: 32 events')}\n"
+    return section(
+        "Figure 4.1: 32 events",
         "<p>Normalised end fitness, percent: the best planning heuristic (grey), the best "
-        "replanning heuristic (blue), GLEAM (green).</p>\n"
-        + figure(
+        "replanning heuristic (blue), GLEAM (green).</p>\n",
+        figure(
             "".join(charts),
             "A share of the tasks has ended, new workflows arrive. lv: limits are violated in "
             "plans of GLEAM.",
             "pair",
-        )
-        + "</section>"
+        ),
     )
 
 
@@ -140,30 +126,30 @@ def _table(study: Study) -> str:
     best = [max(row[n] for row in measured.values()) for n in range(len(COLUMNS) + 1)]
     rows = []
     for name, paper in TABLE_4_1.items():
-        row = []
+        shares = []
         for value, other, most in zip(measured[name], paper, best, strict=True):
             weight = 1.0 if value >= most else 0.4 if value >= 0.9 * most else 0.0
-            of = f'<span class="of">{other:.2f}</span>'
-            row.append(f'<td style="--w:{weight:g}">{value:.2f}{of}</td>')
-        rows.append(f'<tr><th scope="row">{shown_heuristic(name)}</th>{"".join(row)}</tr>')
+            shown = stacked(f"{value:.2f}", f"{other:.2f}")
+            shares.append(f'<td style="--w:{weight:g}">{shown}</td>')
+        rows.append(f'<tr><th scope="row">{shown_heuristic(name)}</th>{"".join(shares)}</tr>')
     groups = "".join(
         f'<th class="group" colspan="{len(NEW)}" scope="colgroup">'
         f"<span>{100 * share:.0f} % finished</span></th>"
         for share in FINISHED
     )
     heads = column_heads([*(f"{100 * new:.0f} % new" for _, new in COLUMNS), "Average"])
-    table = (
+    matrix = (
         '<table class="matrix"><caption>Fitness of each heuristic relative to the best one, '
         "averaged over two classes and two sizes; the paper’s figure below. Dark: the best of a "
         "column; light: at least 90 % of it.</caption><thead>"
         f'<tr><td></td>{groups}<td></td></tr>\n<tr><th class="left" scope="col">Heuristic</th>'
         f"{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
     )
-    return (
-        f"<section>\n{heading('Table 4.1: the heuristics')}\n"
+    return section(
+        "Table 4.1: the heuristics",
         "<p>RH: replanning heuristic. SDT: shortest due time. SWT: shortest working time, of the "
-        "task (GJ) or the workflow (AJ).</p>\n"
-        f"{scrolling(table, 'Table 4.1')}</section>"
+        "task (GJ) or the workflow (AJ).</p>\n",
+        scrolling(matrix, "Table 4.1"),
     )
 
 
@@ -178,8 +164,6 @@ def _series(study: Study, pairs: Sequence[tuple[str, str, str]]) -> drawings.Ser
 
 
 def _sweep(study: Study) -> str:
-    if not study.sizes:
-        return ""
     parts = []
     for method in (GLEAM, OWN):
         series = _series(study, [(name, name, method) for name in CLASSES])
@@ -187,10 +171,11 @@ def _sweep(study: Study) -> str:
             continue
         parts.append(_pair(study, series, f"sweep-{method}", METHODS[method]))
         parts.append(_loads(series, METHODS[method]))
-    return (
-        f"<section>\n{heading('Figure 4.2: increasing load')}\n"
-        "<p>10 % of the tasks have finished, 10 % are new; a tenth as many resources as tasks. "
-        "Success is a plan without a violated limit.</p>\n" + "".join(parts) + "</section>"
+    return section(
+        "Figure 4.2: increasing load",
+        *parts,
+        about="<p>10 % of the tasks have finished, 10 % are new; a tenth as many resources as tasks. "
+        "Success is a plan without a violated limit.</p>\n",
     )
 
 
@@ -206,14 +191,11 @@ def _memetic(study: Study) -> str:
         parts.append(_pair(study, series, f"memetic-{benchmark}", benchmark))
         everything = [(name, benchmark, method) for method, name in METHODS.items()]
         parts.append(_loads(_series(study, everything), benchmark))
-    if not parts:
-        return ""
-    return (
-        f"<section>\n{heading('Figures 4.3 and 4.4: local search')}\n"
-        "<p>The hard classes first, then those of which the paper has no figure, with both of the "
-        "paper’s memetic variants and our own search beside the best heuristic.</p>\n"
-        + "".join(parts)
-        + "</section>"
+    return section(
+        "Figures 4.3 and 4.4: local search",
+        *parts,
+        about="<p>The hard classes first, then those of which the paper has no figure, with both of the "
+        "paper’s memetic variants and our own search beside the best heuristic.</p>\n",
     )
 
 
@@ -233,32 +215,24 @@ def _pair(study: Study, series: drawings.Series, key: str, name: str) -> str:
 
 def _loads(series: drawings.Series, name: str) -> str:
     rows = [
-        f'<tr><th scope="row">{escape(label)}</th>{_load_cells(each)}</tr>'
+        row(label, _load_figures(each), left=False)
         for label, _, figures in series
         for each in figures
     ]
-    heads = column_heads(
-        ["Tasks", "Success", "Violations", "Fitness, %", "± 99 %", "× heuristic", "Schedules"]
-    )
-    table = (
-        f'<table><caption>{escape(name)}</caption><thead><tr><th class="left" scope="col"></th>'
-        f"{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
-    )
-    return scrolling(table, name)
+    heads = ["Tasks", "Success", "Violations", "Fitness, %", "± 99 %", "× heuristic", "Schedules"]
+    return table(name, heads, rows)
 
 
-def _load_cells(each: LoadFigures) -> str:
+def _load_figures(each: LoadFigures) -> tuple[str, ...]:
     known = each.fitness.count > 1
-    return cells(
-        (
-            words.count(each.tasks),
-            f"{100 * each.success:.0f}%",
-            f"{each.violations:.1f}",
-            f"{each.fitness.mean:.1f}",
-            f"{each.fitness.half:.1f}" if known else words.NOTHING,
-            words.factor(each.factor.mean),
-            words.count(round(each.evaluations)),
-        )
+    return (
+        words.count(each.tasks),
+        f"{100 * each.success:.0f}%",
+        f"{each.violations:.1f}",
+        f"{each.fitness.mean:.1f}",
+        f"{each.fitness.half:.1f}" if known else words.NOTHING,
+        words.factor(each.factor.mean),
+        words.count(round(each.evaluations)),
     )
 
 
@@ -272,10 +246,10 @@ def _evaluations(study: Study) -> str:
         key="evaluations",
         title="Schedules that GLEAM builds in a second of processor time, by tasks",
     )
-    return (
-        f"<section>\n{heading('Figure 4.5: evaluations')}\n"
-        "<p>Both axes grow by factors. What a run can build in a time falls with the load; the paper shows so many in three minutes.</p>\n"
-        f"{figure(chart, '', 'wide')}</section>"
+    return section(
+        "Figure 4.5: evaluations",
+        "<p>Both axes grow by factors. What a run can build in a time falls with the load; the paper shows so many in three minutes.</p>\n",
+        figure(chart, "", "wide"),
     )
 
 
@@ -291,7 +265,5 @@ def _made(study: Study) -> str:
         ("Plan from before", f"GLEAM, {words.count(options['first_evaluations'])} schedules"),
         ("Population", "60; 30 beyond 1,000 tasks"),
         ("Loads", ", ".join(words.count(size) for size in study.sizes) or "not run"),
-        ("Program", f"Hanse {study.version}"),
     )
-    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows)
-    return f'<section>\n{heading("How it was made")}\n<dl class="made">{facts}</dl>\n</section>'
+    return made(rows, study.version, "\n")

@@ -1,18 +1,9 @@
 """The study as one HTML page: tables beside the independent program's, pictures, and where it is weak."""
 
-from collections.abc import Iterable, Sequence
 from html import escape
 
 from grms.federation.rogues import ROGUES
-from lrms_sim.pages.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
+from lrms_sim.pages.markup import figure
 from scenarios.papers.nobody_loses.drawings import strip_chart
 from scenarios.papers.nobody_loses.reference import CENTRAL, NEAR, POLICIES, ROUNDS, SAME, SETS
 from scenarios.papers.nobody_loses.statements import (
@@ -29,6 +20,17 @@ from scenarios.papers.nobody_loses.statements import (
     verdict,
 )
 from scenarios.papers.nobody_loses.study import Found, Study, window_of
+from scenarios.papers.page_parts import (
+    facts,
+    made,
+    mark,
+    points,
+    row,
+    section,
+    stacked,
+    study_page,
+    table,
+)
 from scenarios.spec.spec import OVERLOADED
 
 TITLE = "Does anybody lose?"
@@ -47,60 +49,39 @@ nobody takes jobs back, and what it holds stays there until the end.
 """.strip().splitlines()
 """What these figures do not say."""
 
-_TONES = {"the same": "gain", "near": "gain", "differs": "loss", "": ""}
+_AGREES = {"the same": True, "near": True, "differs": False}
 
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    return document(
+    return study_page(
         TITLE,
-        [
-            _head(study),
+        "Recorded logs of KTH, CTC, SDSC (DataStar) and SDSC (SP2): six pairs, four "
+        "triples and all four, with FCFS, EASY, and FCFS at the smaller half. Every figure is a change of "
+        "the average response time of a site’s own users, weighted by work, against the site alone: "
+        "positive is better. An independent program measured the same rules on the same logs. "
+        f"Two figures are the same within {SAME:g}, near within {NEAR:g} points.",
+        command="study nobody-loses",
+        verdict=verdict(study),
+        sections=[
             _grids(study),
             _months(study),
             _rogues(study),
             _chance(study),
             _headroom(study),
-            _weak(),
+            points("Where this is weak", WEAK),
             _made(study),
         ],
     )
 
 
-def _head(study: Study) -> str:
-    return (
-        f"<header>\n{brand('study nobody-loses')}\n<h1>{escape(TITLE)}</h1>\n"
-        f'<p class="headline">{escape(verdict(study))}</p>\n'
-        '<p class="about">Recorded logs of KTH, CTC, SDSC (DataStar) and SDSC (SP2): six pairs, four '
-        "triples and all four, with FCFS, EASY, and FCFS at the smaller half. Every figure is a change of "
-        "the average response time of a site’s own users, weighted by work, against the site alone: "
-        "positive is better. An independent program measured the same rules on the same logs. "
-        f"Two figures are the same within {SAME:g}, near within {NEAR:g} points.</p>\n</header>"
-    )
-
-
-def _table(caption: str, heads: Sequence[str], rows: Iterable[str], first: str = "") -> str:
-    return scrolling(
-        f'<table><caption>{escape(caption)}</caption><thead><tr><th class="left" scope="col">'
-        f"{escape(first)}</th>{column_heads(heads)}</tr></thead><tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody></table>",
-        caption,
-    )
-
-
-def _row(name: str, values: Sequence[str]) -> str:
-    return f'<tr><th class="left" scope="row">{escape(name)}</th>{cells(values)}</tr>'
-
-
 def _mark(word: str) -> str:
-    return f'<strong class="{_TONES[word]}">{word}</strong>' if word else "–"
+    return mark(_AGREES[word], word) if word else "–"
 
 
 def _both(each: Line) -> str:
-    other = each.other
-    beside = "" if other is None else f'<span class="of">{_pair(*other)}</span>'
-    return f"{_pair(each.mean, each.worst)}{beside}"
+    own = _pair(each.mean, each.worst)
+    return own if each.other is None else stacked(own, _pair(*each.other))
 
 
 def _pair(mean: float, worst: float) -> str:
@@ -111,39 +92,35 @@ def _one(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
-def _section(title: str, *parts: str) -> str:
-    return f"<section>\n{heading(title)}\n{''.join(parts)}</section>"
-
-
 def _grids(study: Study) -> str:
-    table = grid_lines(study)
-    if not table:
+    lines = grid_lines(study)
+    if not lines:
         return ""
     rows = []
-    for row in table.values():
+    for by_window in lines.values():
         values = [
-            f"{_both(row[window])}{_mark(row[window].verdict)}" if window in row else ""
+            f"{_both(by_window[window])}{_mark(by_window[window].verdict)}"
+            if window in by_window
+            else ""
             for window in SETS
         ]
-        rows.append(_row(next(iter(row.values())).name, values))
+        rows.append(row(next(iter(by_window.values())).name, values))
     for name, windows in CENTRAL.items():
-        rows.append(
-            _row(name, [f'<span class="of">{_pair(*windows[w])}</span>not measured' for w in SETS])
-        )
+        rows.append(row(name, [f"{stacked('', _pair(*windows[w]))}not measured" for w in SETS]))
     chart = strip_chart(
         [
             (words, list(gains(_in(study, policy, "6"))))
             for policy, words in POLICIES.items()
-            if policy in table
+            if policy in lines
         ],
         key="grids",
         title="From day 150: every site of every grid",
     )
-    return _section(
+    return section(
         "Half a year",
         "<p>Mean and worst of all sites, percent; below them the independent program’s. The numbers of the "
         "rules were chosen on days 0 to 150. Under stress one site of a pair has four times as much to do.</p>",
-        _table("Policies and windows", list(SETS.values()), rows, "policy"),
+        table("Policies and windows", list(SETS.values()), rows, "policy"),
         figure(chart, "Marks left of −40 % stand there.", "wide"),
     )
 
@@ -157,12 +134,11 @@ def _months(study: Study) -> str:
     if not lines:
         return ""
     rows = [
-        _row(
+        row(
             each.name,
             [
                 *(
-                    f"{_one(own)} %"
-                    + (f'<span class="of">{_one(other)}</span>' if other is not None else "")
+                    f"{_one(own)} %" if other is None else stacked(f"{_one(own)} %", _one(other))
                     for own, other in zip(each.values, each.other or (None,) * 3, strict=True)
                 ),
                 _mark(each.verdict),
@@ -179,11 +155,11 @@ def _months(study: Study) -> str:
         key="months",
         title="Every month of every site",
     )
-    return _section(
+    return section(
         "Single months",
         f"<p>The jobs of each 30 days from day 150 on by themselves, {lines[0].count} months of sites. "
         "Nobody promises a month: a site that gives much in one gets it back in another.</p>",
-        _table("Months", ["below 0", "below −5 %", "worst", "verdict"], rows, "policy"),
+        table("Months", ["below 0", "below −5 %", "worst", "verdict"], rows, "policy"),
         figure(chart, "Marks left of −40 % stand there.", "wide"),
     )
 
@@ -195,12 +171,13 @@ def _rogues(study: Study) -> str:
     parts = []
     for policy in dict.fromkeys(each.policy for each in lines):
         rows = [
-            _row(
+            row(
                 each.honest.name,
                 [
                     _both(each.honest),
-                    _one(each.own)
-                    + (f'<span class="of">{_one(each.own_other)}</span>' if each.own_other else ""),
+                    stacked(_one(each.own), _one(each.own_other))
+                    if each.own_other
+                    else _one(each.own),
                     _mark(each.honest.verdict),
                 ],
             )
@@ -208,7 +185,7 @@ def _rogues(study: Study) -> str:
             if each.policy == policy
         ]
         parts.append(
-            _table(
+            table(
                 f"The others: {POLICIES[policy]}",
                 ["others: mean / worst", "the rogue’s own gain", "verdict"],
                 rows,
@@ -217,7 +194,6 @@ def _rogues(study: Study) -> str:
         )
     words = {name: rogue.text for name, rogue in ROGUES.items()}
     words[OVERLOADED] = "is honest; its users submit every job twice"
-    listed = "".join(f"<dt>{escape(n)}</dt><dd>{escape(text)}</dd>" for n, text in words.items())
     chart = strip_chart(
         [
             (
@@ -236,12 +212,12 @@ def _rogues(study: Study) -> str:
         key="rogues",
         title="Honest sites beside one rogue, fair exchange with rounds",
     )
-    return _section(
+    return section(
         "Rogues",
         "<p>Each site of KTH, CTC, SDSC05 and of all four in turn, both windows, FCFS and EASY. "
         "Words are those of a scenario’s <code>rogue</code>. The independent program lets one that takes all offer in "
         "rounds; here it never gives. Rounds spare questions here, which changes nothing within rails and little beside rogues. How its overloaded site was made is not known, so that line is no comparison.</p>",
-        f'<dl class="made">{listed}</dl>',
+        facts(words.items()),
         *parts,
         figure(chart, "", "wide"),
     )
@@ -253,15 +229,15 @@ def _chance(study: Study) -> str:
     if not lines:
         return ""
     rows = [
-        _row(each.name, [_both(each), f"{each.below} of {each.count}", _mark(each.verdict)])
+        row(each.name, [_both(each), f"{each.below} of {each.count}", _mark(each.verdict)])
         for each in lines
     ]
-    return _section(
+    return section(
         "Adoption and chance",
         "<p>What a site has that alone takes up fair exchange with rounds among sites that accept when "
         "fit, and what becomes of all grids when every arrival comes up to ten minutes later, at "
         "random.</p>",
-        _table("Adoption and chance", ["mean / worst", "lose", "verdict"], rows, "who"),
+        table("Adoption and chance", ["mean / worst", "lose", "verdict"], rows, "who"),
     )
 
 
@@ -270,7 +246,7 @@ def _headroom(study: Study) -> str:
     if not lines:
         return ""
     rows = [
-        _row(
+        row(
             each.name,
             [
                 *(_both(each.windows[window]) for window in "56"),
@@ -282,24 +258,19 @@ def _headroom(study: Study) -> str:
         )
         for each in lines
     ]
-    return _section(
+    return section(
         "A rule that might mend it: headroom",
         "<p>An experiment. Beside a guest a site keeps processors free: a share of the mean width of its own "
         "users’ jobs, by work, in days 0 to 150. In the last columns one site of each pair "
         "has, every week, a job of its own that needs the whole machine for five hours; what is shown is that site, with EASY; before that FCFS and EASY. "
         f"{escape(headroom_verdict(study))}</p>",
-        _table(
+        table(
             "Fair exchange with rounds and headroom: mean / worst",
             ["days 0–150", "from day 150", "months below −5 %", "worst month", "filled", "lose"],
             rows,
             "share",
         ),
     )
-
-
-def _weak() -> str:
-    listed = "".join(f"<li>{escape(point)}</li>" for point in WEAK)
-    return _section("Where this is weak", f"<ul>{listed}</ul>")
 
 
 def _made(study: Study) -> str:
@@ -311,7 +282,5 @@ def _made(study: Study) -> str:
             "Shifted arrivals",
             f"of 0 to 600 s; draws for each federation: {options.get('draws', 0)}",
         ),
-        ("Program", f"Hanse {study.version}"),
     )
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
-    return _section("How it was made", f'<dl class="made">{listed}</dl>')
+    return made(rows, study.version)

@@ -1,17 +1,9 @@
 """The study as one HTML page: curves, tables, statements with their bounds, and what it does not show."""
 
-from collections.abc import Iterable, Sequence
 from html import escape
 
-from lrms_sim.pages.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
+from lrms_sim.pages.markup import figure
+from scenarios.papers.page_parts import made, mark, points, row, section, stacked, study_page, table
 from scenarios.papers.questions_and_delays.drawings import curves
 from scenarios.papers.questions_and_delays.replays import ALL, PERIOD, WINDOWS
 from scenarios.papers.questions_and_delays.statements import (
@@ -28,7 +20,7 @@ from scenarios.papers.questions_and_delays.statements import (
 )
 from scenarios.papers.questions_and_delays.study import Study
 from scenarios.papers.samples import Spread
-from scenarios.papers.verdicts import tone, word
+from scenarios.papers.verdicts import word
 
 TITLE = "What questions, delay and clocks do to the gain"
 WEAK = """\
@@ -43,42 +35,21 @@ The logs are of three machines. Sites of one log differ in their days and in not
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    parts = [_head(study), _statements(study)]
+    parts = [_statements(study)]
     for window in WINDOWS:
         parts += [_questions(study, window), _delays(study, window), _clocks(study, window)]
-    return document(TITLE, [*parts, _weak(), _made(study)])
-
-
-def _head(study: Study) -> str:
-    return (
-        f"<header>\n{brand('study questions-and-delays')}\n<h1>{escape(TITLE)}</h1>\n"
-        f'<p class="headline">{escape(verdict(study))}</p>\n'
-        '<p class="about">Sites of the recorded logs of KTH, CTC and SDSC (DataStar) exchange jobs by fair exchange. '
+    return study_page(
+        TITLE,
+        "Sites of the recorded logs of KTH, CTC and SDSC (DataStar) exchange jobs by fair exchange. "
         "Each asks at most so many partners about a job, and each message between two sites takes its time: an offer is "
         "decided by what the partner is when it arrives, and its job neither waits nor runs meanwhile. A site’s clock may "
         "be ahead or behind. Every figure is a change of the average response time of a site’s own users, weighted by "
         "work, against the site alone, in percent: positive is better. Medians over draws, and the least and the "
-        "greatest.</p>\n</header>"
+        "greatest.",
+        command="study questions-and-delays",
+        verdict=verdict(study),
+        sections=[*parts, points("What this does not show", WEAK), _made(study)],
     )
-
-
-def _section(title: str, *parts: str) -> str:
-    return f"<section>\n{heading(title)}\n{''.join(parts)}</section>"
-
-
-def _table(caption: str, first: Sequence[str], heads: Sequence[str], rows: Iterable[str]) -> str:
-    names = "".join(f'<th class="left" scope="col">{escape(name)}</th>' for name in first)
-    return scrolling(
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{names}{column_heads(heads)}</tr>"
-        "</thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>",
-        caption,
-    )
-
-
-def _row(names: Sequence[str], values: Sequence[str]) -> str:
-    first, *more = names
-    left = "".join(f'<td class="left">{escape(name)}</td>' for name in more)
-    return f'<tr><th class="left" scope="row">{escape(first)}</th>{left}{cells(values)}</tr>'
 
 
 def _number(value: float) -> str:
@@ -86,12 +57,7 @@ def _number(value: float) -> str:
 
 
 def _spread(value: Spread) -> str:
-    ends = f"{_number(value.low)} … {_number(value.high)}"
-    return f'{_number(value.median)}<span class="of">{ends}</span>'
-
-
-def _mark(holds: bool | None) -> str:
-    return f'<strong class="{tone(holds)}">{word(holds)}</strong>'
+    return stacked(_number(value.median), f"{_number(value.low)} … {_number(value.high)}")
 
 
 _FIGURES = ("mean", "worst site", "ran elsewhere", "offers a hundred jobs", "draws")
@@ -125,16 +91,14 @@ def _statements(study: Study) -> str:
                 rows.append(
                     f'<tr><th class="left" scope="rowgroup" colspan="3">{escape(said)}</th></tr>'
                 )
-            rows.append(_row((each.of,), [_spread(each.points), _mark(each.holds)]))
+            rows.append(row(each.of, [_spread(each.points), mark(each.holds, word(each.holds))]))
         if rows:
-            tables.append(_table(words, ("exchange",), ("points missing", "verdict"), rows))
-    if not tables:
-        return ""
-    return _section(
+            tables.append(table(words, ("points missing", "verdict"), rows, "exchange"))
+    return section(
         "Statements",
-        "<p>What is missing is taken within each draw, on the same days; the mean over draws, with its interval, is held against the "
-        "bound. A negative figure says that nothing is missing.</p>",
         *tables,
+        about="<p>What is missing is taken within each draw, on the same days; the mean over draws, with its interval, is held against the "
+        "bound. A negative figure says that nothing is missing.</p>",
     )
 
 
@@ -143,7 +107,7 @@ def _questions(study: Study, window: str) -> str:
     if not found:
         return ""
     rows = [
-        _row((family_words(line.case), _asked(line)), _figures(line))
+        row(family_words(line.case), _figures(line), _asked(line))
         for lines in found
         for line in lines
     ]
@@ -164,12 +128,12 @@ def _questions(study: Study, window: str) -> str:
             below="partners asked about one job, at most",
         ),
     )
-    return _section(
+    return section(
         f"{WINDOWS[window]}: partners asked",
         "<p>Messages take no time here. Partners are asked in the order of what a site has learned of them.</p>",
         figure(charts[0], "Bars go from the least to the greatest draw.", "wide"),
         figure(charts[1], "", "wide"),
-        _table("By partners asked", ("exchange", "asked"), _FIGURES, rows),
+        table("By partners asked", _FIGURES, rows, "exchange", "asked"),
     )
 
 
@@ -178,7 +142,7 @@ def _delays(study: Study, window: str) -> str:
     if not found:
         return ""
     rows = [
-        _row((asking_words(line.case), f"{line.case.delay:g} s"), _figures(line))
+        row(asking_words(line.case), _figures(line), f"{line.case.delay:g} s")
         for lines in found
         for line in lines
     ]
@@ -199,11 +163,11 @@ def _delays(study: Study, window: str) -> str:
                     below="each message takes",
                 )
                 charts.append(figure(drawn, "", "wide"))
-    return _section(
+    return section(
         f"{WINDOWS[window]}: delay",
         "<p>Bars go from the least to the greatest draw; no delay has the same draws here.</p>",
         *charts,
-        _table("By delay", ("exchange", "delay"), _FIGURES, rows),
+        table("By delay", _FIGURES, rows, "exchange", "delay"),
     )
 
 
@@ -212,19 +176,14 @@ def _clocks(study: Study, window: str) -> str:
     if not found:
         return ""
     rows = [
-        _row((family_words(line.case), lateness_words(line.case)), _figures(line)) for line in found
+        row(family_words(line.case), _figures(line), lateness_words(line.case)) for line in found
     ]
-    return _section(
+    return section(
         f"{WINDOWS[window]}: late answers, clocks apart",
         f"<p>Messages take {found[0].case.delay:g} s, and all partners are asked. Which answers are late and how far each "
         "clock is ahead or behind is drawn anew in every draw.</p>",
-        _table("Late answers and clocks", ("exchange", "what is late"), _FIGURES, rows),
+        table("Late answers and clocks", _FIGURES, rows, "exchange", "what is late"),
     )
-
-
-def _weak() -> str:
-    listed = "".join(f"<li>{escape(point)}</li>" for point in WEAK)
-    return _section("What this does not show", f"<ul>{listed}</ul>")
 
 
 def _made(study: Study) -> str:
@@ -247,7 +206,5 @@ def _made(study: Study) -> str:
             "of each log the days 20 to 179 and 179 to 338, from the second draw on shifted by up to 13 days",
         ),
         ("Rounds", f"every {PERIOD / 60:g} minutes, spared questions, in the order of the queue"),
-        ("Program", f"Hanse {study.version}"),
     )
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
-    return _section("How it was made", f'<dl class="made">{listed}</dl>')
+    return made(rows, study.version)

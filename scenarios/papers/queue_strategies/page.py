@@ -4,16 +4,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from lrms_sim.pages.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
+from lrms_sim.pages.markup import figure, scrolling
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
+from scenarios.papers.page_parts import made, mark, row, section, stacked, study_page, table
 from scenarios.papers.queue_strategies.drawings import KIND_WORDS, beyond, scatter
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS, ROWS, TITLES, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
@@ -25,7 +18,6 @@ from scenarios.papers.queue_strategies.study import (
     transfer_gain,
 )
 from scenarios.papers.samples import Spread
-from scenarios.papers.verdicts import tone
 
 NOTHING = "–"
 
@@ -33,10 +25,16 @@ NOTHING = "–"
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
     logs = list(study.options["jobs"])
-    return document(
-        TITLES[study.options["paper"]],
-        [
-            _head(study),
+    paper = study.options["paper"]
+    return study_page(
+        TITLES[paper],
+        "C. Franke, J. Lepping, U. Schwiegelshohn (2007). One machine serves five "
+        "groups of users; the objective is 10·AWRT1 + 4·AWRT2. It gives all jobs of a group one "
+        "ratio of weight to work, so a constant order of groups serves it well without any "
+        "learning: such constants stand beside everything that was learned.",
+        command=f"paper {paper}",
+        verdict=verdict(study),
+        sections=[
             _statements(study),
             *(_log(study, log) for log in logs),
             _transfers(study, logs),
@@ -46,28 +44,16 @@ def render(study: Study) -> str:
     )
 
 
-def _head(study: Study) -> str:
-    paper = study.options["paper"]
-    return (
-        f"<header>\n{brand(f'paper {paper}')}\n<h1>{escape(TITLES[paper])}</h1>\n"
-        f'<p class="headline">{escape(verdict(study))}</p>\n'
-        '<p class="about">C. Franke, J. Lepping, U. Schwiegelshohn (2007). One machine serves five '
-        "groups of users; the objective is 10·AWRT1 + 4·AWRT2. It gives all jobs of a group one "
-        "ratio of weight to work, so a constant order of groups serves it well without any "
-        "learning: such constants stand beside everything that was learned.</p>\n</header>"
-    )
-
-
 def _statements(study: Study) -> str:
     rows = [
         f'<tr><th class="words left" scope="row">{escape(one.said)}</th>'
-        f'<td class="words"><strong class="{tone(one.holds)}">{one.word or "not run"}</strong><br>'
+        f'<td class="words">{mark(one.holds, one.word or "not run")}<br>'
         f"{escape(one.measured)}</td></tr>"
         for one in statements(study)
     ]
     heads = '<th class="left" scope="col">what is said</th><th class="left" scope="col">measured here</th>'
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f"<section>\n{heading('Statements')}\n{scrolling(table, 'Statements')}</section>"
+    found = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return section("Statements", scrolling(found, "Statements"))
 
 
 def _methods(study: Study) -> list[str]:
@@ -75,18 +61,18 @@ def _methods(study: Study) -> list[str]:
 
 
 def _log(study: Study, log: str) -> str:
-    parts = [f"<section>\n{heading(log.upper())}\n<p>{escape(_jobs(study, log))}</p>\n"]
+    parts = [f"<p>{escape(_jobs(study, log))}</p>\n"]
     bars = []
     for method in _methods(study):
         runs = study.of(log, method)
         if runs:
-            parts.append(_table(log, method, runs))
+            parts.append(_gains_table(log, method, runs))
             bars.append((method, _bars(log, method, runs)))
     chart = improvement_chart(
         bars, key=f"gains-{log}", heading=f"{log.upper()}: objective, against EASY"
     )
     parts.append(figure(chart, "Medians; whiskers from the least to the greatest seed.", "wide"))
-    return "".join(parts) + "</section>"
+    return section(log.upper(), *parts)
 
 
 def _jobs(study: Study, log: str) -> str:
@@ -121,7 +107,7 @@ def _bars(log: str, method: str, runs: list[Any]) -> list[SpreadBar]:
     return bars
 
 
-def _table(log: str, method: str, runs: list[Any]) -> str:
+def _gains_table(log: str, method: str, runs: list[Any]) -> str:
     paper = printed(method, log)
     seen, other = best_constant(runs[0], "training"), best_constant(runs[0], "unseen")
     rows = []
@@ -133,7 +119,7 @@ def _table(log: str, method: str, runs: list[Any]) -> str:
             NOTHING if other is None else f"{other[1][place]:+.2f}",
             _spread(learned_gain(runs, "unseen", place)),
         )
-        rows.append(f'<tr><th scope="row">{name}</th>{cells(columns)}</tr>')
+        rows.append(row(name, columns, left=False))
     names = [one[0] for one in (seen, other) if one is not None]
     heads = (
         "paper",
@@ -143,15 +129,10 @@ def _table(log: str, method: str, runs: list[Any]) -> str:
         "learned, unseen",
     )
     caption = (
-        f"{method}: improvement over EASY, percent; best constant {escape(', '.join(names))}; "
+        f"{method}: improvement over EASY, percent; best constant {', '.join(names)}; "
         f"{len(runs)} seed{'s' if len(runs) > 1 else ''}, {runs[0]['evaluations']:,} evaluations each."
     )
-    return scrolling(
-        f'<table class="compact"><caption>{caption}</caption><thead><tr>'
-        f'<th class="left" scope="col">objective</th>{column_heads(heads)}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>",
-        f"{log} {method}",
-    )
+    return table(caption, heads, rows, "objective", name=f"{log} {method}", compact=True)
 
 
 def _spread(spread: Spread | None) -> str:
@@ -159,7 +140,7 @@ def _spread(spread: Spread | None) -> str:
         return NOTHING
     text = f"<strong>{spread.median:+.2f}</strong>"
     if spread.count > 1:
-        text += f'<span class="of">{spread.low:+.2f} … {spread.high:+.2f}</span>'
+        text = stacked(text, f"{spread.low:+.2f} … {spread.high:+.2f}")
     return text
 
 
@@ -171,19 +152,18 @@ def _transfers(study: Study, logs: list[str]) -> str:
     for method in METHODS[study.options["paper"]]:
         gains = (transfer_gain(study, log, method) for log in others)
         columns = [NOTHING if gain is None else f"{gain:+.2f}" for gain in gains]
-        rows.append(f'<tr><th scope="row">{method}</th>{cells(columns)}</tr>')
+        rows.append(row(method, columns, left=False))
     constants = {one["log"]: one["constant"] for one in study.transfers}
     columns = [f"{constants[log]:+.2f}" for log in others]
-    rows.append(f'<tr><th scope="row">FCFS by group, nothing learned</th>{cells(columns)}</tr>')
+    rows.append(row("FCFS by group, nothing learned", columns, left=False))
     number = "Figure 2" if study.options["paper"] == GREEDY else "Figure 7"
-    table = (
-        f'<table class="compact"><thead><tr><th class="left" scope="col">learned on {first}</th>'
-        f"{column_heads(others)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
-    return (
-        f"<section>\n{heading(f'{number}: used on other logs')}\n<p>Improvement over EASY in percent on "
+    name = "Used on other logs"
+    return section(
+        f"{number}: used on other logs",
+        "<p>Improvement over EASY in percent on "
         "the first jobs of each, medians over seeds; a dash where a replay was given up at 20 times "
-        f"EASY’s value.</p>{scrolling(table, 'Used on other logs')}</section>"
+        "EASY’s value.</p>",
+        table("", others, rows, f"learned on {first}", name=name, compact=True),
     )
 
 
@@ -199,14 +179,14 @@ def _cloud(study: Study) -> str:
                 marked.append((method, found["awrt_1"], found["awrt_2"]))
         if study.of(log, METHODS[study.options["paper"]][0]):
             rows = study.of(log, METHODS[study.options["paper"]][0])[0]["parts"]["training"]
-            easy = next(row for row in rows if row["name"] == "easy-arrival")["objectives"]
+            easy = next(one for one in rows if one["name"] == "easy-arrival")["objectives"]
             marked.append(("EASY", easy["awrt_1"], easy["awrt_2"]))
         title = f"{log.upper()}: orders of groups and users, and what was learned"
         drawn = scatter(points, marked, key=f"cloud-{log}", title=title)
         parts.append(
             figure(drawn, _caption(points, beyond(points, marked)), "wide") + _best(points)
         )
-    return f"<section>\n{heading('What can be had at the same time')}\n{''.join(parts)}</section>"
+    return section("What can be had at the same time", *parts)
 
 
 def _caption(points: Sequence[Mapping[str, Any]], hidden: int) -> str:
@@ -230,19 +210,13 @@ def _best(points: Sequence[Mapping[str, Any]]) -> str:
             numbers = (
                 len(seven),
                 front,
-                *(min(row[column] for row in seven) for column in (2, 3)),
-                min(10 * row[2] + 4 * row[3] for row in seven),
+                *(min(each[column] for each in seven) for column in (2, 3)),
+                min(10 * each[2] + 4 * each[3] for each in seven),
             )
-            columns = cells([f"{number:,.0f}" for number in numbers])
-            rows.append(f'<tr><th scope="row">{word}</th>{columns}</tr>')
-    heads = column_heads(
-        ("schedules", "not dominated", "least AWRT1, s", "least AWRT2, s", "least f, s")
-    )
-    return scrolling(
-        '<table class="compact"><thead><tr><th class="left" scope="col">kind</th>'
-        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>",
-        "What each kind of schedule reaches",
-    )
+            rows.append(row(word, [f"{number:,.0f}" for number in numbers], left=False))
+    heads = ("schedules", "not dominated", "least AWRT1, s", "least AWRT2, s", "least f, s")
+    name = "What each kind of schedule reaches"
+    return table("", heads, rows, "kind", name=name, compact=True)
 
 
 def _made(study: Study) -> str:
@@ -259,7 +233,5 @@ def _made(study: Study) -> str:
             ),
         ),
         ("Machine", study.machine),
-        ("Program", f"Hanse {study.version}" + (f", {study.commit}" if study.commit else "")),
     )
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
-    return f'<section>\n{heading("How it was made")}\n<dl class="made">{listed}</dl></section>'
+    return made(rows, study.version + (f", {study.commit}" if study.commit else ""))

@@ -5,17 +5,10 @@ from html import escape
 from statistics import fmean, median
 from typing import Any
 
-from lrms_sim.pages.markup import (
-    brand,
-    cells,
-    column_heads,
-    document,
-    figure,
-    heading,
-    scrolling,
-)
+from lrms_sim.pages.markup import figure
 from lrms_sim.utility.policies import SENTENCES
 from lrms_sim.utility.value import PAPER_P, RULES
+from scenarios.papers.page_parts import made, mark, row, section, stacked, study_page, table
 from scenarios.papers.utility_scheduling import drawings
 from scenarios.papers.utility_scheduling.experiments import Run, median_p
 from scenarios.papers.utility_scheduling.federations import GRIDS, TRANSFERS
@@ -43,7 +36,7 @@ from scenarios.papers.utility_scheduling.statements import (
     verdict,
 )
 from scenarios.papers.utility_scheduling.study import BOTH, Study
-from scenarios.papers.verdicts import LEVEL, Margin, tone
+from scenarios.papers.verdicts import LEVEL, Margin
 
 TITLE = "Utility-based scheduling, measured again"
 
@@ -52,10 +45,19 @@ Runs = Sequence[dict[str, Run]]
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    return document(
+    return study_page(
         TITLE,
-        [
-            _head(study),
+        "D. Vengerov: A Reinforcement Learning Framework for Utility-Based "
+        "Scheduling in Resource-Constrained Systems. One machine of 24 processors, jobs of 4 to 20 "
+        "processors and 5 to 10 steps, a utility that is full until the ideal run time has passed "
+        "since arrival and gone after twice that time.",
+        "The paper prints its figures without numbers and leaves open whether "
+        "squeezed jobs grow and what its average reward is of. Every statement of its text is "
+        "therefore held against three readings. A difference counts where its interval "
+        f"at {100 * LEVEL:.0f} %, of paired differences, is on one side of 0.",
+        command="paper utility-scheduling",
+        verdict=verdict(study),
+        sections=[
             _statements(study),
             _figures_2_and_3(study),
             _learned(study),
@@ -69,54 +71,25 @@ def render(study: Study) -> str:
     )
 
 
-def _head(study: Study) -> str:
-    return (
-        f"<header>\n{brand('paper utility-scheduling')}\n<h1>{escape(TITLE)}</h1>\n"
-        f'<p class="headline">{escape(verdict(study))}</p>\n'
-        '<p class="about">D. Vengerov: A Reinforcement Learning Framework for Utility-Based '
-        "Scheduling in Resource-Constrained Systems. One machine of 24 processors, jobs of 4 to 20 "
-        "processors and 5 to 10 steps, a utility that is full until the ideal run time has passed "
-        "since arrival and gone after twice that time.</p>\n"
-        '<p class="about">The paper prints its figures without numbers and leaves open whether '
-        "squeezed jobs grow and what its average reward is of. Every statement of its text is "
-        "therefore held against three readings. A difference counts where its interval "
-        f"at {100 * LEVEL:.0f} %, of paired differences, is on one side of 0.</p>\n</header>"
-    )
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[str], first: str = "") -> str:
-    return scrolling(
-        f'<table><caption>{escape(caption)}</caption><thead><tr><th class="left" scope="col">'
-        f"{escape(first)}</th>{column_heads(heads)}</tr></thead><tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody></table>",
-        caption,
-    )
-
-
-def _row(name: str, values: Sequence[str]) -> str:
-    return f'<tr><th class="left" scope="row">{escape(name)}</th>{cells(values)}</tr>'
-
-
 def _statements(study: Study) -> str:
-    columns = {reading: statements(study, reading) for reading in READINGS}
+    columns = [statements(study, reading) for reading in READINGS]
     rows = []
-    for each in zip(*columns.values(), strict=True):
-        row = [
-            f'<strong class="{tone(found.holds)}">{found.word or "not run"}</strong><br>'
-            f"{escape(found.measured)}"
+    for each in zip(*columns, strict=True):
+        texts = (
+            f"{mark(found.holds, found.word or 'not run')}<br>{escape(found.measured)}"
             for found in each
-        ]
+        )
         rows.append(
             f'<tr><td class="words left" style="min-width:15em">{escape(each[0].paper)}</td>'
-            + "".join(f'<td class="words">{text}</td>' for text in row)
+            + "".join(f'<td class="words">{text}</td>' for text in texts)
             + "</tr>"
         )
     names = [reading.name.replace(", ρ", ",<br>ρ") for reading in READINGS.values()]
-    table = _table("What the paper says, under three readings.", names, rows, "The paper")
-    return (
-        f"<section>\n{heading('Statements')}\n<p>k: 1000 utility units, of {POSSIBLE:g} k that are "
-        f"possible; intervals at {100 * LEVEL:.0f} %.</p>\n{table}</section>"
+    return section(
+        "Statements",
+        f"<p>k: 1000 utility units, of {POSSIBLE:g} k that are "
+        f"possible; intervals at {100 * LEVEL:.0f} %.</p>\n",
+        table("What the paper says, under three readings.", names, rows, "The paper"),
     )
 
 
@@ -152,12 +125,11 @@ def _figures_2_and_3(study: Study) -> str:
         name = READINGS[reading].name
         caption = f"{name}; {len(runs)} experiments. Bars do not begin at 0."
         parts.append(figure(charts, caption, "pair"))
-    if not parts:
-        return ""
-    return (
-        f"<section>\n{heading('Figures 2 and 3: productivity and utilization')}\n"
-        "<p>Arrival rate 0.1. over: oversubscription, jobs are squeezed; pre: preemption, jobs are "
-        "suspended.</p>\n" + "".join(parts) + "</section>"
+    return section(
+        "Figures 2 and 3: productivity and utilization",
+        *parts,
+        about="<p>Arrival rate 0.1. over: oversubscription, jobs are squeezed; pre: preemption, jobs are "
+        "suspended.</p>\n",
     )
 
 
@@ -165,11 +137,10 @@ def _learned(study: Study) -> str:
     runs = study.of("figure-2", "never")
     if not runs:
         return ""
-    rows = [_row("the paper's run", [f"{p:.2f}" for p in PAPER_P])]
+    rows = [row("the paper's run", [f"{p:.2f}" for p in PAPER_P])]
     for reading in READINGS:
         p = median_p(study.of("figure-2", reading), BOTH)
-        rows.append(_row(READINGS[reading].name, [f"{each:.1f}" for each in p]))
-    table = _table("p of both, learned; ours are medians.", RULES, rows)
+        rows.append(row(READINGS[reading].name, [f"{each:.1f}" for each in p]))
     own = study.of("paper-p", "never")
     text = ""
     if len(own) > 1:
@@ -182,7 +153,9 @@ def _learned(study: Study) -> str:
             f"{len(own)} experiments, with ours {ours.mean:.1f} k, best fit {best.mean:.1f} k. "
             "The scale of p changes no decision.</p>\n"
         )
-    return f"<section>\n{heading('What was learned')}\n{text}{table}</section>"
+    return section(
+        "What was learned", table("p of both, learned; ours are medians.", RULES, rows), about=text
+    )
 
 
 def _figure_4(study: Study) -> str:
@@ -203,35 +176,34 @@ def _figure_4(study: Study) -> str:
         title = f"Productivity, k, by arrival rate; {READINGS[reading].name}"
         chart = drawings.line_chart(lines, key=f"sweep-{reading}", title=title, xs=RATES)
         parts.append(figure(chart, "", "wide"))
-        rows = [_row(words, [f"{y:.1f}" for _, y, _ in points]) for words, _, points in lines]
+        rows = [row(words, [f"{y:.1f}" for _, y, _ in points]) for words, _, points in lines]
         heads = [f"{rate:g}" for rate, _, _ in lines[0][2]]
-        parts.append(_table(title, heads, rows, "rate"))
-    if not parts:
-        return ""
-    return f"<section>\n{heading('Figure 4: arrival rates')}\n{''.join(parts)}</section>"
+        parts.append(table(title, heads, rows, "rate"))
+    return section("Figure 4: arrival rates", *parts)
 
 
 def _figure_5(study: Study) -> str:
     rows = []
     for reading in ("never", "growth"):
         for rate in SHAPE_RATES:
-            row = []
+            values = []
             for shape in SHAPES:
                 runs = study.of("figure-5", reading, rate, shape)
                 if len(runs) < 2:
                     continue
                 gains = [run[BOTH].productivity / run[BEST_FIT].productivity - 1 for run in runs]
                 mean = fmean(run[BOTH].productivity for run in runs)
-                row.append(f'{100 * median(gains):+.1f} %<span class="of">{mean:.1f} k</span>')
-            if row:
-                rows.append(_row(f"{READINGS[reading].name}; rate {rate:g}", row))
+                values.append(stacked(f"{100 * median(gains):+.1f} %", f"{mean:.1f} k"))
+            if values:
+                rows.append(row(f"{READINGS[reading].name}; rate {rate:g}", values))
     if not rows:
         return ""
     caption = "Median gain of both, learned, over best fit; below it its mean productivity."
-    return (
-        f"<section>\n{heading('Figure 5: shapes of the utility')}\n<p>“Performance increases” as "
-        "utilities become more convex can only mean the gain: productivity itself falls.</p>\n"
-        f"{_table(caption, SHAPES, rows)}</section>"
+    return section(
+        "Figure 5: shapes of the utility",
+        "<p>“Performance increases” as "
+        "utilities become more convex can only mean the gain: productivity itself falls.</p>\n",
+        table(caption, SHAPES, rows),
     )
 
 
@@ -241,19 +213,20 @@ def _reachable(study: Study) -> str:
         return ""
     rows = []
     for name, words in REACHABLE.items():
-        row = []
+        values = []
         for rate in rates:
             runs = study.of("reachable", "growth", rate)
             mean = sum(run[name].productivity for run in runs) / len(runs)
             stops = median(run[name].suspensions for run in runs)
-            row.append(f'{mean:.1f}<span class="of">{stops:,.0f}</span>')
-        rows.append(_row(words, row))
+            values.append(stacked(f"{mean:.1f}", f"{stops:,.0f}"))
+        rows.append(row(words, values))
     caption = "Mean productivity, k, by arrival rate; below it the median number of suspensions."
-    return (
-        f"<section>\n{heading('What else is reachable')}\n<p>Squeezed jobs grow. Replan places "
+    return section(
+        "What else is reachable",
+        "<p>Squeezed jobs grow. Replan places "
         "all jobs anew at every event, by final utility over remaining processor-steps; its evolved "
-        "order weighs eight features, found by CMA-ES.</p>\n"
-        f"{_table(caption, [f'{rate:g}' for rate in rates], rows, 'rate')}</section>"
+        "order weighs eight features, found by CMA-ES.</p>\n",
+        table(caption, [f"{rate:g}" for rate in rates], rows, "rate"),
     )
 
 
@@ -262,24 +235,24 @@ def _logs(study: Study) -> str:
     for log in LOGS:
         rows = []
         for name in LOG_POLICIES:
-            row: list[str] = []
+            values: list[str] = []
             for rules in LOG_RULES:
                 figures = study.of_log(log, rules, name)
-                row += _log_cells(figures) if figures else []
-            if row:
-                rows.append(_row(name, row))
+                values += _log_cells(figures) if figures else []
+            if values:
+                rows.append(row(name, values))
         if rows:
             heads = [f"{rules}: {what}" for rules in LOG_RULES for what in ("share", "suspensions")]
-            parts.append(_table(f"{log.upper()}: share of the possible utility.", heads, rows))
-    if not parts:
-        return ""
+            parts.append(table(f"{log.upper()}: share of the possible utility.", heads, rows))
     kinds = " ".join(f"{name}: {SENTENCES[name].lower()}" for name in ("density", "edf"))
-    return (
-        f"<section>\n{heading('Recorded logs')}\n<p>Learned on days {LEARN_DAYS[0]:g} to "
+    return section(
+        "Recorded logs",
+        *parts,
+        about=f"<p>Learned on days {LEARN_DAYS[0]:g} to "
         f"{LEARN_DAYS[1]:g}, judged on days {TEST_DAYS[0]:g} to {TEST_DAYS[1]:g}; medians and range "
         f"of {LOG_SEEDS} training runs. Lenient: full until an hour after the request, gone a day "
         "after twice the request; tight: the paper’s utility. All jobs can be squeezed, and "
-        f"suspensions cost nothing. {escape(kinds)}</p>\n{''.join(parts)}</section>"
+        f"suspensions cost nothing. {escape(kinds)}</p>\n",
     )
 
 
@@ -287,7 +260,7 @@ def _log_cells(figures: list[dict[str, Any]]) -> list[str]:
     shares = [100 * each["share"] for each in figures]
     share = f"{median(shares):.1f} %"
     if len(shares) > 1:
-        share += f'<span class="of">{min(shares):.1f} to {max(shares):.1f}</span>'
+        share = stacked(share, f"{min(shares):.1f} to {max(shares):.1f}")
     return [share, f"{median(each['suspensions'] for each in figures):,.0f}"]
 
 
@@ -301,19 +274,19 @@ def _federations(study: Study) -> str:
                 for transfer in TRANSFERS:
                     found = study.of_federation(grid, rules, policy, transfer)
                     if found is not None:
-                        row = _federation_cells(found)
-                        rows.append(_row(f"{policy}: {words[transfer]}", row))
+                        name = f"{policy}: {words[transfer]}"
+                        rows.append(row(name, _federation_cells(found)))
             if rows:
                 heads = [*(log.upper() for log in grid), "all", "suspensions"]
                 caption = f"{', '.join(log.upper() for log in grid)}; {rules} utilities."
-                parts.append(_table(caption, heads, rows, "machines: sites"))
-    if not parts:
-        return ""
-    return (
-        f"<section>\n{heading('Sites that exchange jobs')}\n<p>Share of the possible utility that "
+                parts.append(table(caption, heads, rows, "machines: sites"))
+    return section(
+        "Sites that exchange jobs",
+        *parts,
+        about="<p>Share of the possible utility that "
         "each site’s users got; below it jobs given and taken. By value: a site runs a job, its own "
         "or a partner’s, if the learned value of its machine’s state rises by that. Nobody learns "
-        f"anything but yes or no. {_federation_verdict(study)}</p>\n{''.join(parts)}</section>"
+        f"anything but yes or no. {_federation_verdict(study)}</p>\n",
     )
 
 
@@ -335,7 +308,7 @@ def _federation_verdict(study: Study) -> str:
 
 def _federation_cells(found: dict[str, Any]) -> list[str]:
     shares = [
-        f'{100 * share:.1f} %<span class="of">{given:,} / {taken:,}</span>'
+        stacked(f"{100 * share:.1f} %", f"{given:,} / {taken:,}")
         for share, given, taken in zip(found["shares"], found["given"], found["taken"], strict=True)
     ]
     return [*shares, f"{100 * found['total']:.1f} %", f"{sum(found['suspensions']):,}"]
@@ -349,7 +322,5 @@ def _made(study: Study) -> str:
         ("Other policies", f"{options['reachable']} experiments at each rate"),
         ("An experiment", "25,000 steps to learn, 20,000 other steps to test, p frozen"),
         ("Rate of Figures 2 and 3", f"{RATE:g}"),
-        ("Program", f"Hanse {study.version}"),
     )
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
-    return f'<section>\n{heading("How it was made")}\n<dl class="made">{listed}</dl></section>'
+    return made(rows, study.version)

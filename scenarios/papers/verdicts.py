@@ -136,6 +136,35 @@ def counted(verdicts: Sequence[bool | None], whose: str = "") -> str:
     return f"{words}, {left} {'is' if left == 1 else 'are'} open"
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, a paper's or ours, and what was found.
+
+    Attributes:
+        claim: what is said.
+        measured: the figures it is judged by.
+        holds: whether they agree; None where that is open, or nothing was measured.
+        rule: what has to be found for the statement to hold, with what is tolerated; empty where it needs no words.
+        run: whether anything was measured for it.
+    """
+
+    claim: str
+    measured: str
+    holds: bool | None
+    rule: str = ""
+    run: bool = True
+
+    @classmethod
+    def not_run(cls, claim: str, rule: str = "") -> "Statement":
+        """Returns a statement for which nothing was measured."""
+        return cls(claim, "", None, rule, run=False)
+
+    @property
+    def word(self) -> str:
+        """The verdict as it is shown; empty where nothing was measured."""
+        return word(self.holds) if self.run else ""
+
+
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a table as Markdown, for documentation that is to have what a command has measured."""
     lines = [_row(heads), "|" + "---|" * len(heads), *map(_row, rows)]

@@ -16,31 +16,20 @@ from scenarios.papers.decentralized_grid.study import (
     improvement_of,
     run_study,
 )
+from scenarios.papers.frame import carry_out
 from scenarios.papers.samples import Spread
-from scenarios.papers.study_folder import make_folder, write_study
 from scenarios.report import words
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs the study, prints its tables and writes its files.
-
-    Args:
-        options: what a user asks for.
-        console: for the result.
-        progress: for how far it is.
-
-    Returns:
-        The page.
-
-    Raises:
-        OutputError: a file cannot be written.
-        ScenarioError: see `run_study`, whose other errors come through as well.
-    """
-    make_folder(options.folder)
-    study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study))
-    print_study(console, study)
-    return page
+    """Runs the study, prints its outcome and writes its files, see `carry_out`; returns the page."""
+    return carry_out(
+        options.folder,
+        lambda: run_study(options, progress),
+        console,
+        render=render,
+        show=print_study,
+    )
 
 
 def print_study(console: Console, study: Study) -> None:

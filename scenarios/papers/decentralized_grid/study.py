@@ -34,13 +34,11 @@ from scenarios.papers.decentralized_grid.reference import (
     THREE_SITES,
     Setup,
 )
+from scenarios.papers.frame import RESULT_FORMAT
 from scenarios.papers.samples import Spread, machine_words
 from scenarios.run.replay import run_scenario
 from scenarios.run.training_source import load_training_source
 from scenarios.spec.files import load_spec
-
-RESULT_FORMAT: Final = 1
-"""Version of study.json."""
 
 POLICIES: Final = "policies"
 """Folder of everything learned, within the study's folder."""

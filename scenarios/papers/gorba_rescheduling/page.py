@@ -72,13 +72,13 @@ def render(study: Study) -> str:
 
 def verdict(study: Study) -> str:
     """Returns the outcome in a sentence."""
-    told = [each.holds for each in statements(study) if each.measured]
+    told = [each.holds for each in statements(study) if each.run]
     return f"{counted(told, 'of the paper')} in what was measured."
 
 
 def _statements(study: Study) -> str:
     rows = [
-        f'<tr><td class="words left">{escape(each.paper)}</td>'
+        f'<tr><td class="words left">{escape(each.claim)}</td>'
         f'<td class="words">{escape(each.measured)}</td>'
         f'<td class="words">{escape(each.rule)}</td>'
         f"<td>{mark(each.holds, each.word or 'not measured')}</td></tr>"

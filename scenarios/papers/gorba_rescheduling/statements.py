@@ -6,7 +6,6 @@ the same loads and seeds, under both; it is open where the interval of the diffe
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import Any, Final
@@ -20,29 +19,7 @@ from scenarios.papers.gorba_rescheduling.figures import (
 )
 from scenarios.papers.gorba_rescheduling.reference import CLASSES, HARD
 from scenarios.papers.gorba_rescheduling.study import GLEAM, MEMETIC, OWN, SEARCHED, Study
-from scenarios.papers.verdicts import LEVEL, Margin, every, some, word
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement of the paper.
-
-    Attributes:
-        paper: what it says.
-        measured: what was found.
-        holds: whether that agrees; None where that is open, or where it was not measured.
-        rule: what has to be found for the statement to hold, with what is tolerated.
-    """
-
-    paper: str
-    measured: str
-    holds: bool | None
-    rule: str
-
-    @property
-    def word(self) -> str:
-        """The verdict as it is shown; empty where nothing was measured."""
-        return word(self.holds) if self.measured else ""
+from scenarios.papers.verdicts import LEVEL, Margin, Statement, every, some
 
 
 def statements(study: Study) -> list[Statement]:
@@ -73,7 +50,7 @@ POOR: Final = 0.5
 
 def _judged(text: str, rule: str, settings: Sequence[SettingFigures], judge: Judge) -> Statement:
     if not settings:
-        return Statement(text, "", None, rule)
+        return Statement.not_run(text, rule)
     return Statement(text, *judge(settings), rule)
 
 
@@ -173,7 +150,7 @@ def _of_table(study: Study) -> Iterator[Statement]:
     )
     if not shares:
         for text, rule in zip(texts, rules, strict=True):
-            yield Statement(text, "", None, rule)
+            yield Statement.not_run(text, rule)
         return
 
     def of(*parts: str, replanning: bool) -> list[float]:
@@ -240,7 +217,7 @@ def _of_sweep(study: Study) -> Iterator[Statement]:
 def _solved(study: Study, classes: Sequence[str], tasks: int, text: str) -> Statement:
     rule = f"GLEAM up to {tasks:,} tasks in each of the classes."
     if not study.sizes:
-        return Statement(text, "", None, rule)
+        return Statement.not_run(text, rule)
     parts = []
     for method in (GLEAM, OWN):
         limits = [f"{name} {largest_solved(study, name, method):,}" for name in classes]
@@ -248,7 +225,7 @@ def _solved(study: Study, classes: Sequence[str], tasks: int, text: str) -> Stat
     reach = [size for size in study.sizes if size <= tasks]
     said = f"Tasks up to which every run was a success: {'; '.join(parts)}."
     if not reach:
-        return Statement(text, "", None, rule)
+        return Statement.not_run(text, rule)
     holds = all(largest_solved(study, name, GLEAM) >= reach[-1] for name in classes)
     # Smaller loads alone can refute the statement, but not confirm it.
     return Statement(text, said, None if holds and reach[-1] < tasks else holds, rule)
@@ -264,7 +241,7 @@ def _always_better(study: Study) -> Statement:
         if (each := load_of(study, name, size, GLEAM)) is not None
     ]
     if not found:
-        return Statement(text, "", None, rule)
+        return Statement.not_run(text, rule)
     better = sum(each.factor.mean > 1 for each in found)
     sure = sum(each.factor.count > 1 and each.factor.low > 1 for each in found)
     said = f"GLEAM is better in {better} of {len(found)} classes and loads, beyond chance in {sure}"
@@ -294,7 +271,7 @@ def _memetic(study: Study) -> Statement:
                 runs = study.of("sweep", method, benchmark=name, tasks=size)
                 rates.setdefault(method, []).extend(float(e.keeps_all_limits) for e in runs)
     if not all(rates.get(method) for method in SEARCHED):
-        return Statement(text, "", None, rule)
+        return Statement.not_run(text, rule)
     names = {GLEAM: "GLEAM", "asma-best": "best", "asma": "adaptive", OWN: "ours"}
     said = ", ".join(f"{names[method]} {100 * fmean(each):.0f} %" for method, each in rates.items())
     more = {method: Margin.between(rates[method], rates[GLEAM]) for method in MEMETIC}
@@ -319,7 +296,7 @@ def _fewer(study: Study) -> Statement:
     }
     every_rate = [rate for each in rates.values() for some in each.values() for rate in some]
     if len(study.sizes) < 2 or not every_rate or any(map(math.isnan, every_rate)):
-        return Statement(text, "", None, rule)
+        return Statement.not_run(text, rule)
     steps = [
         Margin.between(each[before], each[after])
         for each in rates.values()

@@ -1,6 +1,5 @@
 """The study: which events are planned by which methods, and what comes of it."""
 
-import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from broker.model.problem import Problem
 from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, Found, Search
 from lrms_sim.version import __version__
+from scenarios.papers.frame import as_json, plain_options, run_cases
 from scenarios.papers.gorba_rescheduling.events import Event, Setting, first_planning, reschedule
 from scenarios.papers.gorba_rescheduling.records import Record
 from scenarios.papers.gorba_rescheduling.reference import (
@@ -27,10 +27,6 @@ from scenarios.papers.gorba_rescheduling.reference import (
     SWEEP_NEW,
     TASKS,
 )
-from scenarios.papers.study_folder import RunLog, progress_bar
-
-RESULT_FORMAT: Final = 1
-"""Version of study.json."""
 
 HEURISTICS: Final = "heuristics"
 """Method of the records that hold the fitness of every heuristic."""
@@ -148,13 +144,7 @@ class Study:
 
     def to_json(self) -> str:
         """Returns the study as a JSON document."""
-        document = {
-            "format": RESULT_FORMAT,
-            "version": self.version,
-            "options": self.options,
-            "runs": [asdict(each) for each in self.records],
-        }
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        return as_json(self.version, self.options, runs=[asdict(each) for each in self.records])
 
 
 def cases(options: StudyOptions) -> Iterator[Case]:
@@ -201,25 +191,16 @@ def run_study(options: StudyOptions, console: Console) -> Study:
         OutputError: the file of runs cannot be read or written.
         KeyboardInterrupt: the user has enough; what is done is kept.
     """
-    log = RunLog(options.folder)
-    todo = list(cases(options))
-    records = []
-    with progress_bar(console) as progress:
-        bar = progress.add_task("runs", total=len(todo))
-        for case in todo:
-            key = case.key(options)
-            if key not in log.known:
-                progress.update(bar, description=f"{case.setting.name} {case.method}")
-                log.add(key, asdict(run_case(case, options)))
-            records.append(Record(**log.known[key]))
-            progress.advance(bar)
-    return Study(_plain(options), tuple(records))
-
-
-def _plain(options: StudyOptions) -> dict[str, Any]:
-    values = asdict(options)
-    del values["folder"], values["workers"]
-    return values
+    every = {case.key(options): case for case in cases(options)}
+    known = run_cases(
+        options.folder,
+        every,
+        lambda todo: ((case, asdict(run_case(case, options))) for case in todo),
+        console,
+        what="runs",
+        describe=lambda case: f"{case.setting.name} {case.method}",
+    )
+    return Study(plain_options(options), tuple(Record(**known[key]) for key in every))
 
 
 @lru_cache(maxsize=4)

@@ -1,17 +1,16 @@
 """The study: which replays are made, what is kept of them, and all of it together."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 
 from grms.federation.rogues import ROGUES as KERNEL_ROGUES
-from lrms_sim.version import __version__
 from scenarios.archive.traces import TRACES, require_trace
+from scenarios.papers.frame import CaseStudy, plain_options, run_cases
 from scenarios.papers.nobody_loses.federations import (
     STRESS_DAYS,
     Case,
@@ -20,11 +19,8 @@ from scenarios.papers.nobody_loses.federations import (
     run_case,
 )
 from scenarios.papers.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
-from scenarios.papers.study_folder import RunLog, in_threads, progress_bar
+from scenarios.papers.study_folder import in_threads
 from scenarios.spec.spec import OVERLOADED
-
-RESULT_FORMAT: Final = 1
-"""Version of study.json."""
 
 PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
 
@@ -58,19 +54,8 @@ class StudyOptions:
 Found = tuple[tuple[Case, dict[str, Any]], ...]
 
 
-@dataclass(frozen=True)
-class Study:
-    """What was measured.
-
-    Attributes:
-        options: that it was measured with, as plain values.
-        runs: replays with what came of them, in order.
-        version: of the program.
-    """
-
-    options: dict[str, Any]
-    runs: Found
-    version: str = __version__
+class Study(CaseStudy[Case]):
+    """What was measured."""
 
     def of(self, part: str, **values: object) -> Found:
         """Returns the replays of a part whose case has these values."""
@@ -80,16 +65,6 @@ class Study:
             if case.part == part
             and all(getattr(case, name) == value for name, value in values.items())
         )
-
-    def to_json(self) -> str:
-        """Returns the study as a JSON document."""
-        document = {
-            "format": RESULT_FORMAT,
-            "version": self.version,
-            "options": self.options,
-            "runs": [{"case": asdict(case), "found": found} for case, found in self.runs],
-        }
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def window_of(case: Case) -> str:
@@ -197,18 +172,16 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     """
     for key in LOGS:
         require_trace(key)
-    log, workloads = RunLog(options.folder), Workloads()
+    workloads = Workloads()
     every = list(cases(options))
+
+    def evaluate(todo: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
+        workers = options.workers or os.cpu_count() or 1
+        return in_threads(todo, lambda case: run_case(case, workloads), workers)
+
     wanted = {case.key: case for case in every}
-    todo = [case for key, case in wanted.items() if key not in log.known]
-    with progress_bar(console) as progress:
-        bar = progress.add_task("replays", total=len(wanted), completed=len(wanted) - len(todo))
-        run = lambda case: run_case(case, workloads)  # noqa: E731  # threads are given a function
-        for case, found in in_threads(todo, run, options.workers or os.cpu_count() or 1):
-            log.add(case.key, found)
-            progress.advance(bar)
-    plain = asdict(options)
-    del plain["folder"], plain["workers"]
+    known = run_cases(options.folder, wanted, evaluate, console, what="replays")
+    plain = plain_options(options)
     plain["processors"] = {key: TRACES[key].processors for key in LOGS}
     plain["stress_days"] = STRESS_DAYS
-    return Study(plain, tuple((case, log.known[case.key]) for case in every))
+    return Study(plain, tuple((case, known[case.key]) for case in every))

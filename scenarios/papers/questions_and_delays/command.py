@@ -7,6 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from scenarios.papers.frame import carry_out
 from scenarios.papers.questions_and_delays.page import render
 from scenarios.papers.questions_and_delays.replays import ALL, WINDOWS
 from scenarios.papers.questions_and_delays.statements import (
@@ -21,32 +22,19 @@ from scenarios.papers.questions_and_delays.statements import (
 )
 from scenarios.papers.questions_and_delays.study import Study, StudyOptions, run_study
 from scenarios.papers.samples import Spread
-from scenarios.papers.study_folder import make_folder, write_study
 from scenarios.papers.verdicts import Margin, markdown, word
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs the study, prints its outcome and writes its files.
-
-    Args:
-        options: what a user asks for.
-        console: for the result.
-        progress: for how far it is.
-
-    Returns:
-        The page.
-
-    Raises:
-        TraceMissingError: a log is not on this machine.
-        OutputError: a file cannot be written, or the replays from before cannot be read.
-        WorkersError: workers cannot be reached, or died.
-        KeyboardInterrupt: the user has enough; the same options go on from there.
-    """
-    make_folder(options.folder)
-    study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study), statements_table(study))
-    print_study(console, study)
-    return page
+    """Runs the study, prints its outcome and writes its files, see `carry_out`; returns the page."""
+    return carry_out(
+        options.folder,
+        lambda: run_study(options, progress),
+        console,
+        render=render,
+        show=print_study,
+        table=statements_table,
+    )
 
 
 def print_study(console: Console, study: Study) -> None:

@@ -1,8 +1,7 @@
 """The study: which replays are made, what is kept of them, and all of it together."""
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,8 +9,8 @@ from rich.console import Console
 
 from grms.learning.executors import ExecutorError
 from grms.learning.session import Workers
-from lrms_sim.version import __version__
 from scenarios.errors import ScenarioError
+from scenarios.papers.frame import CaseStudy, run_cases
 from scenarios.papers.questions_and_delays.replays import (
     ALL,
     BLOCKS,
@@ -25,10 +24,6 @@ from scenarios.papers.questions_and_delays.replays import (
     Replays,
     read_logs,
 )
-from scenarios.papers.study_folder import RunLog, progress_bar
-
-RESULT_FORMAT: Final = 1
-"""Version of study.json."""
 
 ASKED: Final = {TEN_DAYS: (1, 2, 3, 4, 6, ALL), HALF_YEAR: (1, 2, 3, 4, ALL)}
 SOME: Final = 4
@@ -66,32 +61,8 @@ class StudyOptions:
     workers: Workers = field(default_factory=lambda: Workers("processes"))
 
 
-Found = tuple[tuple[Case, dict[str, Any]], ...]
-
-
-@dataclass(frozen=True)
-class Study:
-    """What was measured.
-
-    Attributes:
-        options: that it was measured with, as plain values.
-        runs: replays with what came of them, in order.
-        version: of the program.
-    """
-
-    options: dict[str, Any]
-    runs: Found
-    version: str = __version__
-
-    def to_json(self) -> str:
-        """Returns the study as a JSON document."""
-        document = {
-            "format": RESULT_FORMAT,
-            "version": self.version,
-            "options": self.options,
-            "runs": [{"case": asdict(case), "found": found} for case, found in self.runs],
-        }
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+Study = CaseStudy[Case]
+"""What was measured."""
 
 
 def cases(options: StudyOptions) -> Iterator[Case]:
@@ -145,30 +116,29 @@ def run_study(options: StudyOptions, console: Console) -> Study:
         WorkersError: workers cannot be reached, or died.
         KeyboardInterrupt: the user has enough; what is done is kept.
     """
-    logs, log = read_logs(), RunLog(options.folder)
-    every = list(cases(options))
-    todo = [case for case in every if case.key not in log.known]
-    if todo:
-        try:
-            with progress_bar(console) as progress:
-                done = len(every) - len(todo)
-                bar = progress.add_task("replays", total=len(every), completed=done)
-                for case, found in _replayed(todo, Replays(logs), options.workers):
-                    log.add(case.key, found)
-                    progress.advance(bar)
-        except ExecutorError as error:
-            raise WorkersError(str(error)) from error
+    replays = Replays(read_logs())
+    every = {case.key: case for case in cases(options)}
+
+    def evaluate(todo: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
+        return _replayed(list(todo), replays, options.workers)
+
+    try:
+        known = run_cases(options.folder, every, evaluate, console, what="replays")
+    except ExecutorError as error:
+        raise WorkersError(str(error)) from error
     plain: dict[str, Any] = {
         name: getattr(options, name) for name in ("draws", "more_draws", "half_year_draws")
     }
     plain |= {"logs": list(LOGS), "policy": POLICY, "period": PERIOD}
     plain |= {"blocks": BLOCKS, "first_blocks": list(FIRST_BLOCKS)}
-    return Study(plain, tuple((case, log.known[case.key]) for case in every))
+    return Study(plain, tuple((case, known[key]) for key, case in every.items()))
 
 
 def _replayed(
     todo: list[Case], replays: Replays, workers: Workers
 ) -> Iterator[tuple[Case, dict[str, Any]]]:
+    if not todo:
+        return
     size = CASES_PER_WORKER * workers.number
     with workers.started() as executor:
         for begin in range(0, len(todo), size):

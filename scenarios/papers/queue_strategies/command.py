@@ -5,6 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from scenarios.papers.frame import carry_out
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
@@ -17,34 +18,27 @@ from scenarios.papers.queue_strategies.study import (
     run_study,
 )
 from scenarios.papers.samples import Spread
-from scenarios.papers.study_folder import make_folder, write_study
 from scenarios.papers.verdicts import markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs a study, prints its table and writes its files.
-
-    Args:
-        options: what a user asks for.
-        console: for the result.
-        progress: for how far it is.
-
-    Returns:
-        The page.
-
-    Raises:
-        OutputError: a file cannot be written.
-        ScenarioError: see `run_study`, whose other errors come through as well.
-    """
-    make_folder(options.folder)
-    study = run_study(options, progress)
-    table = markdown(
-        ("what is said", "here", "holds"),
-        [(one.said, one.measured, one.word) for one in statements(study) if one.run],
+    """Runs a study, prints its outcome and writes its files, see `carry_out`; returns the page."""
+    return carry_out(
+        options.folder,
+        lambda: run_study(options, progress),
+        console,
+        render=render,
+        show=print_study,
+        table=statements_table,
     )
-    page = write_study(options.folder, study.to_json(), render(study), table)
-    print_study(console, study)
-    return page
+
+
+def statements_table(study: Study) -> str:
+    """Returns the statements with what was measured, as a table in Markdown."""
+    return markdown(
+        ("what is said", "here", "holds"),
+        [(one.claim, one.measured, one.word) for one in statements(study) if one.run],
+    )
 
 
 def print_study(console: Console, study: Study) -> None:

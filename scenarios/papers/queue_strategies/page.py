@@ -46,7 +46,7 @@ def render(study: Study) -> str:
 
 def _statements(study: Study) -> str:
     rows = [
-        f'<tr><th class="words left" scope="row">{escape(one.said)}</th>'
+        f'<tr><th class="words left" scope="row">{escape(one.claim)}</th>'
         f'<td class="words">{mark(one.holds, one.word or "not run")}<br>'
         f"{escape(one.measured)}</td></tr>"
         for one in statements(study)

@@ -6,7 +6,6 @@ iterative method has no chance in it, so its one run is all there is to know.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from grms.learning.local_strategies.outcome import LEARNED
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS
@@ -18,31 +17,9 @@ from scenarios.papers.queue_strategies.study import (
     learned_gain,
     transfer_gain,
 )
-from scenarios.papers.verdicts import Margin, counted, every, some, word
+from scenarios.papers.verdicts import Margin, Statement, counted, every, some
 
 Over = Callable[[Iterable[bool | None]], bool | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement of the paper, or of ours, and what was found.
-
-    Attributes:
-        said: what is said.
-        measured: the figures it is judged by.
-        holds: whether they agree; None where that is open, or nothing was measured.
-        run: whether anything was measured for it.
-    """
-
-    said: str
-    measured: str
-    holds: bool | None
-    run: bool = True
-
-    @property
-    def word(self) -> str:
-        """The verdict as it is shown; empty where nothing was measured."""
-        return word(self.holds) if self.run else ""
 
 
 def statements(study: Study) -> tuple[Statement, ...]:

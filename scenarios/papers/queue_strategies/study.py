@@ -22,12 +22,10 @@ from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import load_strategy
 from lrms_sim.version import __version__
 from scenarios.archive.traces import require_trace
+from scenarios.papers.frame import RESULT_FORMAT, plain_options
 from scenarios.papers.queue_strategies.cloud import cloud
 from scenarios.papers.queue_strategies.reference import GREEDY, LOGS, METHODS, SCALED, StudyLog
 from scenarios.papers.samples import Spread, machine_words
-
-RESULT_FORMAT: Final = 1
-"""Version of study.json."""
 
 MANY: Final = "multiple"
 """The method that learns one criterion on all logs at once."""
@@ -167,11 +165,7 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     console.print("judging elsewhere, and all orders of groups", highlight=False)
     return Study(
         {
-            **{
-                key: value
-                for key, value in asdict(options).items()
-                if key not in {"folder", "workers"}
-            },
+            **plain_options(options),
             "jobs": {key: len(one.training.trial.jobs) for key, one in workloads.items()},
             "processors": {key: one.training.trial.processors for key, one in workloads.items()},
         },

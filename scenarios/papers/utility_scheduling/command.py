@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.papers.study_folder import make_folder, write_study
+from scenarios.papers.frame import carry_out, print_statements
 from scenarios.papers.utility_scheduling.page import render
 from scenarios.papers.utility_scheduling.recorded import missing_logs
 from scenarios.papers.utility_scheduling.reference import READINGS, SEVEN
@@ -15,24 +15,15 @@ from scenarios.papers.verdicts import Margin, markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs the study, prints its outcome and writes its files.
-
-    Args:
-        options: what a user asks for.
-        console: for the result.
-        progress: for how far it is.
-
-    Returns:
-        The page.
-
-    Raises:
-        OutputError: a file cannot be written, or the runs from before cannot be read.
-        KeyboardInterrupt: the user has enough; the same options go on from there.
-    """
-    make_folder(options.folder)
-    study = run_study(options, progress)
-    page = write_study(options.folder, study.to_json(), render(study), statements_table(study))
-    print_study(console, study)
+    """Runs the study, prints its outcome and writes its files, see `carry_out`; returns the page."""
+    page = carry_out(
+        options.folder,
+        lambda: run_study(options, progress),
+        console,
+        render=render,
+        show=print_study,
+        table=statements_table,
+    )
     if options.logs and (missing := missing_logs()):
         console.print(
             f"Not run, as their logs are not there: {', '.join(missing)}. "
@@ -46,7 +37,7 @@ def statements_table(study: Study) -> str:
     """Returns the paper's statements under each reading, as a table in Markdown."""
     columns = [statements(study, reading) for reading in READINGS]
     rows = [
-        (each[0].paper, *(f"{f.word}: {f.measured}" if f.run else "not run" for f in each))
+        (each[0].claim, *(f"{f.word}: {f.measured}" if f.run else "not run" for f in each))
         for each in zip(*columns, strict=True)
         if each[0].run
     ]
@@ -67,10 +58,6 @@ def print_study(console: Console, study: Study) -> None:
         table.add_row(words, *row)
     console.print(table)
     first = next(iter(READINGS))
-    table = Table(title=f"What the paper says; {READINGS[first].name}", title_justify="left")
-    for name in ("the paper", "here", "holds"):
-        table.add_column(name)
-    for found in statements(study, first):
-        table.add_row(found.paper, found.measured, found.word)
-    console.print(table)
+    title = f"What the paper says; {READINGS[first].name}"
+    print_statements(console, title, statements(study, first))
     console.print(verdict(study), highlight=False)

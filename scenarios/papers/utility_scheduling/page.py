@@ -80,7 +80,7 @@ def _statements(study: Study) -> str:
             for found in each
         )
         rows.append(
-            f'<tr><td class="words left" style="min-width:15em">{escape(each[0].paper)}</td>'
+            f'<tr><td class="words left" style="min-width:15em">{escape(each[0].claim)}</td>'
             + "".join(f'<td class="words">{text}</td>' for text in texts)
             + "</tr>"
         )

@@ -1,7 +1,6 @@
 """What the paper says of its figures, each held against paired differences of what was measured."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import Final
@@ -16,32 +15,10 @@ from scenarios.papers.utility_scheduling.reference import (
     SHAPES,
 )
 from scenarios.papers.utility_scheduling.study import BOTH, OVER, Study
-from scenarios.papers.verdicts import Margin, counted, every, word
+from scenarios.papers.verdicts import Margin, Statement, counted, every
 
 NEAR_ONE: Final = 0.9
 """From which utilization on we call it near 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement of the paper under one reading.
-
-    Attributes:
-        paper: what it says.
-        measured: what was found.
-        holds: whether that agrees; None where the difference is within chance.
-        run: whether anything was measured for it.
-    """
-
-    paper: str
-    measured: str
-    holds: bool | None
-    run: bool = True
-
-    @property
-    def word(self) -> str:
-        """The verdict as it is shown; empty where nothing was measured."""
-        return word(self.holds) if self.run else ""
 
 
 Judge = Callable[[Study, str], "Statement | None"]
@@ -200,9 +177,7 @@ def _judges() -> Iterator[tuple[str, Judge]]:
 
 def statements(study: Study, reading: str) -> list[Statement]:
     """Returns every statement with what was measured under a reading."""
-    return [
-        judge(study, reading) or Statement(paper, "", None, run=False) for paper, judge in _judges()
-    ]
+    return [judge(study, reading) or Statement.not_run(paper) for paper, judge in _judges()]
 
 
 def verdict(study: Study) -> str:

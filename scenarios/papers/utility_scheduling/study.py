@@ -1,8 +1,7 @@
 """The study: which experiments are run, what is kept of them, and all of it together."""
 
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,8 @@ from typing import Any, Final
 from rich.console import Console
 
 from lrms_sim.version import __version__
-from scenarios.papers.study_folder import RunLog, in_threads, progress_bar
+from scenarios.papers.frame import as_json, plain_options, run_cases
+from scenarios.papers.study_folder import in_threads
 from scenarios.papers.utility_scheduling.experiments import Case, Run, run_case
 from scenarios.papers.utility_scheduling.federations import (
     FederationCase,
@@ -30,9 +30,6 @@ from scenarios.papers.utility_scheduling.reference import (
     SHAPE_RATES,
     SHAPES,
 )
-
-RESULT_FORMAT: Final = 1
-"""Version of study.json."""
 
 AnyCase = Case | LogCase | FederationCase
 """Whatever is run and kept."""
@@ -113,20 +110,18 @@ class Study:
 
     def to_json(self) -> str:
         """Returns the study as a JSON document."""
-        document = {
-            "format": RESULT_FORMAT,
-            "version": self.version,
-            "options": self.options,
-            "runs": [
+        return as_json(
+            self.version,
+            self.options,
+            runs=[
                 {"case": asdict(case), "found": {name: asdict(run) for name, run in found.items()}}
                 for case, found in self.runs
             ],
-            "logs": [{"case": asdict(case), "runs": figures} for case, figures in self.logs],
-            "federations": [
+            logs=[{"case": asdict(case), "runs": figures} for case, figures in self.logs],
+            federations=[
                 {"case": asdict(case), "found": found} for case, found in self.federations
             ],
-        }
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        )
 
 
 def cases(options: StudyOptions) -> Iterator[Case]:
@@ -167,30 +162,26 @@ def run_study(options: StudyOptions, console: Console) -> Study:
         OutputError: the file of experiments cannot be read or written.
         KeyboardInterrupt: the user has enough; what is done is kept.
     """
-    log = RunLog(options.folder)
     logs = Logs()
     experiments = list(cases(options))
     on_logs = list(log_cases()) if options.logs else []
     grids = list(federation_cases()) if options.logs else []
     every: list[AnyCase] = [*on_logs, *grids, *experiments]
-    todo = [case for case in every if case.key not in log.known]
-    with progress_bar(console) as progress:
-        done = len(every) - len(todo)
-        bar = progress.add_task("experiments", total=len(every), completed=done)
+
+    def evaluate(todo: Iterable[AnyCase]) -> Iterator[tuple[AnyCase, Any]]:
         workers = options.workers or os.cpu_count() or 1
-        for case, found in in_threads(todo, lambda case: _found(case, logs), workers):
-            log.add(case.key, found)
-            progress.advance(bar)
-    plain = asdict(options)
-    del plain["folder"], plain["workers"]
+        return in_threads(todo, lambda case: _found(case, logs), workers)
+
+    wanted = {case.key: case for case in every}
+    known = run_cases(options.folder, wanted, evaluate, console, what="experiments")
     return Study(
-        plain,
+        plain_options(options),
         tuple(
-            (case, {name: _run(values) for name, values in log.known[case.key].items()})
+            (case, {name: _run(values) for name, values in known[case.key].items()})
             for case in experiments
         ),
-        tuple((case, log.known[case.key]) for case in on_logs),
-        tuple((case, log.known[case.key]) for case in grids),
+        tuple((case, known[case.key]) for case in on_logs),
+        tuple((case, known[case.key]) for case in grids),
     )
 
 

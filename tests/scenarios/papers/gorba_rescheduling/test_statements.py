@@ -5,8 +5,9 @@ import pytest
 
 from scenarios.papers.gorba_rescheduling.page import render
 from scenarios.papers.gorba_rescheduling.records import Record
-from scenarios.papers.gorba_rescheduling.statements import Statement, statements
+from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import Study
+from scenarios.papers.verdicts import Statement
 from tests.scenarios.papers.gorba_rescheduling.measured import HEURISTIC, paper_study
 
 
@@ -14,7 +15,7 @@ def test_all_statements_hold_where_all_is_as_in_the_paper() -> None:
     """Each says what was measured."""
     found = statements(paper_study())
     assert len(found) == 12
-    assert [each.paper for each in found if each.holds is not True] == []
+    assert [each.claim for each in found if each.holds is not True] == []
     assert all(each.measured for each in found)
 
 
@@ -43,12 +44,12 @@ def test_each_statement_can_fail() -> None:
         for records in (turned, worse, swapped)
         for each in statements(Study(study.options, tuple(records)))
     ]
-    assert {each.paper for each in found if each.holds is False} == {each.paper for each in found}
+    assert {each.claim for each in found if each.holds is False} == {each.claim for each in found}
 
 
 def judged(study: Study, words: str) -> Statement:
     """Returns the one statement whose text has these words."""
-    (found,) = [each for each in statements(study) if words in each.paper]
+    (found,) = [each for each in statements(study) if words in each.claim]
     return found
 
 
@@ -147,7 +148,7 @@ def test_the_page_shows_the_rule_and_the_verdict_together() -> None:
     study = paper_study()
     page = render(study)
     for each in statements(study):
-        row = next(line for line in page.splitlines() if escape(each.paper) in line)
+        row = next(line for line in page.splitlines() if escape(each.claim) in line)
         assert escape(each.rule) in row
         assert f">{each.word}</strong>" in row
 

@@ -34,7 +34,7 @@ def test_the_page_has_paper_constants_and_what_was_learned(paper: str) -> None:
     page = render(study)
     assert TITLES[paper] in page
     assert verdict(study) in page
-    assert all(one.said in page for one in statements(study))
+    assert all(one.claim in page for one in statements(study))
     assert "constant, unseen" in page
     printed = "+9.50" if paper == GREEDY else "-130.39"
     assert printed in page

@@ -33,7 +33,7 @@ def test_a_verdict_follows_its_figures() -> None:
     """With learned policies above the others each statement holds; below them it does not."""
     good = statements(made_up(1, 2, 3, 4, 5, 6, 7, 1.5, 2.5, 3.5), "never")
     bad = statements(made_up(7, 6, 5, 4, 3, 2, 1, 8, 8, 8), "never")
-    told = [(a.paper, a.holds, b.holds) for a, b in zip(good, bad, strict=True) if a.run]
+    told = [(a.claim, a.holds, b.holds) for a, b in zip(good, bad, strict=True) if a.run]
     learned = [each for each in told if "learned" in each[0] and "value" not in each[0]]
     assert len(learned) == 7
     assert all(up is True and down is False for _, up, down in learned)
@@ -45,14 +45,14 @@ def test_a_difference_within_chance_is_no_verdict() -> None:
     """Policies that are ahead of each other by turns leave all open; equal ones are not above each other."""
     one, other = made_up(*range(10)).runs[0], made_up(*range(10, 0, -1)).runs[1]
     found = statements(Study({}, (one, other)), "never")
-    assert {each.word for each in found if "above" in each.paper} == {"open"}
+    assert {each.word for each in found if "above" in each.claim} == {"open"}
     equal = statements(made_up(*[5.0] * 10), "never")
-    assert {each.word for each in equal if "above" in each.paper} == {"no"}
+    assert {each.word for each in equal if "above" in each.claim} == {"no"}
 
 
 def test_what_was_not_run_is_said_to_be_so() -> None:
     """Of the rates and shapes nothing is known in a study of Figure 2 alone."""
-    found = {each.paper: each for each in statements(made_up(*range(10)), "never")}
+    found = {each.claim: each for each in statements(made_up(*range(10)), "never")}
     assert not found["best fit falls at high rates"].run
     assert not found["the gain grows with convexity"].run
     assert not any(each.run for each in statements(made_up(*range(10)), "growth"))
@@ -112,6 +112,6 @@ def test_the_verdict_counts_what_holds() -> None:
 def test_every_reading_is_held_against_every_statement(reading: str) -> None:
     """The same statements in the same order."""
     study = small_study()
-    papers = [each.paper for each in statements(study, reading)]
+    papers = [each.claim for each in statements(study, reading)]
     assert len(papers) == len(set(papers)) == 19
-    assert papers == [each.paper for each in statements(study, "never")]
+    assert papers == [each.claim for each in statements(study, "never")]

@@ -1,0 +1,167 @@
+"""The frame of every study: cases are run and kept, figures are written and shown.
+
+A study by itself has its cases, what it runs for each, statements, tables and drawings.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from lrms_sim.version import __version__
+from scenarios.papers.study_folder import RunLog, make_folder, progress_bar, write_study
+from scenarios.papers.verdicts import Statement
+
+RESULT_FORMAT: Final = 1
+"""Version of study.json."""
+
+
+class Values(Protocol):
+    """A dataclass, whichever."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class Measured(Protocol):
+    """What a study has measured."""
+
+    def to_json(self) -> str:
+        """Returns every figure as JSON."""
+        ...
+
+
+_Study = TypeVar("_Study", bound=Measured)
+_Case = TypeVar("_Case")
+_AnyCase = TypeVar("_AnyCase", bound=Values)
+
+Evaluate = Callable[[Iterable[_Case]], Iterator[tuple[_Case, Any]]]
+"""Runs cases, and yields each with what came of it, plain values, when it has ended."""
+
+
+@dataclass(frozen=True)
+class CaseStudy(Generic[_AnyCase]):
+    """What was measured, where every case came to one set of figures.
+
+    Attributes:
+        options: that it was measured with, as plain values.
+        runs: cases with what came of them, in order.
+        version: of the program.
+    """
+
+    options: dict[str, Any]
+    runs: tuple[tuple[_AnyCase, dict[str, Any]], ...]
+    version: str = __version__
+
+    def to_json(self) -> str:
+        """Returns the study as a JSON document."""
+        runs = [{"case": asdict(case), "found": found} for case, found in self.runs]
+        return as_json(self.version, self.options, runs=runs)
+
+
+def as_json(version: str, options: Mapping[str, Any], **figures: Sequence[Any]) -> str:
+    """Returns a study as a JSON document.
+
+    Args:
+        version: of the program.
+        options: that it was measured with, as plain values.
+        figures: by name, as plain values.
+    """
+    head = {"format": RESULT_FORMAT, "version": version, "options": options}
+    return json.dumps(head | figures, indent=1, ensure_ascii=False) + "\n"
+
+
+def plain_options(options: Values) -> dict[str, Any]:
+    """Returns what a study's figures depend on, as plain values: neither where they lie, nor who computes."""
+    left_out = {"folder", "workers"}
+    return {name: value for name, value in asdict(options).items() if name not in left_out}
+
+
+def run_cases(
+    folder: Path,
+    cases: Mapping[str, _Case],
+    evaluate: Evaluate[_Case],
+    console: Console,
+    *,
+    what: str,
+    describe: Callable[[_Case], str] | None = None,
+) -> Mapping[str, Any]:
+    """Runs the cases that were not run before, and keeps what came of each.
+
+    Args:
+        folder: of the study; it is there.
+        cases: by what they are kept under.
+        evaluate: runs them.
+        console: for how far it is.
+        what: cases are called.
+        describe: returns what a case is called when it begins; for cases that are run one by one.
+
+    Returns:
+        What came of each case, as plain values, by what it is kept under.
+
+    Raises:
+        OutputError: the file of runs cannot be read or written.
+        KeyboardInterrupt: the user has enough; what is done is kept.
+    """
+    log = RunLog(folder)
+    todo = {case: key for key, case in cases.items() if key not in log.known}
+    with progress_bar(console) as progress:
+        bar = progress.add_task(what, total=len(cases), completed=len(cases) - len(todo))
+
+        def begun() -> Iterator[_Case]:
+            for case in todo:
+                if describe is not None:
+                    progress.update(bar, description=describe(case))
+                yield case
+
+        for case, found in evaluate(begun()):
+            log.add(todo[case], found)
+            progress.advance(bar)
+    return log.known
+
+
+def carry_out(
+    folder: Path,
+    run: Callable[[], _Study],
+    console: Console,
+    *,
+    render: Callable[[_Study], str],
+    show: Callable[[Console, _Study], None],
+    table: Callable[[_Study], str] | None = None,
+) -> Path:
+    """Runs a study, writes its files and prints its outcome.
+
+    Args:
+        folder: of the study; it is made where there is none.
+        run: the study.
+        console: for the outcome.
+        render: returns the page.
+        show: prints the outcome.
+        table: returns the table of statements, as Markdown.
+
+    Returns:
+        The page.
+
+    Raises:
+        OutputError: a file cannot be written, or the runs from before cannot be read.
+        Exception: whatever `run` raises; after `KeyboardInterrupt` the same study goes on from there.
+    """
+    make_folder(folder)
+    study = run()
+    statements = table(study) if table is not None else ""
+    page = write_study(folder, study.to_json(), render(study), statements)
+    show(console, study)
+    return page
+
+
+def print_statements(console: Console, title: str, statements: Iterable[Statement]) -> None:
+    """Prints the statements of a paper with what was measured."""
+    table = Table(title=title, title_justify="left")
+    for name in ("the paper", "here", "holds"):
+        table.add_column(name)
+    for each in statements:
+        table.add_row(each.claim, each.measured, each.word)
+    console.print(table)

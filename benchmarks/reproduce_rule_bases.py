@@ -23,9 +23,9 @@ from rich.console import Console
 
 from scenarios.library import rule_base_folder
 from scenarios.papers.decentralized_grid.grids import REGIMES, learned_file
+from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.reference import SETUPS
 from scenarios.papers.decentralized_grid.study import (
-    StudyOptions,
     TrainingJob,
     learn,
     training_folder,

@@ -1,44 +1,18 @@
 """The commands `scenario paper …`."""
 
-import re
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lrms_sim.commandline.running import open_console
-from lrms_sim.commandline.values import ParamType
-
-if TYPE_CHECKING:
-    pass
-
-SEEDS_MAX = 100
-"""Most seeds of one study."""
-
-
-class _Seeds(ParamType[tuple[int, ...]]):
-    """Seeds as people write them: `3`, `1-5`, `1,4,7`."""
-
-    name = "seeds"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        seeds: list[int] = []
-        for part in str(value).split(","):
-            match = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part)
-            if match is None:
-                self.fail(f"{value!r} are no seeds; write them as 1-5 or 1,4,7", param, ctx)
-            first, last = int(match[1]), int(match[2] or match[1])
-            if last < first or last - first >= SEEDS_MAX:
-                self.fail(f"{part.strip()!r}: at most {SEEDS_MAX} seeds, upward", param, ctx)
-            seeds += range(first, last + 1)
-        if len(set(seeds)) != len(seeds) or len(seeds) > SEEDS_MAX:
-            self.fail(f"{value!r}: each seed once, at most {SEEDS_MAX}", param, ctx)
-        return tuple(seeds)
+from scenarios.papers.decentralized_grid.options import StudyOptions as GridOptions
+from scenarios.papers.gorba_rescheduling.options import PARTS
+from scenarios.papers.gorba_rescheduling.options import StudyOptions as ReschedulingOptions
+from scenarios.papers.gorba_rescheduling.reference import SIZES
+from scenarios.papers.options import run_and_tell, takes, train_and_tell
+from scenarios.papers.queue_strategies.options import StudyOptions as StrategyOptions
+from scenarios.papers.utility_scheduling.options import StudyOptions as UtilityOptions
 
 
 @click.group()
@@ -47,46 +21,15 @@ def paper() -> None:
 
 
 @paper.command("decentralized-grid")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("out", "decentralized-grid"),
-    show_default=True,
-    help="Folder for rule bases, figures and page.",
+@takes(
+    GridOptions,
+    *("folder", "seeds", "generations", "more_seeds", "more_generations"),
+    click.option(
+        "--shipped", is_flag=True, help="Train nothing; use the rule bases that come along."
+    ),
+    "workers",
 )
-@click.option("--seeds", type=_Seeds(), default=(1, 2, 3, 4, 5), help="[default: 1-5]")
-@click.option(
-    "--generations",
-    type=click.IntRange(1, 100_000),
-    default=150,
-    show_default=True,
-    help="Of each training run; the paper's are 150.",
-)
-@click.option(
-    "--more-seeds",
-    type=_Seeds(),
-    default=(1, 2, 3),
-    help="Of the training runs that the paper does not have.  [default: 1-3]",
-)
-@click.option(
-    "--more-generations",
-    type=click.IntRange(0, 100_000),
-    default=40,
-    show_default=True,
-    help="Of each of those; 0 leaves them out.",
-)
-@click.option("--shipped", is_flag=True, help="Train nothing; use the rule bases that come along.")
-@click.option("--workers", type=click.IntRange(1, 10_000), help="[default: one a processor]")
-def decentralized_grid(
-    *,
-    output: Path,
-    seeds: tuple[int, ...],
-    generations: int,
-    more_seeds: tuple[int, ...],
-    more_generations: int,
-    shipped: bool,
-    workers: int | None,
-) -> None:
+def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
     """Tables 1 and 2, Figures 4 and 5 of "Decentralized Grid Scheduling with Evolutionary Fuzzy
     Systems" (JSSPP 2009), and what the paper leaves open: learning with a penalty for what
     partners lose, and EASY queues at every site.
@@ -95,108 +38,30 @@ def decentralized_grid(
     more, which takes three quarters of an hour on two cores; after Ctrl-C the same command goes
     on. --shipped is done in half a minute.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
     from scenarios.papers.decentralized_grid.command import run_command  # noqa: PLC0415  # slow
-    from scenarios.papers.decentralized_grid.study import StudyOptions  # noqa: PLC0415  # same
 
-    options = StudyOptions(
-        folder=output,
-        seeds=() if shipped else seeds,
-        generations=generations,
-        more_seeds=more_seeds,
-        more_generations=more_generations,
-        workers=workers,
-    )
-    try:
-        page = run_command(options, open_console(), open_console(stderr=True))
-    except TrainingInterrupted as interruption:
-        click.echo(f"\n{interruption}; the same command goes on from there", err=True)
-        raise click.Abort from interruption
-    click.echo(f"\nWritten to {page}")
-
-
-class _Sizes(ParamType[tuple[int, ...]]):
-    """Loads as people write them: `200,400`, or `all`."""
-
-    name = "sizes"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        from scenarios.papers.gorba_rescheduling.reference import SIZES  # noqa: PLC0415  # for this option only
-
-        if isinstance(value, tuple):
-            return value
-        if value == "all":
-            return SIZES
-        words = str(value).split(",")
-        if not all(re.fullmatch(r" *\d{1,6} *", word) and int(word) >= 10 for word in words):
-            self.fail(f"{value!r} are no sizes; write 200,400 or all; from 10 tasks", param, ctx)
-        return tuple(sorted({int(word) for word in words}))
+    options = GridOptions(**chosen)
+    train_and_tell(run_command, replace(options, seeds=()) if shipped else options)
 
 
 @paper.command("gorba-rescheduling")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("out", "gorba-rescheduling"),
-    show_default=True,
-    help="Folder for runs, figures and page.",
+@takes(
+    ReschedulingOptions,
+    *("folder", "runs", "evaluations", "seconds", "sizes"),
+    click.option(
+        "--part",
+        type=click.Choice(["all", *PARTS]),
+        default="all",
+        show_default=True,
+        help="settings: Figure 4.1 and Table 4.1; sweep: Figures 4.2 to 4.5.",
+    ),
+    "reduction",
+    click.option(
+        "--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks."
+    ),
+    "workers",
 )
-@click.option(
-    "--runs",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    help="Of each search on each event; the paper's are 50.",
-)
-@click.option(
-    "--evaluations",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    help="Schedules of each run: the same on every machine.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0, min_open=True),
-    help="Of each run, instead of schedules; the paper's are 180. What comes of it depends on who else works "
-    "on the machine.",
-)
-@click.option(
-    "--sizes",
-    type=_Sizes(),
-    default=(200, 400, 1000, 3200),
-    help="Tasks of the load sweep, as 200,400; or all of the paper's.  [default: 200,400,1000,3200]",
-)
-@click.option(
-    "--part",
-    type=click.Choice(["all", "settings", "sweep"]),
-    default="all",
-    show_default=True,
-    help="settings: Figure 4.1 and Table 4.1; sweep: Figures 4.2 to 4.5.",
-)
-@click.option(
-    "--reduction",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.08,
-    show_default=True,
-    help="How much tighter limits are than the best heuristic can just keep.",
-)
-@click.option("--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks.")
-@click.option("--workers", type=click.IntRange(1, 256), help="[default: one a processor]")
-def gorba_rescheduling(
-    *,
-    output: Path,
-    runs: int,
-    seconds: float | None,
-    evaluations: int,
-    sizes: tuple[int, ...],
-    part: str,
-    reduction: float,
-    complete: bool,
-    workers: int | None,
-) -> None:
+def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
     """Table 4.1 and Figures 4.1 to 4.5 of "Fast Multi-Objective Rescheduling of Workflows to
     Constrained Resources Using Heuristics and Memetic Evolution" (2010).
 
@@ -205,63 +70,16 @@ def gorba_rescheduling(
     command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
     from scenarios.papers.gorba_rescheduling.command import run_command  # noqa: PLC0415  # slow
-    from scenarios.papers.gorba_rescheduling.reference import SIZES  # noqa: PLC0415  # same
-    from scenarios.papers.gorba_rescheduling.study import PARTS, StudyOptions  # noqa: PLC0415  # same
 
-    options = StudyOptions(
-        folder=output,
-        runs=50 if complete else runs,
-        seconds=180.0 if complete else seconds,
-        sizes=SIZES if complete else sizes,
-        parts=PARTS if part == "all" else (part,),
-        reduction=reduction,
-        evaluations=evaluations,
-        workers=workers,
-    )
-    page = run_command(options, open_console(), open_console(stderr=True))
-    click.echo(f"\nWritten to {page}")
+    options = ReschedulingOptions(**chosen, parts=PARTS if part == "all" else (part,))
+    if complete:
+        options = replace(options, runs=50, seconds=180.0, sizes=SIZES)
+    run_and_tell(run_command, options)
 
 
 @paper.command("utility-scheduling")
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("out", "utility-scheduling"),
-    show_default=True,
-    help="Folder for runs, figures and page.",
-)
-@click.option(
-    "--experiments",
-    type=click.IntRange(2, 10_000),
-    default=50,
-    show_default=True,
-    help="Of Figures 2, 3 and 5; the paper's are 50.",
-)
-@click.option(
-    "--sweep",
-    type=click.IntRange(2, 10_000),
-    default=30,
-    show_default=True,
-    help="Experiments at each rate of Figure 4.",
-)
-@click.option(
-    "--reachable",
-    type=click.IntRange(0, 10_000),
-    default=10,
-    show_default=True,
-    help="Experiments at each rate for the table of other policies; 0 leaves it out.",
-)
-@click.option("--no-logs", is_flag=True, help="Leave recorded logs out.")
-@click.option("--workers", type=click.IntRange(1, 256), help="[default: one a processor]")
-def utility_scheduling(
-    *,
-    output: Path,
-    experiments: int,
-    sweep: int,
-    reachable: int,
-    no_logs: bool,
-    workers: int | None,
-) -> None:
+@takes(UtilityOptions, "folder", "experiments", "sweep", "reachable", "logs", "workers")
+def utility_scheduling(**chosen: Any) -> None:
     """Figures 2 to 5 of "A Reinforcement Learning Framework for Utility-Based Scheduling in
     Resource-Constrained Systems", under three readings of its text.
 
@@ -270,69 +88,15 @@ def utility_scheduling(
     exchange. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
     from scenarios.papers.utility_scheduling.command import run_command  # noqa: PLC0415  # slow
-    from scenarios.papers.utility_scheduling.study import StudyOptions  # noqa: PLC0415  # same
 
-    options = StudyOptions(
-        folder=output,
-        experiments=experiments,
-        sweep=sweep,
-        reachable=reachable,
-        logs=not no_logs,
-        workers=workers,
-    )
-    page = run_command(options, open_console(), open_console(stderr=True))
-    click.echo(f"\nWritten to {page}")
+    run_and_tell(run_command, UtilityOptions(**chosen))
 
 
-def _strategy_study(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds what both studies on strategies of one machine take."""
-    for option in reversed(
-        (
-            click.option(
-                "--output",
-                type=click.Path(path_type=Path),
-                help="Folder for strategies, figures and page.  [default: out/ and the study's name]",
-            ),
-            click.option("--seeds", type=_Seeds(), default=(1, 2, 3), help="[default: 1-3]"),
-            click.option(
-                "--generations",
-                type=click.IntRange(1, 100_000),
-                default=6,
-                show_default=True,
-                help="Of each search of criteria; of rules a third of them.",
-            ),
-            click.option(
-                "--start",
-                type=click.Choice(["constant", "random"]),
-                default="constant",
-                show_default=True,
-                help="Whether criteria begin with a constant order of groups among them; random: the papers'.",
-            ),
-            click.option(
-                "--logs",
-                type=click.Choice(["ctc", "kth", "sdsc00"]),
-                multiple=True,
-                help="Only these; may be given several times.",
-            ),
-            click.option(
-                "--front",
-                type=click.IntRange(0, 100_000),
-                default=10,
-                show_default=True,
-                help="Generations of NSGA-II on a key for each user; 0 leaves it out.",
-            ),
-            click.option(
-                "--complete",
-                is_flag=True,
-                help="The papers' effort: whole logs on 1,024 processors, 100 generations; many hours.",
-            ),
-            click.option(
-                "--workers", type=click.IntRange(1, 10_000), help="[default: one a processor]"
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+_strategy_study = takes(
+    StrategyOptions,
+    *("folder", "seeds", "generations", "start", "logs", "front", "scaled", "workers"),
+)
+"""Adds what both studies on strategies of one machine take."""
 
 
 @paper.command("greedy-criteria")
@@ -344,7 +108,7 @@ def greedy_criteria(**chosen: Any) -> None:
     them on all later jobs, beside constant orders of user groups. After Ctrl-C the same command
     goes on.
     """
-    _run_strategy_study("greedy-criteria", chosen)
+    _run_strategy_study("greedy-criteria", **chosen)
 
 
 @paper.command("genetic-fuzzy")
@@ -357,29 +121,11 @@ def genetic_fuzzy(**chosen: Any) -> None:
     both on all later jobs, beside constant orders of user groups. After Ctrl-C the same command
     goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    _run_strategy_study("genetic-fuzzy", chosen)
+    _run_strategy_study("genetic-fuzzy", **chosen)
 
 
-def _run_strategy_study(name: str, chosen: dict[str, Any]) -> None:
-    from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
-    from scenarios.papers.queue_strategies.command import run_command  # noqa: PLC0415  # same
-    from scenarios.papers.queue_strategies.reference import LOGS  # noqa: PLC0415  # same
-    from scenarios.papers.queue_strategies.study import StudyOptions  # noqa: PLC0415  # same
+def _run_strategy_study(name: str, *, folder: Path | None, **chosen: Any) -> None:
+    from scenarios.papers.queue_strategies.command import run_command  # noqa: PLC0415  # slow
 
-    options = StudyOptions(
-        paper=name,
-        folder=chosen["output"] or Path("out", name),
-        seeds=chosen["seeds"],
-        generations=100 if chosen["complete"] else chosen["generations"],
-        start=chosen["start"],
-        scaled=chosen["complete"],
-        logs=chosen["logs"] or tuple(log.key for log in LOGS),
-        front=chosen["front"],
-        workers=chosen["workers"],
-    )
-    try:
-        page = run_command(options, open_console(), open_console(stderr=True))
-    except TrainingInterrupted as interruption:
-        click.echo(f"\n{interruption}; the same command goes on from there", err=True)
-        raise click.Abort from interruption
-    click.echo(f"\nWritten to {page}")
+    options = StrategyOptions(name, folder or Path("out", name), **chosen)
+    train_and_tell(run_command, replace(options, generations=100) if options.scaled else options)

@@ -127,6 +127,30 @@ COVERED_ELSEWHERE = {
     "scenarios/live/seat.py": ("tests/scenarios/live/test_conductor.py", "only the conductor sits"),
     "scenarios/live/standing.py": ("tests/scenarios/live/test_live.py", "one subject, two files"),
     "scenarios/live_cli.py": ("tests/scenarios/live/test_live.py", "by its commands; test_play.py"),
+    "scenarios/papers/decentralized_grid/options.py": (
+        "tests/scenarios/test_paper_cli.py",
+        "by its command",
+    ),
+    "scenarios/papers/gorba_rescheduling/options.py": (
+        "tests/scenarios/test_paper_cli.py",
+        "by its command",
+    ),
+    "scenarios/papers/nobody_loses/options.py": (
+        "tests/scenarios/test_study_cli.py",
+        "by its command",
+    ),
+    "scenarios/papers/questions_and_delays/options.py": (
+        "tests/scenarios/test_study_cli.py",
+        "by its command",
+    ),
+    "scenarios/papers/queue_strategies/options.py": (
+        "tests/scenarios/test_paper_cli.py",
+        "by its command",
+    ),
+    "scenarios/papers/utility_scheduling/options.py": (
+        "tests/scenarios/test_paper_cli.py",
+        "by its command",
+    ),
     "grms/site/facts/commands.py": ("tests/grms/site/facts/test_lifecycle.py", "data alone"),
     "grms/site/facts/events.py": ("tests/grms/site/facts/test_lifecycle.py", "data alone"),
     "grms/site/dashboard/notes.py": ("tests/grms/site/dashboard/test_recorder.py", "data alone"),

@@ -1,10 +1,14 @@
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from scenarios import cli
-from scenarios.paper_cli import _Seeds, _Sizes
+from scenarios.papers.gorba_rescheduling.options import Sizes
+from scenarios.papers.gorba_rescheduling.reference import SIZES
+from scenarios.papers.options import Seeds
 
 
 @pytest.mark.parametrize(
@@ -13,14 +17,14 @@ from scenarios.paper_cli import _Seeds, _Sizes
 )
 def test_seeds_are_written_as_people_do(text: str, seeds: tuple[int, ...]) -> None:
     """Single ones, ranges, lists of both."""
-    assert _Seeds().convert(text, None, None) == seeds
+    assert Seeds().convert(text, None, None) == seeds
 
 
 @pytest.mark.parametrize("text", ["", "x", "5-1", "1,1", "1-200", "1,,2", "-3", "1.5"])
 def test_other_texts_are_no_seeds(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The command says how to write them, before anything runs."""
     with pytest.raises(click.UsageError):
-        _Seeds().convert(text, None, None)
+        Seeds().convert(text, None, None)
     assert cli.run_command(["paper", "decentralized-grid", f"--seeds={text}"]) == 2
     assert "Error" in capsys.readouterr().err
 
@@ -59,9 +63,9 @@ def test_rescheduling_is_studied_by_one_command(
 
 def test_loads_are_written_as_people_do() -> None:
     """Lists, in order and each once, or all of the paper's."""
-    assert _Sizes().convert("400, 200,400", None, None) == (200, 400)
-    assert _Sizes().convert("all", None, None)[-1] == 7000
-    assert _Sizes().convert((5,), None, None) == (5,)
+    assert Sizes().convert("400, 200,400", None, None) == (200, 400)
+    assert Sizes().convert("all", None, None)[-1] == 7000
+    assert Sizes().convert((5,), None, None) == (5,)
 
 
 @pytest.mark.parametrize("text", ["", "x", "200,", "5", "1-3", "-200"])
@@ -69,3 +73,45 @@ def test_other_texts_are_no_loads(text: str, capsys: pytest.CaptureFixture[str])
     """The command says how to write them."""
     assert cli.run_command(["paper", "gorba-rescheduling", f"--sizes={text}"]) == 2
     assert "are no sizes; write 200,400 or all" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "study", "expected"),
+    [
+        ("decentralized-grid --shipped --seeds 2-3", "decentralized_grid", {"seeds": ()}),
+        ("decentralized-grid --more-seeds 9", "decentralized_grid", {"more_seeds": (9,)}),
+        (
+            "gorba-rescheduling --complete --part sweep --runs 2",
+            "gorba_rescheduling",
+            {"runs": 50, "seconds": 180.0, "sizes": SIZES, "parts": ("sweep",)},
+        ),
+        (
+            "utility-scheduling --no-logs --sweep 4",
+            "utility_scheduling",
+            {"logs": False, "sweep": 4, "folder": Path("out/utility-scheduling")},
+        ),
+        (
+            "greedy-criteria --complete --logs kth",
+            "queue_strategies",
+            {"paper": "greedy-criteria", "generations": 100, "scaled": True, "logs": ("kth",)},
+        ),
+        (
+            "genetic-fuzzy --generations 3",
+            "queue_strategies",
+            {"generations": 3, "scaled": False, "folder": Path("out/genetic-fuzzy")},
+        ),
+    ],
+)
+def test_the_options_reach_the_study(
+    words: str, study: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that stand for several others as well."""
+    taken: list[Any] = []
+
+    def keep(options: object, *_: object) -> Path:
+        taken.append(options)
+        return Path("study.html")
+
+    monkeypatch.setattr(import_module(f"scenarios.papers.{study}.command"), "run_command", keep)
+    assert cli.run_command(["paper", *words.split()]) == 0
+    assert {name: getattr(taken[0], name) for name in expected} == expected

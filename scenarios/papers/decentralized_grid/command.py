@@ -7,15 +7,10 @@ from rich.console import Console
 from rich.table import Table
 
 from scenarios.papers.decentralized_grid.grids import EGOISTIC
+from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
-from scenarios.papers.decentralized_grid.study import (
-    Study,
-    StudyOptions,
-    awrt_of,
-    improvement_of,
-    run_study,
-)
+from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of, run_study
 from scenarios.papers.frame import carry_out
 from scenarios.papers.samples import Spread
 from scenarios.report import words

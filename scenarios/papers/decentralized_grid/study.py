@@ -27,6 +27,7 @@ from scenarios.papers.decentralized_grid.grids import (
     learned_file,
     run_grid,
 )
+from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.reference import (
     FOUR_SITES,
     PAIRS,
@@ -57,39 +58,6 @@ class Effort:
     regime: Regime
     seeds: tuple[int, ...]
     generations: int
-
-
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
-    """What a user asks for.
-
-    Attributes:
-        folder: for rule bases, figures and the page.
-        seeds: of the paper's training runs; none where the shipped rule bases are looked at.
-        generations: of each of them.
-        more_seeds: of the training runs that the paper does not have: no loser, EASY queues.
-        more_generations: of each of them; 0 leaves them out.
-        workers: threads that evaluate; one for each processor where None.
-    """
-
-    folder: Path
-    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
-    generations: int = 150
-    more_seeds: tuple[int, ...] = (1, 2, 3)
-    more_generations: int = 40
-    workers: int | None = None
-
-    @property
-    def efforts(self) -> tuple[Effort, ...]:
-        """What is learned, the paper's regime first."""
-        chosen = [Effort(EGOISTIC, self.seeds, self.generations)]
-        if self.more_generations:
-            seeds = self.more_seeds if self.seeds else ()
-            chosen += [
-                Effort(regime, seeds, self.more_generations)
-                for regime in (NO_LOSER, EASY_EGOISTIC, EASY_NO_LOSER)
-            ]
-        return tuple(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +134,18 @@ class Study:
         return json.dumps(document, indent=1) + "\n"
 
 
+def efforts_of(options: StudyOptions) -> tuple[Effort, ...]:
+    """Returns what is learned, the paper's regime first."""
+    chosen = [Effort(EGOISTIC, options.seeds, options.generations)]
+    if options.more_generations:
+        seeds = options.more_seeds if options.seeds else ()
+        chosen += [
+            Effort(regime, seeds, options.more_generations)
+            for regime in (NO_LOSER, EASY_EGOISTIC, EASY_NO_LOSER)
+        ]
+    return tuple(chosen)
+
+
 def awrt_of(runs: Sequence[GridRun], site: str) -> Spread:
     """Returns the spread of a site's AWRT over runs, seconds."""
     return Spread.of(one.awrt for run in runs for one in run.sites if one.name == site)
@@ -199,14 +179,14 @@ def run_study(
     windows, acknowledgements = _windows(environment)
     trainings = list(_learn_all(options, console, environment)) if options.seeds else []
     runs: list[GridRun] = []
-    for discipline in dict.fromkeys(effort.regime.discipline for effort in options.efforts):
+    for discipline in dict.fromkeys(effort.regime.discipline for effort in efforts_of(options)):
         for scenario in (*PAIRS, THREE_SITES, FOUR_SITES, *_one_of_each_pair()):
             console.print(
                 f"replaying {scenario} with {discipline.upper()} and AWF", highlight=False
             )
             spec = grid_spec(scenario, discipline)
             runs.append(run_grid(spec, policies="awf", seed=None, environment=environment))
-    for effort in options.efforts:
+    for effort in efforts_of(options):
         for seed in effort.seeds or (None,):
             console.print(
                 f"replaying all grids with policies of {effort.regime.words}"
@@ -290,7 +270,7 @@ def _learn_all(
 ) -> Iterator[TrainingRun]:
     jobs = [
         TrainingJob(effort.regime, effort.generations, seed, setup)
-        for effort in options.efforts
+        for effort in efforts_of(options)
         for seed in effort.seeds
         for setup in SETUPS
     ]

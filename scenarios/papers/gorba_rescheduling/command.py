@@ -7,10 +7,11 @@ from rich.table import Table
 
 from scenarios.papers.frame import carry_out, print_statements
 from scenarios.papers.gorba_rescheduling.figures import load_of
+from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict
 from scenarios.papers.gorba_rescheduling.reference import CLASSES
 from scenarios.papers.gorba_rescheduling.statements import statements
-from scenarios.papers.gorba_rescheduling.study import Study, StudyOptions, run_study
+from scenarios.papers.gorba_rescheduling.study import Study, run_study
 from scenarios.papers.verdicts import markdown
 
 

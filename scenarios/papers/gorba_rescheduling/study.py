@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -17,6 +16,7 @@ from broker.planner.search import Budget, Found, Search
 from lrms_sim.version import __version__
 from scenarios.papers.frame import as_json, plain_options, run_cases
 from scenarios.papers.gorba_rescheduling.events import Event, Setting, first_planning, reschedule
+from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.gorba_rescheduling.records import Record
 from scenarios.papers.gorba_rescheduling.reference import (
     CLASSES,
@@ -41,51 +41,8 @@ MEMETIC: Final = ("asma-best", "asma")
 SEARCHED: Final = (GLEAM, *MEMETIC, OWN)
 """All searches of the load sweep; the paper had its memetic variants in the hard classes only."""
 
-SIZES_SHORT: Final = (200, 400, 1000, 3200)
-"""Tasks in the shortened load sweep."""
-
-PARTS: Final = ("settings", "sweep")
-
-EVALUATIONS: Final = 5000
-"""Schedules of a run that is not the paper's three minutes: half a second of a processor at 100 tasks."""
-
 LARGE: Final = 1000
 """From more tasks than this on the population is small."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
-    """What a user asks for.
-
-    Attributes:
-        folder: for figures and page.
-        runs: of every search on every event; the paper's are 50.
-        seconds: of every run, in place of evaluations; the paper's are 180. What comes of it depends on the
-            machine, and on who else works on it.
-        sizes: tasks of the load sweep.
-        parts: which of `PARTS`.
-        reduction: how much tighter limits are than the best heuristic can keep.
-        first_evaluations: schedules that GLEAM builds for the plan from before.
-        evaluations: schedules of every run, the same on every machine; without a meaning with seconds.
-        workers: threads; all processors where None.
-    """
-
-    folder: Path
-    runs: int = 3
-    seconds: float | None = None
-    sizes: tuple[int, ...] = SIZES_SHORT
-    parts: tuple[str, ...] = PARTS
-    reduction: float = 0.08
-    first_evaluations: int = 2000
-    evaluations: int = EVALUATIONS
-    workers: int | None = None
-
-    @property
-    def budget(self) -> Budget:
-        """The budget of a run."""
-        if self.seconds is not None:
-            return Budget(self.seconds)
-        return Budget(math.inf, self.evaluations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +102,13 @@ class Study:
     def to_json(self) -> str:
         """Returns the study as a JSON document."""
         return as_json(self.version, self.options, runs=[asdict(each) for each in self.records])
+
+
+def budget_of(options: StudyOptions) -> Budget:
+    """Returns the budget of a run."""
+    if options.seconds is not None:
+        return Budget(options.seconds)
+    return Budget(math.inf, options.evaluations)
 
 
 def cases(options: StudyOptions) -> Iterator[Case]:
@@ -221,7 +185,7 @@ def run_case(case: Case, options: StudyOptions) -> Record:
     searches = case.method != HEURISTICS
     search = Search(
         event.problem,
-        budget=options.budget if searches else Budget(0.0),
+        budget=budget_of(options) if searches else Budget(0.0),
         settings=replace(
             SEARCHES[case.method if searches else GLEAM],
             population=60 if case.setting.tasks <= LARGE else 30,

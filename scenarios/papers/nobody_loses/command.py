@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scenarios.papers.frame import carry_out
+from scenarios.papers.nobody_loses.options import StudyOptions
 from scenarios.papers.nobody_loses.page import render
 from scenarios.papers.nobody_loses.reference import CENTRAL, ROUNDS, SETS
 from scenarios.papers.nobody_loses.statements import (
@@ -19,7 +20,7 @@ from scenarios.papers.nobody_loses.statements import (
     rogue_lines,
     verdict,
 )
-from scenarios.papers.nobody_loses.study import Study, StudyOptions, run_study
+from scenarios.papers.nobody_loses.study import Study, run_study
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:

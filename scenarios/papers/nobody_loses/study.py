@@ -2,8 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -18,11 +16,10 @@ from scenarios.papers.nobody_loses.federations import (
     pairs_and_more,
     run_case,
 )
+from scenarios.papers.nobody_loses.options import StudyOptions
 from scenarios.papers.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
 from scenarios.papers.study_folder import in_threads
 from scenarios.spec.spec import OVERLOADED
-
-PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
 
 LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
 """Where rogues and adoption are looked at."""
@@ -30,25 +27,6 @@ LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
 BOTH: Final = ("fcfs", "easy")
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
 """Headroom that is tried, as shares of the mean width of own jobs."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
-    """What a user asks for.
-
-    Attributes:
-        folder: for figures and page.
-        parts: of the study.
-        draws: random shifts of arrivals for each federation.
-        complete: rogues under all policies, shifted arrivals in both windows.
-        workers: threads; all processors where None.
-    """
-
-    folder: Path
-    parts: tuple[str, ...] = PARTS
-    draws: int = 1
-    complete: bool = False
-    workers: int | None = None
 
 
 Found = tuple[tuple[Case, dict[str, Any]], ...]

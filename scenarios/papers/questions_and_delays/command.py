@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from scenarios.papers.frame import carry_out
+from scenarios.papers.questions_and_delays.options import StudyOptions
 from scenarios.papers.questions_and_delays.page import render
 from scenarios.papers.questions_and_delays.replays import ALL, WINDOWS
 from scenarios.papers.questions_and_delays.statements import (
@@ -20,7 +21,7 @@ from scenarios.papers.questions_and_delays.statements import (
     statements,
     verdict,
 )
-from scenarios.papers.questions_and_delays.study import Study, StudyOptions, run_study
+from scenarios.papers.questions_and_delays.study import Study, run_study
 from scenarios.papers.samples import Spread
 from scenarios.papers.verdicts import Margin, markdown, word
 

@@ -1,8 +1,7 @@
 """The study: which replays are made, what is kept of them, and all of it together."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from grms.learning.executors import ExecutorError
 from grms.learning.session import Workers
 from scenarios.errors import ScenarioError
 from scenarios.papers.frame import CaseStudy, run_cases
+from scenarios.papers.questions_and_delays.options import StudyOptions
 from scenarios.papers.questions_and_delays.replays import (
     ALL,
     BLOCKS,
@@ -40,25 +40,6 @@ LATE: Final = (0.1, 300.0)
 DISCIPLINES: Final = ("easy", "fcfs")
 CASES_PER_WORKER: Final = 4
 """So many are handed out at a time, and kept when they have ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
-    """What a user asks for.
-
-    Attributes:
-        folder: for figures and page.
-        draws: with delays, of which days and clocks and late answers.
-        more_draws: without delays, where a replay takes milliseconds.
-        half_year_draws: with delays, of half a year; 0 for none of it.
-        workers: who replays.
-    """
-
-    folder: Path
-    draws: int = 3
-    more_draws: int = 20
-    half_year_draws: int = 0
-    workers: Workers = field(default_factory=lambda: Workers("processes"))
 
 
 Study = CaseStudy[Case]

@@ -6,13 +6,13 @@ from rich.console import Console
 from rich.table import Table
 
 from scenarios.papers.frame import carry_out
+from scenarios.papers.queue_strategies.options import StudyOptions
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
 from scenarios.papers.queue_strategies.study import (
     MANY,
     Study,
-    StudyOptions,
     best_constant,
     learned_gain,
     run_study,

@@ -14,7 +14,7 @@ from grms.learning.local_strategies.command import STRATEGY, run_tuning
 from grms.learning.local_strategies.constants import group_order, judge
 from grms.learning.local_strategies.front import run_front
 from grms.learning.local_strategies.outcome import LEARNED
-from grms.learning.local_strategies.problem import Start, TuneOptions
+from grms.learning.local_strategies.problem import TuneOptions
 from grms.learning.local_strategies.workloads import Workload, WorkloadOptions, read_workload
 from grms.learning.session import CHECKPOINT, Limits, Workers
 from lrms_sim.provenance import source_commit
@@ -24,6 +24,7 @@ from lrms_sim.version import __version__
 from scenarios.archive.traces import require_trace
 from scenarios.papers.frame import RESULT_FORMAT, plain_options
 from scenarios.papers.queue_strategies.cloud import cloud
+from scenarios.papers.queue_strategies.options import StudyOptions
 from scenarios.papers.queue_strategies.reference import GREEDY, LOGS, METHODS, SCALED, StudyLog
 from scenarios.papers.samples import Spread, machine_words
 
@@ -32,35 +33,6 @@ MANY: Final = "multiple"
 
 SYMBIOTIC_SHARE: Final = 3
 """A generation of rules takes so many times longer than one of criteria."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
-    """What a user asks for.
-
-    Attributes:
-        paper: which study.
-        folder: for strategies, figures and page.
-        seeds: of everything that has chance in it.
-        generations: of criteria; of rules a third of them.
-        start: whether a constant order of groups is among the first individuals of criteria. Every
-            criterion can be one, so with it no search ends below; the papers' is `random`.
-        scaled: whether the whole logs are scaled to 1024 processors and learned on, as in the papers; no
-            job is unseen then.
-        logs: keys of the logs.
-        front: generations of NSGA-II on users' keys, on the first log; 0 leaves it out.
-        workers: threads; one for each processor where None.
-    """
-
-    paper: str
-    folder: Path
-    seeds: tuple[int, ...] = (1, 2, 3)
-    generations: int = 6
-    start: Start = "constant"
-    scaled: bool = False
-    logs: tuple[str, ...] = tuple(log.key for log in LOGS)
-    front: int = 10
-    workers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

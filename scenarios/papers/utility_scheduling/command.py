@@ -6,11 +6,12 @@ from rich.console import Console
 from rich.table import Table
 
 from scenarios.papers.frame import carry_out, print_statements
+from scenarios.papers.utility_scheduling.options import StudyOptions
 from scenarios.papers.utility_scheduling.page import render
 from scenarios.papers.utility_scheduling.recorded import missing_logs
 from scenarios.papers.utility_scheduling.reference import READINGS, SEVEN
 from scenarios.papers.utility_scheduling.statements import statements, verdict
-from scenarios.papers.utility_scheduling.study import Study, StudyOptions, run_study
+from scenarios.papers.utility_scheduling.study import Study, run_study
 from scenarios.papers.verdicts import Margin, markdown
 
 

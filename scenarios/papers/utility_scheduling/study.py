@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -17,6 +16,7 @@ from scenarios.papers.utility_scheduling.federations import (
     federation_cases,
     run_federation,
 )
+from scenarios.papers.utility_scheduling.options import StudyOptions
 from scenarios.papers.utility_scheduling.recorded import LogCase, Logs, log_cases, run_log_case
 from scenarios.papers.utility_scheduling.reference import (
     BEST_FIT,
@@ -36,27 +36,6 @@ AnyCase = Case | LogCase | FederationCase
 
 BOTH: Final = "both-value"
 OVER: Final = "over-aggressive"
-
-
-@dataclass(frozen=True, slots=True)
-class StudyOptions:
-    """What a user asks for.
-
-    Attributes:
-        folder: for figures and page.
-        experiments: of Figures 2, 3 and 5; the paper's are 50.
-        sweep: experiments at each rate of Figure 4.
-        reachable: experiments at each rate beside other policies.
-        logs: whether recorded logs are run, those that are there.
-        workers: threads; all processors where None.
-    """
-
-    folder: Path
-    experiments: int = 50
-    sweep: int = 30
-    reachable: int = 10
-    logs: bool = True
-    workers: int | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from scenarios.errors import OutputError, TraceMissingError
 from scenarios.papers.decentralized_grid.command import print_study, run_command
-from scenarios.papers.decentralized_grid.study import StudyOptions
+from scenarios.papers.decentralized_grid.options import StudyOptions
 from tests.scenarios.papers.decentralized_grid.made_up import made_up
 
 

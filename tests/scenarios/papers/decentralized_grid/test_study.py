@@ -12,11 +12,12 @@ from grms.learning.rule_bases.command import TrainOptions
 from grms.policy.files import save_rule_base
 from scenarios.papers.decentralized_grid import study as study_module
 from scenarios.papers.decentralized_grid.grids import EGOISTIC, REGIMES
+from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.reference import SETUPS
 from scenarios.papers.decentralized_grid.study import (
     Effort,
-    StudyOptions,
     awrt_of,
+    efforts_of,
     improvement_of,
     run_study,
     training_folder,
@@ -27,13 +28,13 @@ from tests.scenarios.papers.decentralized_grid.made_up import made_up
 def test_regimes_follow_from_the_options() -> None:
     """The paper's comes first; EASY and no-loser can be left out."""
     folder = Path("x")
-    everything = StudyOptions(folder).efforts
+    everything = efforts_of(StudyOptions(folder))
     assert [effort.regime for effort in everything] == list(REGIMES)
     assert [effort.generations for effort in everything] == [150, 40, 40, 40]
     assert [len(effort.seeds) for effort in everything] == [5, 3, 3, 3]
     paper = Effort(EGOISTIC, (1, 2, 3, 4, 5), 150)
-    assert StudyOptions(folder, more_generations=0).efforts == (paper,)
-    shipped = StudyOptions(folder, seeds=()).efforts
+    assert efforts_of(StudyOptions(folder, more_generations=0)) == (paper,)
+    shipped = efforts_of(StudyOptions(folder, seeds=()))
     assert [effort.seeds for effort in shipped] == [(), (), (), ()]
 
 

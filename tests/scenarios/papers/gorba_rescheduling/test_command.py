@@ -8,7 +8,7 @@ from rich.console import Console
 
 from scenarios.errors import OutputError
 from scenarios.papers.gorba_rescheduling.command import print_study, run_command
-from scenarios.papers.gorba_rescheduling.study import StudyOptions
+from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.study_folder import PAGE, RESULT
 from tests.scenarios.papers.gorba_rescheduling.measured import paper_study
 

@@ -5,15 +5,9 @@ import json
 from pathlib import Path
 
 from scenarios.papers.gorba_rescheduling.command import statements_table
+from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.gorba_rescheduling.records import Record
-from scenarios.papers.gorba_rescheduling.study import (
-    GLEAM,
-    HEURISTICS,
-    Study,
-    StudyOptions,
-    cases,
-    run_case,
-)
+from scenarios.papers.gorba_rescheduling.study import GLEAM, HEURISTICS, Study, cases, run_case
 
 RECORDED = Path(__file__).with_name("study.json.gz")
 """`study.json` of `scenario paper gorba-rescheduling --sizes 200,400,1000`."""

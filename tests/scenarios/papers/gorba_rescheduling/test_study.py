@@ -9,13 +9,8 @@ from rich.console import Console
 
 from broker.planner.search import Budget
 from scenarios.papers.gorba_rescheduling import study as module
-from scenarios.papers.gorba_rescheduling.study import (
-    HEURISTICS,
-    Case,
-    StudyOptions,
-    cases,
-    run_study,
-)
+from scenarios.papers.gorba_rescheduling.options import StudyOptions
+from scenarios.papers.gorba_rescheduling.study import HEURISTICS, Case, budget_of, cases, run_study
 from scenarios.papers.study_folder import RUNS
 
 QUIET = Console(file=io.StringIO())
@@ -63,9 +58,9 @@ def test_a_run_is_kept_under_all_that_it_depends_on(tmp_path: Path) -> None:
     keys.add(replace(case, setting=replace(case.setting, reduction=0.5)).key(options))
     assert len(keys) == 6
     assert case.key(replace(options, workers=2, folder=Path())) == case.key(options)
-    assert options.budget == Budget(math.inf, 30)
-    assert replace(options, seconds=2.0).budget == Budget(2.0)
-    assert StudyOptions(tmp_path).budget == Budget(math.inf, 5000), "the same on every machine"
+    assert budget_of(options) == Budget(math.inf, 30)
+    assert budget_of(replace(options, seconds=2.0)) == Budget(2.0)
+    assert budget_of(StudyOptions(tmp_path)) == Budget(math.inf, 5000), "the same on every machine"
 
 
 def test_a_study_is_run_and_goes_on_where_it_was(

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from scenarios.papers.nobody_loses.study import PARTS, Study, StudyOptions, cases
+from scenarios.papers.nobody_loses.options import PARTS, StudyOptions
+from scenarios.papers.nobody_loses.study import Study, cases
 
 
 def small_study(parts: tuple[str, ...] = PARTS) -> Study:

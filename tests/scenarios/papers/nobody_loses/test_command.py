@@ -5,7 +5,8 @@ import pytest
 from rich.console import Console
 
 from scenarios.papers.nobody_loses import command
-from scenarios.papers.nobody_loses.study import Study, StudyOptions
+from scenarios.papers.nobody_loses.options import StudyOptions
+from scenarios.papers.nobody_loses.study import Study
 from tests.scenarios.papers.nobody_loses.measured import small_study
 
 

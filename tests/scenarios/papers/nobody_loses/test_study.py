@@ -1,7 +1,8 @@
 import json
 from pathlib import Path
 
-from scenarios.papers.nobody_loses.study import PARTS, StudyOptions, cases, window_of
+from scenarios.papers.nobody_loses.options import PARTS, StudyOptions
+from scenarios.papers.nobody_loses.study import cases, window_of
 from tests.scenarios.papers.nobody_loses.measured import small_study
 
 

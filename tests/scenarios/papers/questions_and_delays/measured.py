@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from scenarios.papers.questions_and_delays.options import StudyOptions
 from scenarios.papers.questions_and_delays.replays import ALL, Case
-from scenarios.papers.questions_and_delays.study import Study, StudyOptions, cases
+from scenarios.papers.questions_and_delays.study import Study, cases
 
 OPTIONS = StudyOptions(Path("nowhere"), draws=2, more_draws=3, half_year_draws=2)
 

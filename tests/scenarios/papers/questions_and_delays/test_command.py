@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from scenarios.papers.questions_and_delays import command
-from scenarios.papers.questions_and_delays.study import Study, StudyOptions
+from scenarios.papers.questions_and_delays.options import StudyOptions
+from scenarios.papers.questions_and_delays.study import Study
 from tests.scenarios.papers.questions_and_delays.measured import as_stated, small_study
 
 

@@ -12,8 +12,9 @@ from rich.console import Console
 from grms.learning.executors import ExecutorError, ThreadExecutor
 from grms.learning.session import Workers
 from scenarios.papers.questions_and_delays import study
+from scenarios.papers.questions_and_delays.options import StudyOptions
 from scenarios.papers.questions_and_delays.replays import ALL, HALF_YEAR, TEN_DAYS, Case
-from scenarios.papers.questions_and_delays.study import StudyOptions, WorkersError, cases, run_study
+from scenarios.papers.questions_and_delays.study import WorkersError, cases, run_study
 from tests.scenarios.papers.questions_and_delays.logs import small_logs
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from scenarios.errors import OutputError, TraceMissingError
 from scenarios.papers.queue_strategies.command import print_study, run_command
-from scenarios.papers.queue_strategies.study import StudyOptions
+from scenarios.papers.queue_strategies.options import StudyOptions
 from tests.scenarios.papers.queue_strategies.made_up import made_up
 
 

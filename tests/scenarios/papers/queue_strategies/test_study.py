@@ -10,9 +10,9 @@ from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.local_strategies.problem import TuneOptions
 from scenarios.papers.queue_strategies import study as module
 from scenarios.papers.queue_strategies.command import run_command
+from scenarios.papers.queue_strategies.options import StudyOptions
 from scenarios.papers.queue_strategies.reference import StudyLog
 from scenarios.papers.queue_strategies.study import (
-    StudyOptions,
     best_constant,
     gains_of,
     learned_gain,

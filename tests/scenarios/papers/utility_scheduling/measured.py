@@ -6,7 +6,8 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from scenarios.papers.utility_scheduling.study import Study, StudyOptions, run_study
+from scenarios.papers.utility_scheduling.options import StudyOptions
+from scenarios.papers.utility_scheduling.study import Study, run_study
 
 
 @cache

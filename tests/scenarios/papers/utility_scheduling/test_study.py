@@ -9,7 +9,8 @@ from scenarios.errors import OutputError
 from scenarios.papers.study_folder import RUNS
 from scenarios.papers.utility_scheduling import study as module
 from scenarios.papers.utility_scheduling.experiments import Case, run_case
-from scenarios.papers.utility_scheduling.study import StudyOptions, cases, run_study
+from scenarios.papers.utility_scheduling.options import StudyOptions
+from scenarios.papers.utility_scheduling.study import cases, run_study
 from tests.scenarios.papers.utility_scheduling.measured import small_study
 
 QUIET = Console(quiet=True)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -157,11 +158,30 @@ def carry_out(
     return page
 
 
+def text_table(
+    title: str, names: Iterable[str], figures: Iterable[str] = (), *, narrow: bool = False
+) -> Table:
+    """Returns an empty table for a terminal.
+
+    Args:
+        title: above the table.
+        names: heads of columns with words.
+        figures: heads of the columns with figures, to their right.
+        narrow: whether it takes no more room than it needs.
+    """
+    table = Table(title=title, title_justify="left", pad_edge=not narrow)
+    if narrow:
+        table.box = box.SIMPLE_HEAD
+    for name in names:
+        table.add_column(name)
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=narrow)
+    return table
+
+
 def print_statements(console: Console, title: str, statements: Iterable[Statement]) -> None:
     """Prints the statements of a paper with what was measured."""
-    table = Table(title=title, title_justify="left")
-    for name in ("the paper", "here", "holds"):
-        table.add_column(name)
+    table = text_table(title, ("the paper", "here", "holds"))
     for each in statements:
         table.add_row(each.claim, each.measured, each.word)
     console.print(table)

@@ -11,7 +11,7 @@ from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
 from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of, run_study
-from scenarios.papers.frame import carry_out
+from scenarios.papers.frame import carry_out, text_table
 from scenarios.papers.samples import Spread
 from scenarios.report import words
 
@@ -29,10 +29,11 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
 
 def print_study(console: Console, study: Study) -> None:
     """Prints the heart of the study: Table 2, and the gains on unseen months."""
-    table = Table(title="Table 2: AWRT of the learning site, seconds", title_justify="left")
-    table.add_column("setup")
-    for name in ("paper", "median", "least", "greatest", "change"):
-        table.add_column(name, justify="right")
+    table = text_table(
+        "Table 2: AWRT of the learning site, seconds",
+        ("setup",),
+        ("paper", "median", "least", "greatest", "change"),
+    )
     for setup in SETUPS:
         awrt = awrt_of(study.of(setup.scenario, EGOISTIC.key), setup.site)
         paper = setup.paper[setup.site].awrt
@@ -49,14 +50,11 @@ def print_study(console: Console, study: Study) -> None:
 
 
 def _unseen(study: Study, discipline: str) -> Table:
-    table = Table(
-        title=f"Unseen months, {discipline.upper()}: improvement of AWRT in percent, median (least…greatest)",
-        title_justify="left",
+    table = text_table(
+        f"Unseen months, {discipline.upper()}: improvement of AWRT in percent, median (least…greatest)",
+        ("grid", "site"),
+        ("AWF", "learned", "no loser"),
     )
-    for name in ("grid", "site"):
-        table.add_column(name)
-    for name in ("AWF", "learned", "no loser"):
-        table.add_column(name, justify="right")
     for scenario in (*PAIRS, THREE_SITES, FOUR_SITES):
         awf = study.of(scenario, "awf", discipline)
         kinds = [study.of(scenario, f"{discipline}-{kind}", discipline) for kind in _OBJECTIVES]

@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.papers.frame import carry_out, print_statements
+from scenarios.papers.frame import carry_out, print_statements, text_table
 from scenarios.papers.gorba_rescheduling.figures import load_of
 from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict
@@ -44,11 +44,11 @@ def print_study(console: Console, study: Study) -> None:
 
 
 def _sweep(study: Study) -> Table:
-    table = Table(title="Success, and violated limits on average, by tasks", title_justify="left")
-    table.add_column("class")
-    table.add_column("method")
-    for size in study.sizes:
-        table.add_column(f"{size:,}", justify="right")
+    table = text_table(
+        "Success, and violated limits on average, by tasks",
+        ("class", "method"),
+        (f"{size:,}" for size in study.sizes),
+    )
     for benchmark in CLASSES:
         for method, name in METHODS.items():
             row = []

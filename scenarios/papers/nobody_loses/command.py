@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.papers.frame import carry_out
+from scenarios.papers.frame import carry_out, text_table
 from scenarios.papers.nobody_loses.options import StudyOptions
 from scenarios.papers.nobody_loses.page import render
 from scenarios.papers.nobody_loses.reference import CENTRAL, ROUNDS, SETS
@@ -34,12 +33,8 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
     )
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(columns[0])
-    for name in columns[1:]:
-        table.add_column(name, justify="right")
-    return table
+def _table(title: str, name: str, *figures: str) -> Table:
+    return text_table(title, (name,), figures, narrow=True)
 
 
 def _both(each: Line) -> str:

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from scenarios.papers.frame import carry_out
+from scenarios.papers.frame import carry_out, text_table
 from scenarios.papers.questions_and_delays.options import StudyOptions
 from scenarios.papers.questions_and_delays.page import render
 from scenarios.papers.questions_and_delays.replays import ALL, WINDOWS
@@ -69,15 +67,6 @@ def print_study(console: Console, study: Study) -> None:
     console.print(verdict(study), highlight=False)
 
 
-def _table(title: str, left: tuple[str, ...], *right: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in left:
-        table.add_column(name, no_wrap=name != "statement")
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
 def _number(value: float) -> str:
     return f"{round(value, 1) + 0.0:.1f}"  # no minus before nothing
 
@@ -97,7 +86,8 @@ def _print_lines(
     lines: Sequence[Line],
     place: Callable[[Line], tuple[str, ...]],
 ) -> None:
-    table = _table(title, ("exchange", *more), "mean", "worst site", "offers")
+    figures = ("mean", "worst site", "offers")
+    table = text_table(title, ("exchange", *more), figures, narrow=True)
     for line in lines:
         table.add_row(
             family_words(line.case),
@@ -129,7 +119,9 @@ def statements_table(study: Study) -> str:
 
 def _print_statements(console: Console, study: Study) -> None:
     for window, words in WINDOWS.items():
-        table = _table(f"{words}: points missing", ("statement",), "points", "verdict")
+        table = text_table(
+            f"{words}: points missing", ("statement",), ("points", "verdict"), narrow=True
+        )
         said = ""
         for each in statements(study):
             if each.window != window:

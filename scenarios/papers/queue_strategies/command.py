@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from scenarios.papers.frame import carry_out
+from scenarios.papers.frame import carry_out, text_table
 from scenarios.papers.queue_strategies.options import StudyOptions
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
@@ -43,10 +42,11 @@ def statements_table(study: Study) -> str:
 
 def print_study(console: Console, study: Study) -> None:
     """Prints the objective: paper, constants and what was learned, and the verdict."""
-    table = Table(title="Improvement of the objective over EASY, %", title_justify="left")
-    table.add_column("log, method")
-    for name in ("paper", "const.", "learned", "c. unseen", "l. unseen"):
-        table.add_column(name, justify="right")
+    table = text_table(
+        "Improvement of the objective over EASY, %",
+        ("log, method",),
+        ("paper", "const.", "learned", "c. unseen", "l. unseen"),
+    )
     for log in study.options["jobs"]:
         for method in (*METHODS[study.options["paper"]], MANY):
             runs = study.of(log, method)

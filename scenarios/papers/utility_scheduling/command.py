@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from scenarios.papers.frame import carry_out, print_statements
+from scenarios.papers.frame import carry_out, print_statements, text_table
 from scenarios.papers.utility_scheduling.options import StudyOptions
 from scenarios.papers.utility_scheduling.page import render
 from scenarios.papers.utility_scheduling.recorded import missing_logs
@@ -47,10 +46,9 @@ def statements_table(study: Study) -> str:
 
 def print_study(console: Console, study: Study) -> None:
     """Prints Figure 2 as a table, and the paper's statements with what was measured."""
-    table = Table(title="Figure 2: productivity, k", title_justify="left")
-    table.add_column("policy")
-    for each_reading in READINGS.values():
-        table.add_column(each_reading.name, justify="right")
+    table = text_table(
+        "Figure 2: productivity, k", ("policy",), (each.name for each in READINGS.values())
+    )
     for name, words in SEVEN.items():
         row = []
         for reading in READINGS:

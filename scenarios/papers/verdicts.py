@@ -165,6 +165,15 @@ class Statement:
         return word(self.holds) if self.run else ""
 
 
+Found = tuple[str, bool | None]
+"""The figures that a statement is judged by, in words, and whether it holds; None where that is open."""
+
+
+def judged(claim: str, found: Found | None, rule: str = "") -> Statement:
+    """Returns a statement with what was found; None where nothing was measured."""
+    return Statement.not_run(claim, rule) if found is None else Statement(claim, *found, rule)
+
+
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Returns a table as Markdown, for documentation that is to have what a command has measured."""
     lines = [_row(heads), "|" + "---|" * len(heads), *map(_row, rows)]

@@ -19,19 +19,23 @@ from scenarios.papers.gorba_rescheduling.figures import (
 )
 from scenarios.papers.gorba_rescheduling.reference import CLASSES, HARD
 from scenarios.papers.gorba_rescheduling.study import GLEAM, MEMETIC, OWN, SEARCHED, Study
-from scenarios.papers.verdicts import LEVEL, Margin, Statement, every, some
+from scenarios.papers.verdicts import LEVEL, Found, Margin, Statement, every, judged, some
 
 
 def statements(study: Study) -> list[Statement]:
     """Returns every statement with what was measured."""
     settings = settings_of(study)
-    found = [_judged(text, rule, settings, judge) for text, rule, judge in _OF_SETTINGS]
-    found += _of_table(study)
-    found += _of_sweep(study)
-    return found
+    found = [
+        judged(text, judge(settings) if settings else None, rule)
+        for text, rule, judge in _OF_SETTINGS
+    ]
+    shares = heuristic_shares(study)
+    of_table = _of_table(shares) if shares else [None] * len(_TABLE_4_1)
+    found += [
+        judged(text, each, rule) for (text, rule), each in zip(_TABLE_4_1, of_table, strict=True)
+    ]
+    return found + [judged(text, judge(study), rule) for text, rule, judge in _OF_SWEEP]
 
-
-Judge = Callable[[Sequence[SettingFigures]], tuple[str, bool | None]]
 
 _PAIRS: Final = f"beyond chance at {100 * LEVEL:.0f} %, pair by pair"
 
@@ -48,13 +52,7 @@ POOR: Final = 0.5
 """What is less than this share of another is poor beside it; the paper's figures are at most 0.05."""
 
 
-def _judged(text: str, rule: str, settings: Sequence[SettingFigures], judge: Judge) -> Statement:
-    if not settings:
-        return Statement.not_run(text, rule)
-    return Statement(text, *judge(settings), rule)
-
-
-def _improve(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
+def _improve(settings: Sequence[SettingFigures]) -> Found:
     better = sum(each.is_improved for each in settings)
     higher = sum(each.gleam.mean > each.best_heuristic for each in settings)
     text = (
@@ -66,7 +64,7 @@ def _improve(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
     )
 
 
-def _few_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
+def _few_new(settings: Sequence[SettingFigures]) -> Found:
     mine = [each for each in settings if each.new == 0.10]
     clean = sum(each.violations == 0 for each in mine)
     return f"{clean} of {len(mine)} are without violated limits in every run.", (
@@ -74,7 +72,7 @@ def _few_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
     )
 
 
-def _many_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
+def _many_new(settings: Sequence[SettingFigures]) -> Found:
     violated = [float(each.violations > 0) for each in settings]
     share = Margin.of(violated)
     low, high = max(0.0, SETTINGS * share.low), min(SETTINGS, SETTINGS * share.high)
@@ -91,7 +89,7 @@ def _many_new(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
     return text, False if low > most or high < least else None
 
 
-def _replanning_at_half(settings: Sequence[SettingFigures]) -> tuple[str, bool | None]:
+def _replanning_at_half(settings: Sequence[SettingFigures]) -> Found:
     def ahead(new: float) -> dict[tuple[str, int, float], float]:
         mine = [each for each in settings if each.new == new and each.basic > 0]
         return {(e.benchmark, e.tasks, e.finished): e.replanning / e.basic for e in mine}
@@ -112,7 +110,7 @@ def _mean(values: Mapping[Any, float]) -> float:
     return sum(values.values()) / len(values)
 
 
-_OF_SETTINGS: Sequence[tuple[str, str, Judge]] = (
+_OF_SETTINGS: Sequence[tuple[str, str, Callable[[Sequence[SettingFigures]], Found]]] = (
     (
         "Figure 4.1: all GLEAM runs improve on the best heuristic significantly.",
         "The heuristic below the interval in every setting; not where it is above one.",
@@ -136,23 +134,23 @@ _OF_SETTINGS: Sequence[tuple[str, str, Judge]] = (
 )
 
 
-def _of_table(study: Study) -> Iterator[Statement]:
-    shares = heuristic_shares(study)
-    texts = (
+_TABLE_4_1: Final = (
+    (
         "Table 4.1: of the resource allocation strategies, RAS-3 performs best with replanning.",
-        "Replanning heuristics are better than planning anew by the same rules.",
-        "The six old heuristics that sort by short working times perform poorly.",
-    )
-    rules = (
         f"More than each of the others, {_PAIRS}; not where one of them has more.",
+    ),
+    (
+        "Replanning heuristics are better than planning anew by the same rules.",
         f"More, {_PAIRS}.",
+    ),
+    (
+        "The six old heuristics that sort by short working times perform poorly.",
         f"Less than {POOR:g} times what those by due time have, {_PAIRS}.",
-    )
-    if not shares:
-        for text, rule in zip(texts, rules, strict=True):
-            yield Statement.not_run(text, rule)
-        return
+    ),
+)
 
+
+def _of_table(shares: Sequence[Mapping[str, float]]) -> Iterator[Found]:
     def of(*parts: str, replanning: bool) -> list[float]:
         # In each event, the mean of some heuristics.
         return [
@@ -181,59 +179,36 @@ def _of_table(study: Study) -> Iterator[Statement]:
     ahead = " and ".join(
         f"{each.words(3)} over {ras}" for ras, each in zip(others, leads, strict=True)
     )
-    yield Statement(
-        texts[0], f"{said}. RAS-3 is {ahead}.", every(each.above() for each in leads), rules[0]
-    )
+    yield f"{said}. RAS-3 is {ahead}.", every(each.above() for each in leads)
     new, old = of(replanning=True), of(replanning=False)
     more = Margin.between(new, old)
-    yield Statement(
-        texts[1],
-        f"{fmean(new):.2f} against {fmean(old):.2f} on average: {more.words()}.",
-        more.above(),
-        rules[1],
-    )
+    yield f"{fmean(new):.2f} against {fmean(old):.2f} on average: {more.words()}.", more.above()
     # Both rules have as many heuristics.
     pairs = zip(of("task", replanning=False), of("workflow", replanning=False), strict=True)
     short = [(task + workflow) / 2 for task, workflow in pairs]
     due = of("due", replanning=False)
     poorer = Margin.between(short, [POOR * each for each in due])
-    yield Statement(
-        texts[2],
+    yield (
         f"{fmean(short):.2f}, by due time {fmean(due):.2f}; beside half of that {poorer.words()}.",
         poorer.below(),
-        rules[2],
     )
 
 
-def _of_sweep(study: Study) -> Iterator[Statement]:
-    yield _solved(study, CLASSES, 400, "Figure 4.2: up to 400 tasks GLEAM violates no limit.")
-    large = tuple(name for name in CLASSES if name.startswith("lR"))
-    yield _solved(study, large, 1000, "With large freedom of resources up to 1000 tasks.")
-    yield _always_better(study)
-    yield _memetic(study)
-    yield _fewer(study)
-
-
-def _solved(study: Study, classes: Sequence[str], tasks: int, text: str) -> Statement:
-    rule = f"GLEAM up to {tasks:,} tasks in each of the classes."
-    if not study.sizes:
-        return Statement.not_run(text, rule)
+def _solved(study: Study, classes: Sequence[str], tasks: int) -> Found | None:
+    reach = [size for size in study.sizes if size <= tasks]
+    if not reach:
+        return None
     parts = []
     for method in (GLEAM, OWN):
         limits = [f"{name} {largest_solved(study, name, method):,}" for name in classes]
         parts.append(f"{'GLEAM' if method == GLEAM else 'ours'}: {', '.join(limits)}")
-    reach = [size for size in study.sizes if size <= tasks]
     said = f"Tasks up to which every run was a success: {'; '.join(parts)}."
-    if not reach:
-        return Statement.not_run(text, rule)
     holds = all(largest_solved(study, name, GLEAM) >= reach[-1] for name in classes)
     # Smaller loads alone can refute the statement, but not confirm it.
-    return Statement(text, said, None if holds and reach[-1] < tasks else holds, rule)
+    return said, None if holds and reach[-1] < tasks else holds
 
 
-def _always_better(study: Study) -> Statement:
-    text = "Up to the largest load, the search improves on the best heuristic."
-    rule = "The interval of its fitness is above the heuristic in each of them; not where it is below one."
+def _always_better(study: Study) -> Found | None:
     found = [
         each
         for name in CLASSES
@@ -241,7 +216,7 @@ def _always_better(study: Study) -> Statement:
         if (each := load_of(study, name, size, GLEAM)) is not None
     ]
     if not found:
-        return Statement.not_run(text, rule)
+        return None
     better = sum(each.factor.mean > 1 for each in found)
     sure = sum(each.factor.count > 1 and each.factor.low > 1 for each in found)
     said = f"GLEAM is better in {better} of {len(found)} classes and loads, beyond chance in {sure}"
@@ -258,12 +233,10 @@ def _always_better(study: Study) -> Statement:
         else None
         for each in found
     )
-    return Statement(text, said, holds, rule)
+    return said, holds
 
 
-def _memetic(study: Study) -> Statement:
-    text = "Figures 4.3 and 4.4: a tendency in favour of the memetic algorithms, by success."
-    rule = f"One of the two has more than GLEAM, {_PAIRS}; not where neither has."
+def _memetic(study: Study) -> Found | None:
     rates: dict[str, list[float]] = {}
     for method in SEARCHED:
         for name in HARD:
@@ -271,22 +244,18 @@ def _memetic(study: Study) -> Statement:
                 runs = study.of("sweep", method, benchmark=name, tasks=size)
                 rates.setdefault(method, []).extend(float(e.keeps_all_limits) for e in runs)
     if not all(rates.get(method) for method in SEARCHED):
-        return Statement.not_run(text, rule)
+        return None
     names = {GLEAM: "GLEAM", "asma-best": "best", "asma": "adaptive", OWN: "ours"}
     said = ", ".join(f"{names[method]} {100 * fmean(each):.0f} %" for method, each in rates.items())
     more = {method: Margin.between(rates[method], rates[GLEAM]) for method in MEMETIC}
     apart = ", ".join(f"{names[method]} {each.words()}" for method, each in more.items())
-    return Statement(
-        text,
+    return (
         f"Success over all loads: {said}. Beside GLEAM, of 1: {apart}.",
         some(each.above() for each in more.values()),
-        rule,
     )
 
 
-def _fewer(study: Study) -> Statement:
-    text = "Figure 4.5: evaluations fall with the load, and are fewer with large freedom R."
-    rule = f"So many a second of processor time: fewer with every step in every class, and with large R, {_PAIRS}."
+def _fewer(study: Study) -> Found | None:
     rates = {
         name: {
             size: [each.rate for each in study.of("sweep", GLEAM, benchmark=name, tasks=size)]
@@ -296,7 +265,7 @@ def _fewer(study: Study) -> Statement:
     }
     every_rate = [rate for each in rates.values() for some in each.values() for rate in some]
     if len(study.sizes) < 2 or not every_rate or any(map(math.isnan, every_rate)):
-        return Statement.not_run(text, rule)
+        return None
     steps = [
         Margin.between(each[before], each[after])
         for each in rates.values()
@@ -315,4 +284,36 @@ def _fewer(study: Study) -> Statement:
         f"They fall with {sum(each.above() is True for each in steps)} of {len(steps)} steps, and rise with "
         f"{sum(each.below() is True for each in steps)}; large R allows {100 * (1 - fewer.mean):.0f} % of what small R does."
     )
-    return Statement(text, said, every((falls, fewer.above())), rule)
+    return said, every((falls, fewer.above()))
+
+
+_LARGE: Final = tuple(name for name in CLASSES if name.startswith("lR"))
+"""Classes with large freedom of resources."""
+
+_OF_SWEEP: Sequence[tuple[str, str, Callable[[Study], Found | None]]] = (
+    (
+        "Figure 4.2: up to 400 tasks GLEAM violates no limit.",
+        "GLEAM up to 400 tasks in each of the classes.",
+        lambda study: _solved(study, CLASSES, 400),
+    ),
+    (
+        "With large freedom of resources up to 1000 tasks.",
+        "GLEAM up to 1,000 tasks in each of the classes.",
+        lambda study: _solved(study, _LARGE, 1000),
+    ),
+    (
+        "Up to the largest load, the search improves on the best heuristic.",
+        "The interval of its fitness is above the heuristic in each of them; not where it is below one.",
+        _always_better,
+    ),
+    (
+        "Figures 4.3 and 4.4: a tendency in favour of the memetic algorithms, by success.",
+        f"One of the two has more than GLEAM, {_PAIRS}; not where neither has.",
+        _memetic,
+    ),
+    (
+        "Figure 4.5: evaluations fall with the load, and are fewer with large freedom R.",
+        f"So many a second of processor time: fewer with every step in every class, and with large R, {_PAIRS}.",
+        _fewer,
+    ),
+)

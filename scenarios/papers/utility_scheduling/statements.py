@@ -1,6 +1,6 @@
 """What the paper says of its figures, each held against paired differences of what was measured."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import fmean
 from typing import Final
@@ -15,56 +15,44 @@ from scenarios.papers.utility_scheduling.reference import (
     SHAPES,
 )
 from scenarios.papers.utility_scheduling.study import BOTH, OVER, Study
-from scenarios.papers.verdicts import Margin, Statement, counted, every
+from scenarios.papers.verdicts import Found, Margin, Statement, counted, every, judged
 
 NEAR_ONE: Final = 0.9
 """From which utilization on we call it near 1."""
 
 
-Judge = Callable[[Study, str], "Statement | None"]
+Judge = Callable[[Study, str], Found | None]
+"""Looks at what was measured under a reading; nothing where too little was run."""
 
 
-def _more(paper: str, left: str, right: str) -> tuple[str, Judge]:
-    def judge(study: Study, reading: str) -> Statement | None:
+def _of_figure_2(look: Callable[[list[dict[str, Run]]], Found]) -> Judge:
+    def judge(study: Study, reading: str) -> Found | None:
         found = study.of("figure-2", reading)
-        if len(found) < 2:
-            return None
+        return look(found) if len(found) > 1 else None
+
+    return judge
+
+
+def _more(left: str, right: str) -> Judge:
+    def look(found: list[dict[str, Run]]) -> Found:
         gap = Margin.of(run[left].productivity - run[right].productivity for run in found)
-        return Statement(paper, f"{gap.words()} k", gap.above())
+        return f"{gap.words()} k", gap.above()
 
-    return paper, judge
-
-
-def _together(paper: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, Judge]:
-    def judge(study: Study, reading: str) -> Statement | None:
-        found = study.of("figure-2", reading)
-        if len(found) < 2:
-            return None
-        gaps = [
-            Margin.of(run[left].productivity - run[right].productivity for run in found)
-            for left, right in pairs
-        ]
-        return Statement(paper, ", ".join(gap.words() for gap in gaps) + " k", _all(gaps))
-
-    return paper, judge
+    return _of_figure_2(look)
 
 
 def _all(gaps: Iterable[Margin]) -> bool | None:
     return every(gap.above() for gap in gaps)
 
 
-def _greatest_use(study: Study, reading: str) -> Statement | None:
-    found = study.of("figure-2", reading)
-    if len(found) < 2:
-        return None
+def _greatest_use(found: list[dict[str, Run]]) -> Found:
     others = [name for name in SEVEN if name != OVER]
     gaps = {
         name: Margin.of(run[OVER].utilization - run[name].utilization for run in found)
         for name in others
     }
     nearest = min(others, key=lambda name: gaps[name].mean)
-    gap = gaps[nearest]
-    return Statement(_USE, f"{gap.words(4)} against {SEVEN[nearest]}", _all(gaps.values()))
+    return f"{gaps[nearest].words(4)} against {SEVEN[nearest]}", _all(gaps.values())
 
 
 def _sweep(study: Study, reading: str) -> dict[float, list[dict[str, Run]]]:
@@ -72,7 +60,7 @@ def _sweep(study: Study, reading: str) -> dict[float, list[dict[str, Run]]]:
     return {rate: runs for rate, runs in found.items() if len(runs) > 1}
 
 
-def _best_fit_falls(study: Study, reading: str) -> Statement | None:
+def _best_fit_falls(study: Study, reading: str) -> Found | None:
     sweep = {rate: runs for rate, runs in _sweep(study, reading).items() if rate <= 0.5}
     if len(sweep) < 2:
         return None
@@ -81,11 +69,11 @@ def _best_fit_falls(study: Study, reading: str) -> Statement | None:
     last = max(series)
     gap = Margin.between(series[peak], series[last])
     text = f"peak at λ {peak:g}; at {last:g} {gap.words()} k below it"
-    return Statement(_FALLS, text, gap.above() if peak != last else False)
+    return text, gap.above() if peak != last else False
 
 
-def _grows(paper: str, value: Callable[[dict[str, Run]], float], unit: str) -> Judge:
-    def judge(study: Study, reading: str) -> Statement | None:
+def _grows(value: Callable[[dict[str, Run]], float], unit: str) -> Judge:
+    def judge(study: Study, reading: str) -> Found | None:
         sweep = _sweep(study, reading)
         if len(sweep) < 2:
             return None
@@ -93,7 +81,7 @@ def _grows(paper: str, value: Callable[[dict[str, Run]], float], unit: str) -> J
         gaps = [Margin.between(after, before) for before, after in pairwise(series)]
         first, last = fmean(series[0]), fmean(series[-1])
         text = f"{first:.1f} to {last:.1f} {unit}, λ {min(sweep):g} to {max(sweep):g}"
-        return Statement(paper, text, _all(gaps))
+        return text, _all(gaps)
 
     return judge
 
@@ -102,7 +90,7 @@ def _gain(run: dict[str, Run]) -> float:
     return 100 * (run[BOTH].productivity / run[BEST_FIT].productivity - 1)
 
 
-def _use_near_one(study: Study, reading: str) -> Statement | None:
+def _use_near_one(study: Study, reading: str) -> Found | None:
     sweep = _sweep(study, reading)
     if len(sweep) < 2:
         return None
@@ -110,17 +98,17 @@ def _use_near_one(study: Study, reading: str) -> Statement | None:
     last = max(use)
     text = f"{fmean(use[min(use)]):.2f} at λ {min(use):g}, {fmean(use[last]):.2f} at {last:g}"
     rises = [Margin.between(after, before).above() for before, after in pairwise(use.values())]
-    return Statement(_NEAR, text, every([*rises, Margin.of(use[last]).at_least(NEAR_ONE)]))
+    return text, every([*rises, Margin.of(use[last]).at_least(NEAR_ONE)])
 
 
-def _convexity(study: Study, reading: str) -> Statement | None:
+def _convexity(study: Study, reading: str) -> Found | None:
     found = {shape: study.of("figure-5", reading, RATE, shape) for shape in SHAPES}
     if min(map(len, found.values())) < 2:
         return None
     gains = {shape: [_gain(run) for run in runs] for shape, runs in found.items()}
     gaps = [Margin.between(gains[high], gains[low]) for low, high in pairwise(SHAPES)]
     text = "gain " + ", ".join(f"{fmean(gains[s]):.1f} % {s}" for s in SHAPES)
-    return Statement(_SHAPE, text, _all(gaps))
+    return text, _all(gaps)
 
 
 def slopes(p: Sequence[float]) -> tuple[float, float, float]:
@@ -132,52 +120,44 @@ def slopes(p: Sequence[float]) -> tuple[float, float, float]:
     )
 
 
-def _sign(paper: str, place: int, wanted: int) -> Judge:
-    def judge(study: Study, reading: str) -> Statement | None:
-        found = [slopes(run[BOTH].p)[place] * wanted for run in study.of("figure-2", reading)]
-        if len(found) < 2:
-            return None
+def _sign(place: int, wanted: int) -> Judge:
+    def look(runs: list[dict[str, Run]]) -> Found:
+        found = [slopes(run[BOTH].p)[place] * wanted for run in runs]
         share = sum(value > 0 for value in found) / len(found)
-        text = f"in {100 * share:.0f} % of the experiments"
-        return Statement(paper, text, Margin.of(found).above())
+        return f"in {100 * share:.0f} % of the experiments", Margin.of(found).above()
 
-    return judge
-
-
-_USE: Final = "utilization is greatest for over, aggressive"
-_FALLS: Final = "best fit falls at high rates"
-_NEAR: Final = "utilization of both, learned, comes near 1 at high rates"
-_SHAPE: Final = "the gain grows with convexity"
+    return _of_figure_2(look)
 
 
-def _judges() -> Iterator[tuple[str, Judge]]:
-    yield _more("over, learned, is above best fit", "over-value", BEST_FIT)
-    yield _more("pre, learned, is above best fit", "pre-value", BEST_FIT)
-    yield _more("over: learned above aggressive", "over-value", OVER)
-    yield _more("pre: learned above aggressive", "pre-value", "pre-aggressive")
-    yield _more("both: learned above aggressive", BOTH, "both-aggressive")
-    yield _more("both, learned, is above over, learned", BOTH, "over-value")
-    yield _more("both, learned, is above pre, learned", BOTH, "pre-value")
-    yield _USE, _greatest_use
-    for kind in ("over", "pre", "both"):
-        paper = f"{kind}, aggressive: the smallest job is better than that of highest utility"
-        yield _together(paper, [(f"{kind}-aggressive", f"{kind}-highest")])
-    yield _FALLS, _best_fit_falls
-    grows = "the gain of both, learned, grows with the rate"
-    yield grows, _grows(grows, _gain, "%")
-    rises = "both, learned, grows throughout"
-    yield rises, _grows(rises, lambda run: run[BOTH].productivity, "k")
-    yield _NEAR, _use_near_one
-    yield _SHAPE, _convexity
-    for name, place, wanted in (("x1", 0, 1), ("x2", 1, 1), ("free processors", 2, -1)):
-        way = "rises" if wanted > 0 else "falls"
-        paper = f"the learned value {way} with {name}"
-        yield paper, _sign(paper, place, wanted)
+_SMALLEST: Final = "aggressive: the smallest job is better than that of highest utility"
+
+_JUDGES: Final[tuple[tuple[str, Judge], ...]] = (
+    ("over, learned, is above best fit", _more("over-value", BEST_FIT)),
+    ("pre, learned, is above best fit", _more("pre-value", BEST_FIT)),
+    ("over: learned above aggressive", _more("over-value", OVER)),
+    ("pre: learned above aggressive", _more("pre-value", "pre-aggressive")),
+    ("both: learned above aggressive", _more(BOTH, "both-aggressive")),
+    ("both, learned, is above over, learned", _more(BOTH, "over-value")),
+    ("both, learned, is above pre, learned", _more(BOTH, "pre-value")),
+    ("utilization is greatest for over, aggressive", _of_figure_2(_greatest_use)),
+    (f"over, {_SMALLEST}", _more(OVER, "over-highest")),
+    (f"pre, {_SMALLEST}", _more("pre-aggressive", "pre-highest")),
+    (f"both, {_SMALLEST}", _more("both-aggressive", "both-highest")),
+    ("best fit falls at high rates", _best_fit_falls),
+    ("the gain of both, learned, grows with the rate", _grows(_gain, "%")),
+    ("both, learned, grows throughout", _grows(lambda run: run[BOTH].productivity, "k")),
+    ("utilization of both, learned, comes near 1 at high rates", _use_near_one),
+    ("the gain grows with convexity", _convexity),
+    ("the learned value rises with x1", _sign(0, 1)),
+    ("the learned value rises with x2", _sign(1, 1)),
+    ("the learned value falls with free processors", _sign(2, -1)),
+)
+"""What the paper says, and who judges it."""
 
 
 def statements(study: Study, reading: str) -> list[Statement]:
     """Returns every statement with what was measured under a reading."""
-    return [judge(study, reading) or Statement.not_run(paper) for paper, judge in _judges()]
+    return [judged(claim, judge(study, reading)) for claim, judge in _JUDGES]
 
 
 def verdict(study: Study) -> str:

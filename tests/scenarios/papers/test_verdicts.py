@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from scenarios.papers.verdicts import Margin, counted, every, markdown, some, word
+from scenarios.papers.verdicts import (
+    Margin,
+    counted,
+    every,
+    judged,
+    markdown,
+    some,
+    word,
+)
 
 
 def test_a_greater_mean_alone_is_no_verdict() -> None:
@@ -68,3 +76,10 @@ def test_a_pair_without_its_partner_is_a_mistake() -> None:
 def test_a_table_is_markdown() -> None:
     """A bar in a cell is no end of it."""
     assert markdown(("a", "b"), [("1|2", "3")]) == "| a | b |\n|---|---|\n| 1\\|2 | 3 |\n"
+
+
+def test_what_was_not_run_is_no_verdict() -> None:
+    """Open is a word, nothing is none."""
+    for found, shown in ((("a", True), "yes"), (("a", None), "open"), (None, "")):
+        one = judged("claim", found, "rule")
+        assert (one.claim, one.rule, one.word, one.run) == ("claim", "rule", shown, bool(found))

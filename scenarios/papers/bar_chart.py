@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from lrms_sim.pages import svg
 from lrms_sim.pages.svg import WIDE
-from scenarios.papers.charts import bare
+from scenarios.papers.charts import RowChart, percent
 from scenarios.papers.samples import Spread
 from scenarios.report import words
 
@@ -55,28 +54,22 @@ def improvement_chart(
     legend = list({bar.label: bar.color for _, bars in groups for bar in bars}.items())
     # Where the legend leaves no room beside it, the heading has a row of its own.
     rows_above = 2 if _width(legend) + 7.2 * len(heading) > WIDE - LEFT else 1
-    height = TOP + 18 * (rows_above - 1) + inner + 8 + 18
     with svg.drawing():
-        figure = svg.new_figure(WIDE, height)
-        box = (LEFT / WIDE, 26 / height, (WIDE - LEFT - RIGHT) / WIDE, inner / height)
-        axes = figure.add_axes(box)
-        _bare(axes, groups, inner)
+        chart = RowChart(
+            inner,
+            above=TOP + 18 * (rows_above - 1),
+            left=LEFT,
+            right=RIGHT,
+            scale=_scale(groups),
+            tick=lambda value: percent(value) or "0",
+        )
+        axes = chart.axes
         place = 0.0
         for name, bars in groups:
             place += _GROUP_GAP
-            middle = place + _ROW * len(bars) / 2
-            axes.text(
-                -8 / (WIDE - LEFT - RIGHT),
-                middle,
-                words.shorten(name, 14),
-                transform=axes.get_yaxis_transform(),
-                ha="right",
-                va="center",
-                color=svg.color("ink"),
-                fontweight="bold",
-            )
+            chart.name(place + _ROW * len(bars) / 2, words.shorten(name, 14))
             for bar in bars:
-                _bar(axes, bar, place + _ROW / 2)
+                _bar(chart, bar, place + _ROW / 2)
                 place += _ROW
         axes.axvline(0.0, color=svg.color("ink"), linewidth=0.9)
         _legend(axes, legend, inner)
@@ -86,30 +79,20 @@ def improvement_chart(
             for name, bars in groups
             for bar in bars
         )
-        return svg.render(figure, key=key, title=heading, description=text)
+        return svg.render(chart.figure, key=key, title=heading, description=text)
 
 
-def _bare(axes: Axes, groups: Sequence[tuple[str, Sequence[SpreadBar]]], inner: float) -> None:
+def _scale(groups: Sequence[tuple[str, Sequence[SpreadBar]]]) -> tuple[float, float]:
     values = [end for _, bars in groups for b in bars for end in (b.spread.low, b.spread.high)]
     high = max(0.0, *values)
     # A single disaster of minus some thousand percent would flatten everything else.
     low = max(min(0.0, *values), -max(high, 0.1))
     span = (high - low) or 0.01
-    axes.set_xlim(low - 0.02 * span, high + 0.02 * span)
-    axes.set_ylim(inner, 0)
-    axes.set_yticks([])
-    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(lambda value, _: percent(value) or "0")
-    bare(axes, grid="x")
+    return low - 0.02 * span, high + 0.02 * span
 
 
-def percent(value: float) -> str:
-    """Returns a tick's share of 1 as percent; nothing for 0."""
-    return f"{100 * value:+.4g}%".replace("-", "\N{MINUS SIGN}") if abs(value) > 1e-9 else ""
-
-
-def _bar(axes: Axes, bar: SpreadBar, place: float) -> None:
-    spread = bar.spread
+def _bar(chart: RowChart, bar: SpreadBar, place: float) -> None:
+    axes, spread = chart.axes, bar.spread
     axes.barh(place, spread.median, height=0.74 * _ROW, color=svg.color(bar.color), linewidth=0)
     if spread.count > 1:
         axes.plot(
@@ -129,14 +112,7 @@ def _bar(axes: Axes, bar: SpreadBar, place: float) -> None:
     text = words.change(spread.median)
     if spread.count > 1:
         text += f"  ({100 * spread.low:+.1f} … {100 * spread.high:+.1f})".replace("-", "−")
-    axes.text(
-        1 + 8 / (WIDE - LEFT - RIGHT),
-        place,
-        text,
-        transform=axes.get_yaxis_transform(),
-        va="center",
-        color=svg.color("ink"),
-    )
+    chart.value(place, text)
 
 
 def _width(legend: Sequence[tuple[str, str]]) -> float:

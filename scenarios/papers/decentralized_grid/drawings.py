@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.ticker import MaxNLocator
-
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
-from scenarios.papers.bar_chart import LEFT, RIGHT, TOP, percent
-from scenarios.papers.charts import bare
+from scenarios.papers.bar_chart import LEFT, RIGHT, TOP
+from scenarios.papers.charts import RowChart, percent
 from scenarios.papers.samples import Spread
 
 
@@ -28,20 +25,18 @@ class DotRow:
 def dot_chart(rows: Sequence[DotRow], *, key: str, heading: str) -> str:
     """Draws every seed as a dot, with the median as a line; 0 is the paper's value."""
     inner = 26.0 * len(rows)
-    height = TOP + inner + 26
     low = min(0.0, *(min(row.values) for row in rows))
     high = max(0.0, *(max(row.values) for row in rows))
     with svg.drawing():
-        figure = svg.new_figure(WIDE, height)
-        axes = figure.add_axes(
-            (LEFT / WIDE, 26 / height, (WIDE - LEFT - RIGHT) / WIDE, inner / height)
+        chart = RowChart(
+            inner,
+            above=TOP,
+            left=LEFT,
+            right=RIGHT,
+            scale=(low - 0.05 * (high - low), high + 0.05 * (high - low)),
+            tick=lambda value: percent(value) or "paper",
         )
-        axes.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
-        axes.set_ylim(inner, 0)
-        axes.set_yticks([])
-        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(lambda value, _: percent(value) or "paper")
-        bare(axes, grid="x")
+        axes = chart.axes
         axes.axvline(0.0, color=svg.color("ink"), linewidth=1.2)
         for index, row in enumerate(rows):
             place = 26.0 * index + 13
@@ -60,26 +55,10 @@ def dot_chart(rows: Sequence[DotRow], *, key: str, heading: str) -> str:
                 color=svg.color("federated"),
                 linewidth=2.4,
             )
-            axes.text(
-                -8 / (WIDE - LEFT - RIGHT),
-                place,
-                row.name,
-                transform=axes.get_yaxis_transform(),
-                ha="right",
-                va="center",
-                color=svg.color("ink"),
-                fontweight="bold",
-            )
-            axes.text(
-                1 + 8 / (WIDE - LEFT - RIGHT),
-                place,
-                f"median {100 * spread.median:+.2f}%".replace("-", "−"),
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                color=svg.color("ink"),
-            )
+            chart.name(place, row.name)
+            chart.value(place, f"median {100 * spread.median:+.2f}%".replace("-", "−"))
         svg.heading(axes, heading, height=inner)
         text = "; ".join(
             f"{row.name}: median {100 * Spread.of(row.values).median:+.2f} percent" for row in rows
         )
-        return svg.render(figure, key=key, title=heading, description=text)
+        return svg.render(chart.figure, key=key, title=heading, description=text)

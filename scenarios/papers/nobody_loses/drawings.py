@@ -2,12 +2,8 @@
 
 from collections.abc import Sequence
 
-from matplotlib.ticker import MaxNLocator
-
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
-from scenarios.papers.bar_chart import percent
-from scenarios.papers.charts import bare
+from scenarios.papers.charts import RowChart, percent
 
 LEFT = 172.0
 RIGHT = 150.0
@@ -25,19 +21,18 @@ def strip_chart(rows: Sequence[tuple[str, Sequence[float]]], *, key: str, title:
         title: above the chart.
     """
     inner = _ROW * len(rows)
-    height = 34 + inner + 26
     high = max(max(values) for _, values in rows)
     low = max(min(0.0, *(min(values) for _, values in rows)), LOWEST)
     with svg.drawing():
-        figure = svg.new_figure(WIDE, height)
-        width = WIDE - LEFT - RIGHT
-        axes = figure.add_axes((LEFT / WIDE, 26 / height, width / WIDE, inner / height))
-        axes.set_xlim(low - 2.0, high + 2.0)
-        axes.set_ylim(inner, 0)
-        axes.set_yticks([])
-        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(lambda value, _: percent(value / 100) or "0")
-        bare(axes, grid="x")
+        chart = RowChart(
+            inner,
+            above=34,
+            left=LEFT,
+            right=RIGHT,
+            scale=(low - 2.0, high + 2.0),
+            tick=lambda value: percent(value / 100) or "0",
+        )
+        axes = chart.axes
         for number, (name, values) in enumerate(rows):
             middle = _ROW * (number + 0.5)
             for tone, chosen in (
@@ -54,27 +49,12 @@ def strip_chart(rows: Sequence[tuple[str, Sequence[float]]], *, key: str, title:
                     alpha=0.65,
                 )
             below = sum(value < 0 for value in values)
-            axes.text(
-                -8 / width,
-                middle,
-                name,
-                transform=axes.get_yaxis_transform(),
-                ha="right",
-                va="center",
-                color=svg.color("ink"),
-            )
-            axes.text(
-                1 + 8 / width,
-                middle,
-                f"{below} of {len(values)} lose",
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                color=svg.color("loss" if below else "ink"),
-            )
+            chart.name(middle, name, weight="normal")
+            chart.value(middle, f"{below} of {len(values)} lose", color="loss" if below else "ink")
         axes.axvline(0.0, color=svg.color("ink"), linewidth=0.9)
         svg.heading(axes, title, height=inner)
         text = "; ".join(
             f"{name}: {sum(values) / len(values):.1f} % on the average, worst {min(values):.1f} %"
             for name, values in rows
         )
-        return svg.render(figure, key=key, title=title, description=text)
+        return svg.render(chart.figure, key=key, title=title, description=text)

@@ -4,6 +4,7 @@ A study by itself has its cases, what it runs for each, statements, tables and d
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lrms_sim.version import __version__
-from scenarios.papers.study_folder import RunLog, make_folder, progress_bar, write_study
+from scenarios.papers.study_folder import RunLog, in_threads, make_folder, progress_bar, write_study
 from scenarios.papers.verdicts import Statement
 
 RESULT_FORMAT: Final = 1
@@ -37,6 +38,7 @@ class Measured(Protocol):
 
 _Study = TypeVar("_Study", bound=Measured)
 _Case = TypeVar("_Case")
+_Found = TypeVar("_Found")
 _AnyCase = TypeVar("_AnyCase", bound=Values)
 
 Evaluate = Callable[[Iterable[_Case]], Iterator[tuple[_Case, Any]]]
@@ -79,6 +81,25 @@ def plain_options(options: Values) -> dict[str, Any]:
     """Returns what a study's figures depend on, as plain values: neither where they lie, nor who computes."""
     left_out = {"folder", "workers"}
     return {name: value for name, value in asdict(options).items() if name not in left_out}
+
+
+def having(runs: Iterable[tuple[_Case, _Found]], **wanted: object) -> list[tuple[_Case, _Found]]:
+    """Returns the cases whose attributes are as wanted, with what came of them, in order."""
+    return [
+        (case, found)
+        for case, found in runs
+        if all(getattr(case, name) == value for name, value in wanted.items())
+    ]
+
+
+def threads(run: Callable[[_Case], Any], workers: int | None) -> Evaluate[_Case]:
+    """Returns who runs cases in threads.
+
+    Args:
+        run: runs one; most of its work holds no lock of the interpreter.
+        workers: threads; one for each processor where None.
+    """
+    return lambda todo: in_threads(todo, run, workers or os.cpu_count() or 1)
 
 
 def run_cases(

@@ -61,6 +61,11 @@ class Margin:
         """Returns the margin of a value in which there is no chance."""
         return cls(value, value, value, 1)
 
+    @property
+    def half(self) -> float:
+        """Half the width of the interval."""
+        return self.high - self.mean
+
     def above(self, bound: float = 0.0) -> bool | None:
         """Returns whether the mean is more than a bound; None where that is open."""
         if self.low > bound:

@@ -1,6 +1,5 @@
 """The study: which replays are made, what is kept of them, and all of it together."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -8,7 +7,7 @@ from rich.console import Console
 
 from grms.federation.rogues import ROGUES as KERNEL_ROGUES
 from scenarios.archive.traces import TRACES, require_trace
-from scenarios.papers.frame import CaseStudy, plain_options, run_cases
+from scenarios.papers.frame import CaseStudy, Evaluate, having, plain_options, run_cases, threads
 from scenarios.papers.nobody_loses.federations import (
     STRESS_DAYS,
     Case,
@@ -18,7 +17,6 @@ from scenarios.papers.nobody_loses.federations import (
 )
 from scenarios.papers.nobody_loses.options import StudyOptions
 from scenarios.papers.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
-from scenarios.papers.study_folder import in_threads
 from scenarios.spec.spec import OVERLOADED
 
 LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
@@ -37,12 +35,7 @@ class Study(CaseStudy[Case]):
 
     def of(self, part: str, **values: object) -> Found:
         """Returns the replays of a part whose case has these values."""
-        return tuple(
-            (case, found)
-            for case, found in self.runs
-            if case.part == part
-            and all(getattr(case, name) == value for name, value in values.items())
-        )
+        return tuple(having(self.runs, part=part, **values))
 
 
 def window_of(case: Case) -> str:
@@ -153,11 +146,8 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     workloads = Workloads()
     every = list(cases(options))
 
-    def evaluate(todo: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
-        workers = options.workers or os.cpu_count() or 1
-        return in_threads(todo, lambda case: run_case(case, workloads), workers)
-
     wanted = {case.key: case for case in every}
+    evaluate: Evaluate[Case] = threads(lambda case: run_case(case, workloads), options.workers)
     known = run_cases(options.folder, wanted, evaluate, console, what="replays")
     plain = plain_options(options)
     plain["processors"] = {key: TRACES[key].processors for key in LOGS}

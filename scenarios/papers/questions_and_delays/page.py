@@ -112,22 +112,22 @@ def _questions(study: Study, window: str) -> str:
         for line in lines
     ]
     places = [_asked(line) for line in max(found, key=len)]
-    charts = (
+    charts = [
         curves(
-            [(family_words(lines[0].case), [line.mean for line in lines]) for lines in found],
+            [
+                (family_words(lines[0].case), [getattr(each, what) for each in lines])
+                for lines in found
+            ],
             places,
-            key=f"{window}-asked",
-            title="All sites: mean gain by partners asked",
+            key=key,
+            title=f"{title} by partners asked",
             below="partners asked about one job, at most",
-        ),
-        curves(
-            [(family_words(lines[0].case), [line.worst for line in lines]) for lines in found],
-            places,
-            key=f"{window}-asked-worst",
-            title="Worst site: gain by partners asked",
-            below="partners asked about one job, at most",
-        ),
-    )
+        )
+        for what, key, title in (
+            ("mean", f"{window}-asked", "All sites: mean gain"),
+            ("worst", f"{window}-asked-worst", "Worst site: gain"),
+        )
+    ]
     return section(
         f"{WINDOWS[window]}: partners asked",
         "<p>Messages take no time here. Partners are asked in the order of what a site has learned of them.</p>",

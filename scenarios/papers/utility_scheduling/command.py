@@ -53,7 +53,7 @@ def print_study(console: Console, study: Study) -> None:
         row = []
         for reading in READINGS:
             each = Margin.of(run[name].productivity for run in study.of("figure-2", reading))
-            row.append(f"{each.mean:.1f} ± {each.high - each.mean:.1f}")
+            row.append(f"{each.mean:.1f} ± {each.half:.1f}")
         table.add_row(words, *row)
     console.print(table)
     first = next(iter(READINGS))

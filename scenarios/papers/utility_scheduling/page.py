@@ -97,7 +97,7 @@ def _bars(runs: Runs, value: str) -> list[tuple[str, float, float]]:
     found = []
     for name, words in SEVEN.items():
         each = Margin.of(getattr(run[name], value) for run in runs)
-        found.append((words, each.mean, each.high - each.mean))
+        found.append((words, each.mean, each.half))
     return found
 
 
@@ -168,7 +168,7 @@ def _figure_4(study: Study) -> str:
                 runs = [run for run in study.of("figure-4", reading, rate) if name in run]
                 if len(runs) > 1:
                     each = Margin.of(run[name].productivity for run in runs)
-                    points.append((rate, each.mean, each.high - each.mean))
+                    points.append((rate, each.mean, each.half))
             if points:
                 lines.append((words, color, points))
         if not lines:

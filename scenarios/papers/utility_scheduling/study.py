@@ -1,15 +1,13 @@
 """The study: which experiments are run, what is kept of them, and all of it together."""
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rich.console import Console
 
 from lrms_sim.version import __version__
-from scenarios.papers.frame import as_json, plain_options, run_cases
-from scenarios.papers.study_folder import in_threads
+from scenarios.papers.frame import Evaluate, as_json, having, plain_options, run_cases, threads
 from scenarios.papers.utility_scheduling.experiments import Case, Run, run_case
 from scenarios.papers.utility_scheduling.federations import (
     FederationCase,
@@ -60,32 +58,21 @@ class Study:
         self, part: str, reading: str, rate: float = RATE, shape: str = "linear"
     ) -> list[dict[str, Run]]:
         """Returns the experiments of a part, by number."""
-        return [
-            found
-            for case, found in self.runs
-            if (case.part, case.reading, case.rate, case.shape) == (part, reading, rate, shape)
-        ]
+        chosen = having(self.runs, part=part, reading=reading, rate=rate, shape=shape)
+        return [found for _, found in chosen]
 
     def of_log(self, log: str, rules: str, policy: str) -> list[dict[str, Any]]:
         """Returns the figures of a policy on a log; none where it was not run."""
-        for case, figures in self.logs:
-            if (case.log, case.rules, case.policy) == (log, rules, policy):
-                return figures
-        return []
+        chosen = having(self.logs, log=log, rules=rules, policy=policy)
+        return chosen[0][1] if chosen else []
 
     def of_federation(
         self, grid: tuple[str, ...], rules: str, policy: str, transfer: str
     ) -> dict[str, Any] | None:
         """Returns what came of an exchange; None where it was not run."""
-        for case, found in self.federations:
-            if (case.grid, case.rules, case.policy, case.transfer) == (
-                grid,
-                rules,
-                policy,
-                transfer,
-            ):
-                return found
-        return None
+        wanted = {"grid": grid, "rules": rules, "policy": policy, "transfer": transfer}
+        chosen = having(self.federations, **wanted)
+        return chosen[0][1] if chosen else None
 
     def to_json(self) -> str:
         """Returns the study as a JSON document."""
@@ -147,11 +134,8 @@ def run_study(options: StudyOptions, console: Console) -> Study:
     grids = list(federation_cases()) if options.logs else []
     every: list[AnyCase] = [*on_logs, *grids, *experiments]
 
-    def evaluate(todo: Iterable[AnyCase]) -> Iterator[tuple[AnyCase, Any]]:
-        workers = options.workers or os.cpu_count() or 1
-        return in_threads(todo, lambda case: _found(case, logs), workers)
-
     wanted = {case.key: case for case in every}
+    evaluate: Evaluate[AnyCase] = threads(lambda case: _found(case, logs), options.workers)
     known = run_cases(options.folder, wanted, evaluate, console, what="experiments")
     return Study(
         plain_options(options),

@@ -4,7 +4,7 @@ It imports nothing that is slow, so that `--help` answers at once.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -52,31 +52,25 @@ class Option:
     Attributes:
         words: the help.
         flag: of the command; the field's name where empty.
-        settings: further arguments of `click.option`.
+        least: of a number; any where None.
+        most: of a number; any where None.
+        choices: the words that may be given; of a tuple several.
+        kind: of the value, where the field's type does not say it.
     """
 
     words: str
-    flag: str
-    settings: dict[str, Any]
+    flag: str = ""
+    least: int | None = None
+    most: int | None = None
+    choices: Sequence[str] = ()
+    kind: "click.ParamType[Any] | None" = None
 
 
-def option(words: str, flag: str = "", **settings: Any) -> Option:
-    """Returns an option; see `Option`."""
-    return Option(words, flag, settings)
+FOLDER: Final = "--output"
+"""The flag that says where a study's files lie."""
 
-
-def folder_option(words: str) -> Option:
-    """Returns the option that says where a study's files lie.
-
-    Args:
-        words: the help.
-    """
-    return option(words, "--output", type=click.Path(path_type=Path))
-
-
-def workers_option(most: int) -> Option:
-    """Returns the option that says how many threads compute; one for each processor where None."""
-    return option("[default: one a processor]", type=click.IntRange(1, most))
+WORKERS: Final = "[default: one a processor]"
+"""The help of the option that says how many threads compute."""
 
 
 def takes(options: Any, *wanted: str | Decorate) -> Decorate:
@@ -99,16 +93,31 @@ def takes(options: Any, *wanted: str | Decorate) -> Decorate:
 
 
 def _click_option(each: "Field[Any]") -> Decorate:
-    (found,) = get_args(each.type)[1:]
+    annotated, found = get_args(each.type)
     default = None if each.default is MISSING else each.default
+    is_flag = annotated is bool
+    settings: dict[str, Any] = {"is_flag": True} if is_flag else {"type": _kind(annotated, found)}
+    if is_flag:
+        settings["flag_value"] = not default
     return click.option(
         found.flag or f"--{each.name.replace('_', '-')}",
         each.name,
         default=default,
         show_default=not (default is None or isinstance(default, bool | tuple)),
         help=found.words,
-        **found.settings,
+        multiple=bool(found.choices) and isinstance(default, tuple),
+        **settings,
     )
+
+
+def _kind(annotated: Any, found: Option) -> "click.ParamType[Any]":
+    if found.kind is not None:
+        return found.kind
+    if found.choices:
+        return click.Choice(found.choices)
+    if annotated is Path:
+        return click.Path(path_type=Path)
+    return click.IntRange(found.least, found.most)
 
 
 def run_and_tell(run_command: Callable[..., Path], options: Any) -> None:

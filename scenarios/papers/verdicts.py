@@ -185,5 +185,11 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def statements_markdown(head: str, statements: Iterable[Statement]) -> str:
+    """Returns the statements that were measured, as a table in Markdown; `head` says whose they are."""
+    rows = [(each.claim, each.measured, each.word) for each in statements if each.run]
+    return markdown((head, "here", "holds"), rows)
+
+
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

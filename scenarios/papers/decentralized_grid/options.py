@@ -4,28 +4,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import click
-
-from scenarios.papers.options import Seeds, folder_option, option, workers_option
+from scenarios.papers.options import FOLDER, WORKERS, Option, Seeds
 
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
     """What a user asks for; without seeds the shipped rule bases are looked at."""
 
-    folder: Annotated[Path, folder_option("Folder for rule bases, figures and page.")] = Path(
+    folder: Annotated[Path, Option("Folder for rule bases, figures and page.", FOLDER)] = Path(
         "out", "decentralized-grid"
     )
-    seeds: Annotated[tuple[int, ...], option("[default: 1-5]", type=Seeds())] = (1, 2, 3, 4, 5)
+    seeds: Annotated[tuple[int, ...], Option("[default: 1-5]", kind=Seeds())] = (1, 2, 3, 4, 5)
     generations: Annotated[
-        int,
-        option("Of each training run; the paper's are 150.", type=click.IntRange(1, 100_000)),
+        int, Option("Of each training run; the paper's are 150.", least=1, most=100_000)
     ] = 150
     more_seeds: Annotated[
         tuple[int, ...],
-        option("Of the training runs that the paper does not have.  [default: 1-3]", type=Seeds()),
+        Option("Of the training runs that the paper does not have.  [default: 1-3]", kind=Seeds()),
     ] = (1, 2, 3)
     more_generations: Annotated[
-        int, option("Of each of those; 0 leaves them out.", type=click.IntRange(0, 100_000))
+        int, Option("Of each of those; 0 leaves them out.", least=0, most=100_000)
     ] = 40
-    workers: Annotated[int | None, workers_option(10_000)] = None
+    workers: Annotated[int | None, Option(WORKERS, least=1, most=10_000)] = None

@@ -12,7 +12,7 @@ from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict
 from scenarios.papers.gorba_rescheduling.reference import CLASSES
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import Study, run_study
-from scenarios.papers.verdicts import markdown
+from scenarios.papers.verdicts import statements_markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -29,10 +29,7 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
 
 def statements_table(study: Study) -> str:
     """Returns the paper's statements with what was measured, as a table in Markdown."""
-    return markdown(
-        ("the paper", "here", "holds"),
-        [(each.claim, each.measured, each.word) for each in statements(study) if each.run],
-    )
+    return statements_markdown("the paper", statements(study))
 
 
 def print_study(console: Console, study: Study) -> None:

@@ -9,7 +9,7 @@ import click
 
 from lrms_sim.commandline.values import ParamType
 from scenarios.papers.gorba_rescheduling.reference import SIZES
-from scenarios.papers.options import folder_option, option, workers_option
+from scenarios.papers.options import FOLDER, WORKERS, Option
 
 PARTS: Final = ("settings", "sweep")
 
@@ -42,39 +42,38 @@ class StudyOptions:
         first_evaluations: schedules that GLEAM builds for the plan from before.
     """
 
-    folder: Annotated[Path, folder_option("Folder for runs, figures and page.")] = Path(
+    folder: Annotated[Path, Option("Folder for runs, figures and page.", FOLDER)] = Path(
         "out", "gorba-rescheduling"
     )
     runs: Annotated[
-        int,
-        option("Of each search on each event; the paper's are 50.", type=click.IntRange(1, 1000)),
+        int, Option("Of each search on each event; the paper's are 50.", least=1, most=1000)
     ] = 3
     seconds: Annotated[
         float | None,
-        option(
+        Option(
             "Of each run, instead of schedules; the paper's are 180. What comes of it depends on who else "
             "works on the machine.",
-            type=click.FloatRange(0, min_open=True),
+            kind=click.FloatRange(0, min_open=True),
         ),
     ] = None
     sizes: Annotated[
         tuple[int, ...],
-        option(
+        Option(
             "Tasks of the load sweep, as 200,400; or all of the paper's.  [default: 200,400,1000,3200]",
-            type=Sizes(),
+            kind=Sizes(),
         ),
     ] = (200, 400, 1000, 3200)
     parts: tuple[str, ...] = PARTS
     reduction: Annotated[
         float,
-        option(
+        Option(
             "How much tighter limits are than the best heuristic can just keep.",
-            type=click.FloatRange(0, 1, max_open=True),
+            kind=click.FloatRange(0, 1, max_open=True),
         ),
     ] = 0.08
     first_evaluations: int = 2000
     # Half a second of a processor at 100 tasks.
     evaluations: Annotated[
-        int, option("Schedules of each run: the same on every machine.", type=click.IntRange(1))
+        int, Option("Schedules of each run: the same on every machine.", least=1)
     ] = 5000
-    workers: Annotated[int | None, workers_option(256)] = None
+    workers: Annotated[int | None, Option(WORKERS, least=1, most=256)] = None

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import click
-
-from scenarios.papers.options import folder_option, option, workers_option
+from scenarios.papers.options import FOLDER, WORKERS, Option
 
 PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
 
@@ -15,24 +13,17 @@ PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
 class StudyOptions:
     """What a user asks for."""
 
-    folder: Annotated[Path, folder_option("Folder for replays, figures and page.")] = Path(
+    folder: Annotated[Path, Option("Folder for replays, figures and page.", FOLDER)] = Path(
         "out", "nobody-loses"
     )
     parts: Annotated[
         tuple[str, ...],
-        option(
-            "Only this; may be given several times.  [default: all]",
-            "--part",
-            type=click.Choice(PARTS),
-            multiple=True,
-        ),
+        Option("Only this; may be given several times.  [default: all]", "--part", choices=PARTS),
     ] = PARTS
     draws: Annotated[
-        int,
-        option("Random shifts of arrivals for each federation.", type=click.IntRange(1, 1000)),
+        int, Option("Random shifts of arrivals for each federation.", least=1, most=1000)
     ] = 1
     complete: Annotated[
-        bool,
-        option("Rogues under every policy, and four random shifts in both windows.", is_flag=True),
+        bool, Option("Rogues under every policy, and four random shifts in both windows.")
     ] = False
-    workers: Annotated[int | None, workers_option(256)] = None
+    workers: Annotated[int | None, Option(WORKERS, least=1, most=256)] = None

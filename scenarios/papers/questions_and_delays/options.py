@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from scenarios.papers.options import folder_option, option
+from scenarios.papers.options import FOLDER, Option
 
 if TYPE_CHECKING:
     from grms.learning.session import Workers
@@ -28,15 +26,12 @@ class StudyOptions:
         workers: who replays.
     """
 
-    folder: Annotated[Path, folder_option("Folder for replays, figures and page.")] = Path(
+    folder: Annotated[Path, Option("Folder for replays, figures and page.", FOLDER)] = Path(
         "out", "questions-and-delays"
     )
     draws: Annotated[
         int,
-        option(
-            "With delays: of the days, the clocks and the late answers.",
-            type=click.IntRange(1, 1000),
-        ),
+        Option("With delays: of the days, the clocks and the late answers.", least=1, most=1000),
     ] = 3
     more_draws: int = 20
     half_year_draws: int = 0

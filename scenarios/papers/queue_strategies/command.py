@@ -17,7 +17,7 @@ from scenarios.papers.queue_strategies.study import (
     run_study,
 )
 from scenarios.papers.samples import Spread
-from scenarios.papers.verdicts import markdown
+from scenarios.papers.verdicts import statements_markdown
 
 
 def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
@@ -34,10 +34,7 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
 
 def statements_table(study: Study) -> str:
     """Returns the statements with what was measured, as a table in Markdown."""
-    return markdown(
-        ("what is said", "here", "holds"),
-        [(one.claim, one.measured, one.word) for one in statements(study) if one.run],
-    )
+    return statements_markdown("what is said", statements(study))
 
 
 def print_study(console: Console, study: Study) -> None:

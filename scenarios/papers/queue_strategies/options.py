@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from scenarios.papers.options import Seeds, folder_option, option, workers_option
+from scenarios.papers.options import FOLDER, WORKERS, Option, Seeds
 from scenarios.papers.queue_strategies.reference import LOGS
 
 if TYPE_CHECKING:
@@ -26,46 +24,36 @@ class StudyOptions:
     paper: str
     folder: Annotated[
         Path,
-        folder_option(
-            "Folder for strategies, figures and page.  [default: out/ and the study's name]"
+        Option(
+            "Folder for strategies, figures and page.  [default: out/ and the study's name]", FOLDER
         ),
     ]
-    seeds: Annotated[tuple[int, ...], option("[default: 1-3]", type=Seeds())] = (1, 2, 3)
+    seeds: Annotated[tuple[int, ...], Option("[default: 1-3]", kind=Seeds())] = (1, 2, 3)
     generations: Annotated[
-        int,
-        option(
-            "Of each search of criteria; of rules a third of them.",
-            type=click.IntRange(1, 100_000),
-        ),
+        int, Option("Of each search of criteria; of rules a third of them.", least=1, most=100_000)
     ] = 6
     start: Annotated[
         "Start",
-        option(
+        Option(
             "Whether criteria begin with a constant order of groups among them; random: the papers'.",
-            type=click.Choice(["constant", "random"]),
+            choices=("constant", "random"),
         ),
     ] = "constant"
     scaled: Annotated[
         bool,
-        option(
+        Option(
             "The papers' effort: whole logs on 1,024 processors, 100 generations; many hours.",
             "--complete",
-            is_flag=True,
         ),
     ] = False
     logs: Annotated[
         tuple[str, ...],
-        option(
-            "Only these; may be given several times.",
-            type=click.Choice(["ctc", "kth", "sdsc00"]),
-            multiple=True,
-        ),
+        Option("Only these; may be given several times.", choices=("ctc", "kth", "sdsc00")),
     ] = tuple(log.key for log in LOGS)
     front: Annotated[
         int,
-        option(
-            "Generations of NSGA-II on a key for each user; 0 leaves it out.",
-            type=click.IntRange(0, 100_000),
+        Option(
+            "Generations of NSGA-II on a key for each user; 0 leaves it out.", least=0, most=100_000
         ),
     ] = 10
-    workers: Annotated[int | None, workers_option(10_000)] = None
+    workers: Annotated[int | None, Option(WORKERS, least=1, most=10_000)] = None

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 import click
 from click.testing import CliRunner
 
-from scenarios.papers.options import folder_option, option, run_and_tell, takes, workers_option
+from scenarios.papers.options import FOLDER, Option, run_and_tell, takes
 
 
 @dataclass(frozen=True)
 class Options:
     """What a user asks for."""
 
-    folder: Annotated[Path, folder_option("Folder of everything.")]
-    more_draws: Annotated[int, option("So many.", type=click.IntRange(1, 9))] = 3
-    logs: Annotated[bool, option("None.", "--no-logs", is_flag=True, flag_value=False)] = True
+    folder: Annotated[Path, Option("Folder of everything.", FOLDER)]
+    more_draws: Annotated[int, Option("So many.", least=1, most=9)] = 3
+    logs: Annotated[bool, Option("None.", "--no-logs")] = True
     hidden: int = 7
-    workers: Annotated[int | None, workers_option(4)] = None
+    workers: Annotated[int | None, Option("[default: one a processor]", least=1, most=4)] = None
 
 
 def given(*words: str) -> tuple[str, list[dict[str, Any]]]:

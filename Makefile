@@ -77,10 +77,10 @@ format: setup  ## Format the Python code
 	$(BIN)/ruff check --fix --select I .
 	$(BIN)/ruff format .
 
-man: setup  ## Write the manual pages and the shells' completions anew, as the commands are
+man: setup  ## Write the manual pages and the shells' completions of the commands into share/
 	@$(BIN)/python -m share.generate
 
-docs: man  ## Build the documentation as a site in build/site, every link checked
+docs: setup  ## Build the documentation as a site in build/site, every link checked
 	@test -n "$(LOCKED)" || $(PIP) 'mkdocs-material>=9.5' 'mkdocstrings[python]>=0.26'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
@@ -124,7 +124,7 @@ lock: setup  ## Write requirements/*.txt anew: the newest releases that pyprojec
 	$(LOCK) pyproject.toml --extra all --output-file requirements/all.txt
 	$(LOCK) pyproject.toml requirements/tools.in --extra dev --extra docs --output-file requirements/dev.txt
 
-dist: setup  ## Build sdist and wheel into dist/, and what they are made of as CycloneDX
+dist: man  ## Build sdist and wheel into dist/, and what they are made of as CycloneDX
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/cyclonedx-py requirements requirements/all.txt --pyproject pyproject.toml --output-reproducible \

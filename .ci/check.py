@@ -19,6 +19,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")
 SDIST_NEEDS = ("setup.py", "pyproject.toml", "Makefile", "LICENSE", "README.md", "CHANGELOG.md")
 SDIST_FOLDERS = ("tests", "docs", "proto", "benchmarks", "share", "requirements")
+SHARED_NEEDS = {
+    f"share/{form.format(command)}"
+    for command in ("lrms-sim", "grms", "gorba", "scenario")
+    for form in (
+        "man/man1/{}.1",
+        "bash-completion/completions/{}",
+        "zsh/site-functions/_{}",
+        "fish/vendor_completions.d/{}.fish",
+    )
+}
 SOURCE_ONLY = {".pyx", ".c"}
 REPORT_BYTES_MIN = 20_000
 
@@ -81,6 +91,12 @@ def check_dist(path: Path) -> list[str]:
         packed = {member.name.partition("/")[2] for member in archive if member.isfile()}
     tests = {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("*.py")}
     found = [f"sdist lacks {name}" for name in sorted({*sources, *tests, *SDIST_NEEDS} - packed)]
+    pages = {
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "share").glob("*/**/*")
+        if file.is_file() and file.suffix != ".pyc"
+    } | SHARED_NEEDS  # some of each kind, as `make dist` has to write them first
+    found += [f"sdist lacks {name}" for name in sorted(pages - packed)]
     found += [
         f"sdist has nothing of {folder}/"
         for folder in SDIST_FOLDERS
@@ -91,11 +107,6 @@ def check_dist(path: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if not name.endswith("/")}
     shared = {name.partition(".data/data/")[2] for name in packed if ".data/data/" in name}
-    pages = {
-        str(file.relative_to(ROOT))
-        for file in (ROOT / "share").glob("*/**/*")
-        if file.is_file() and file.suffix != ".pyc"
-    }
     found += [f"wheel lacks {name}" for name in sorted((pages | examples()) - shared)]
     code = {name for name in packed if ".dist-info/" not in name and ".data/" not in name}
     expected = {name for name in sources if Path(name).suffix not in SOURCE_ONLY}

@@ -1,7 +1,7 @@
 """Writes the manual pages and the shells' completions of the four commands, as the commands are.
 
-`make man` runs it; the wheel puts what it writes below `share` of where it is installed, where `man`, bash,
-zsh and fish look. A test compares the pages with the commands.
+`make dist` and `make man` run it. Git ignores what it writes; the sdist has it, and a wheel puts it below `share`
+of where it is installed, where `man`, bash, zsh and fish look.
 """
 
 import inspect
@@ -137,16 +137,16 @@ def completions() -> dict[str, str]:
     return found
 
 
-def main() -> int:
-    """Writes everything anew."""
-    for folder in ("man", *{path.partition("/")[0] for path in SHELLS}):
-        shutil.rmtree(FOLDER / folder, ignore_errors=True)
+def main(folder: Path = FOLDER) -> int:
+    """Writes everything anew below a folder."""
+    for name in ("man", *{path.partition("/")[0] for path in SHELLS}):
+        shutil.rmtree(folder / name, ignore_errors=True)
     texts = {f"man/man1/{name}": text for name, text in pages().items()} | completions()
     for name, text in texts.items():
-        path = FOLDER / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    print(f"{len(texts)} files in {FOLDER}")
+    print(f"{len(texts)} files in {folder}")
     return 0
 
 

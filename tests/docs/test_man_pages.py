@@ -1,32 +1,69 @@
-"""Manual pages are as the commands are, and a shell completes words by what is packaged."""
+"""Every command has a manual page, and a shell completes words by what is packaged."""
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
+import pytest
 from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.cli import cli as gorba
-from share.generate import FOLDER, pages, paragraphs, roff
+from share.generate import PROGRAMS, main, pages, paragraphs, roff
+
+ROOT = Path(__file__).resolve().parents[2]
+SHELLS = (
+    ("bash-completion/completions", "{}"),
+    ("zsh/site-functions", "_{}"),
+    ("fish/vendor_completions.d", "{}.fish"),
+)
+PAGES = pages()
+MACROS = {"TH", "SH", "B", "BR", "PP", "TP", "nf", "fi"}
 
 
-def test_pages_are_as_the_commands_are() -> None:
-    """One for each command and group; `make man` writes them anew."""
-    written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("man/man1/*")}
-    made = pages()
-    assert set(written) == set(made)
-    assert [name for name in made if made[name] != written[name]] == []
-    assert {
-        "grms.1",
-        "grms-pki-show.1",
-        "scenario-run.1",
-        "lrms-sim-run.1",
-        "gorba-plan.1",
-        "gorba-plan-show.1",
-    } <= set(made)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with all that is written."""
+    folder = tmp_path_factory.mktemp("share")
+    assert main(folder) == 0
+    return folder
+
+
+def commands(path: str, command: click.Command) -> Iterator[str]:
+    """Yields what is typed for a command and for all below it that help shows."""
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:
+            yield from commands(f"{path} {name}", below)
+
+
+def test_every_command_has_a_page(folder: Path) -> None:
+    """Also those of two words that are no groups; what is gone leaves no page behind."""
+    (folder / "man/man1/gone.1").touch()
+    main(folder)
+    written = {path.name for path in folder.glob("man/man1/*")}
+    typed = {each for name, group in PROGRAMS.items() for each in commands(name, group)}
+    assert {f"{each.replace(' ', '-')}.1" for each in typed} | {"gorba-plan-show.1"} == written
+    assert {"grms.1", "grms-pki-show.1", "scenario-run.1", "lrms-sim-run.1"} <= written
+
+
+@pytest.mark.parametrize(("name", "text"), PAGES.items())
+def test_a_page_is_well_formed(name: str, text: str) -> None:
+    """Its parts come in their order, and every line that begins as a command of troff is one."""
+    title = name.removesuffix(".1").replace("-", "\\-")
+    assert text.startswith(f'.TH {title.upper()} 1 "" Hanse "Hanse"\n.SH NAME\n{title} \\- ')
+    parts = re.findall(r"^\.SH (.*)", text, re.MULTILINE)
+    assert parts[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"]
+    assert set(re.findall(r"^[.'](\S*)", text, re.MULTILINE)) <= MACROS
+    assert text.count("\n.nf\n") == text.count("\n.fi\n")
+    assert text.endswith("\n")
+    for other in re.findall(r"^\.BR (\S+) \(1\)", text, re.MULTILINE):
+        assert f"{other}.1".replace("\\-", "-") in PAGES
 
 
 def test_a_page_has_what_help_has() -> None:
@@ -55,7 +92,7 @@ def test_parts_of_a_help_text_are_paragraphs() -> None:
     ]
 
 
-def test_words_that_are_files_or_commands() -> None:
+def test_words_that_are_files_or_commands(folder: Path) -> None:
     """The second word of `gorba plan` may be `show`, a later one is a file; no shell hides either."""
 
     def offered(*typed: str) -> list[tuple[str, str]]:
@@ -67,28 +104,28 @@ def test_words_that_are_files_or_commands() -> None:
     assert offered("sh") == [("file", "sh"), ("plain", "show")]
     assert offered("w") == [("file", "w")]
     assert offered("flow.json", "") == [("file", "")]
-    for path in (FOLDER / "zsh/site-functions").iterdir():
+    for path in (folder / "zsh/site-functions").iterdir():
         # Unquoted, an empty beginning of a name would shift all that follows.
         assert 'for type key descr in "${(@)response}"' in path.read_text(encoding="utf-8")
-    for path in (FOLDER / "bash-completion/completions").iterdir():
+    for path in (folder / "bash-completion/completions").iterdir():
         files = path.read_text(encoding="utf-8").split("== 'file'")[1].split("elif")[0]
         assert "COMPREPLY+=" in files
         assert "COMPREPLY=()" not in files
 
 
-def test_bash_completes_words(tmp_path: Path) -> None:
+def test_bash_completes_words(folder: Path, tmp_path: Path) -> None:
     """By the packaged script, which asks the command; also the one that shows its help without words."""
     program = tmp_path / "lrms-sim"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m lrms_sim "$@"\n')
     program.chmod(0o755)
     script = (
-        f". {FOLDER}/bash-completion/completions/lrms-sim; COMP_WORDS=(lrms-sim di) COMP_CWORD=1; "
+        f". {folder}/bash-completion/completions/lrms-sim; COMP_WORDS=(lrms-sim di) COMP_CWORD=1; "
         '_lrms_sim_completion lrms-sim; echo "${COMPREPLY[@]}"'
     )
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(  # noqa: S603  # our own script
         ["/bin/bash", "-c", script],
-        env=os.environ | {"PATH": path, "PYTHONPATH": str(FOLDER.parent)},
+        env=os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -96,18 +133,14 @@ def test_bash_completes_words(tmp_path: Path) -> None:
     assert (done.stdout, done.returncode) == ("disciplines\n", 0), done.stderr
 
 
-def test_every_shell_has_a_script_for_every_program() -> None:
+def test_every_shell_has_a_script_for_every_program(folder: Path) -> None:
     """Called as each shell wants it."""
-    for folder, form in (
-        ("bash-completion/completions", "{}"),
-        ("zsh/site-functions", "_{}"),
-        ("fish/vendor_completions.d", "{}.fish"),
-    ):
+    for place, form in SHELLS:
         names = {form.format(name) for name in ("lrms-sim", "grms", "gorba", "scenario")}
-        assert {path.name for path in (FOLDER / folder).iterdir()} == names
+        assert {path.name for path in (folder / place).iterdir()} == names
 
 
-def test_fish_shows_whole_help_texts() -> None:
+def test_fish_shows_whole_help_texts(folder: Path) -> None:
     """What a command says of a word may have commas; the first one alone parts it from its kind."""
-    for path in (FOLDER / "fish/vendor_completions.d").iterdir():
+    for path in (folder / "fish/vendor_completions.d").iterdir():
         assert 'string split --max 1 "," $completion' in path.read_text(encoding="utf-8")

@@ -7,6 +7,8 @@ PACKAGES := lrms_sim grms broker
 SOURCES := $(shell find $(PACKAGES) -name '*.pyx' -o -name '*.pxd') setup.py
 CHECKED := build/checked/lib
 PYTEST_ARGS ?=
+# Up to three tests that fail are tried once more, and named with their errors.
+RERUNS := --reruns=1 --max-suite-reruns=3 --rerun-show-tracebacks
 # LOCKED=1 installs the releases of requirements/dev.txt and no others, each held against its hash.
 LOCKED ?=
 
@@ -62,7 +64,7 @@ run: setup  ## Replay three synthetic sites, alone, federated, and through live 
 	@$(BIN)/scenario run synthetic-three-sites --live --output out/synthetic-three-sites
 
 test: setup  ## Run the test suite on every core
-	$(BIN)/python .ci/second_try.py --numprocesses=auto --dist=worksteal $(PYTEST_ARGS)
+	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal $(PYTEST_ARGS)
 
 test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --dist=worksteal --timeout=3600 $(PYTEST_ARGS)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from tests.browser import Browser
@@ -105,7 +105,14 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the tests that wait before all others, which stay as they are."""
+    """Puts the tests that wait before all others, and lets no property be tried twice (`--reruns`).
+
+    Some tests drive real processes by real clocks, which a machine may hold up for seconds. What
+    Hypothesis finds is no matter of time, even where it is not found again.
+    """
+    for item in items:
+        if is_hypothesis_test(getattr(item, "function", None)):
+            item.add_marker(pytest.mark.flaky(reruns=0))
     items.sort(key=lambda item: str(item.path).removeprefix(f"{TESTS}/") not in WAITING)
 
 

@@ -1,0 +1,91 @@
+"""Of a run, `make test` tries at most three tests that fail once more, and names them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, is_hypothesis_test
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[1]
+RETRIED_MAX = 3
+ONCE = """
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range({count}))
+def test_held_up(number):
+    seen = Path({folder!r}) / f"seen-{{number}}"
+    had_been = seen.exists()
+    seen.touch()
+    assert had_been or {steady}
+"""
+
+
+def trial(folder: Path, text: str, workers: int = 0) -> tuple[int, str]:
+    """Returns status and output for a module of tests, run as `make test` does."""
+    (folder / "test_trial.py").write_text(text)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (options,) = re.findall(r"^RERUNS := (.*)", makefile, re.MULTILINE)
+    done = subprocess.run(  # noqa: S603  # this very interpreter
+        [
+            *(sys.executable, "-m", "pytest", *options.split(), "-pno:cacheprovider", "-pno:anyio"),
+            f"--numprocesses={workers}",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def once(folder: Path, count: int, steady: str = "False") -> str:
+    """Returns tests of which each fails at its first run only; the steady ones never."""
+    return ONCE.format(count=count, folder=str(folder), steady=steady)
+
+
+def test_what_failed_once_is_named_and_has_not_failed(tmp_path: Path) -> None:
+    """With the error it met; only what failed is tried again."""
+    status, output = trial(tmp_path, once(tmp_path, 3, steady="number == 1"))
+    assert status == pytest.ExitCode.OK, output
+    assert "3 passed, 2 rerun" in output
+    summary = output.partition("rerun test summary info")[2]
+    for number in (0, 2):
+        assert f"RERUN test_trial.py::test_held_up[{number}]" in summary
+    assert summary.count("E       assert ") == 2
+    assert "test_held_up[1]" not in summary
+
+
+def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
+    """A test that can never pass."""
+    status, output = trial(tmp_path, "def test_never():\n    assert False\n")
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "1 failed, 1 rerun" in output
+
+
+def test_many_failures_are_no_matter_of_time(tmp_path: Path) -> None:
+    """One more than the most fails, counted over all workers."""
+    status, output = trial(tmp_path, once(tmp_path, RETRIED_MAX + 1), workers=2)
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert f"1 failed, {RETRIED_MAX} passed, {RETRIED_MAX} rerun" in output
+
+
+@given(st.just(0))
+def test_what_hypothesis_finds_is_no_matter_of_time(number: int) -> None:
+    """A property is tried once: an example may be found by the first of two tries alone."""
+    assert number == 0
+
+
+def test_no_property_is_tried_again(request: pytest.FixtureRequest) -> None:
+    """`tests/conftest.py` marks them all."""
+    marks = {
+        item.nodeid: [mark.kwargs for mark in item.iter_markers("flaky")]
+        for item in request.session.items
+        if is_hypothesis_test(getattr(item, "function", None))
+    }
+    assert marks
+    assert [name for name, kwargs in marks.items() if kwargs != [{"reruns": 0}]] == []

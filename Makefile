@@ -73,7 +73,10 @@ lint: setup  ## Lint and type-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint $(PACKAGES)  # it calls pycodestyle by name
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+	@find $(PACKAGES) scenarios tests benchmarks \( -name '*.py' -o -name '*.pyx' \) ! -name '*_pb2*' -exec wc -l {} + \
+	  | awk '$$1 > 800 && $$2 != "total" { print $$2 ": " $$1 " lines; does it have one subject?" }'  # says so, and does not fail
 
 format: setup  ## Format the Python code
 	$(BIN)/ruff check --fix --select I .

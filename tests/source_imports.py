@@ -1,7 +1,5 @@
-"""Reads what Python and Cython sources import, for the tests that hold the tree to its rules."""
+"""Reads what Cython sources import, for the tests that hold them to the rules of the tree."""
 
-import ast
-import gc
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,31 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# The rules ask for the same sources again and again: a text is read and parsed once.
-
 
 @cache
 def read(path: Path) -> str:
     """Returns the text of a file given relative to the root."""
     return (ROOT / path).read_text(encoding="utf-8")
-
-
-@cache
-def parsed(text: str) -> ast.Module:
-    """Returns the tree of Python source, which callers only read."""
-    gc.disable()
-    try:
-        return ast.parse(text)
-    finally:
-        # It stays: looking for garbage in millions of nodes takes longer than to parse them.
-        gc.freeze()
-        gc.enable()
-
-
-@cache
-def nodes(text: str) -> tuple[ast.AST, ...]:
-    """Returns every node of the tree of Python source."""
-    return tuple(ast.walk(parsed(text)))
 
 
 @dataclass(frozen=True)
@@ -46,12 +24,6 @@ class Import:
     line: int
 
 
-def module_name(path: Path) -> str:
-    """Returns the dotted name of a source file given relative to the root."""
-    parts = path.with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def resolve(module: str, level: int, importer: Path) -> str:
     """Returns the absolute name of a possibly relative import in the file `importer`."""
     if level == 0:
@@ -59,25 +31,6 @@ def resolve(module: str, level: int, importer: Path) -> str:
     package = list(importer.parts[:-1])
     base = package[: len(package) - (level - 1)]
     return ".".join([*base, module] if module else base)
-
-
-def python_imports(text: str, importer: Path) -> Iterator[Import]:
-    """Yields every import of Python source, those inside functions and `if` blocks as well."""
-    for node in nodes(text):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(alias.name, (), node.lineno)
-        elif isinstance(node, ast.ImportFrom):
-            module = resolve(node.module or "", node.level, importer)
-            yield Import(module, tuple(alias.name for alias in node.names), node.lineno)
-        elif (
-            isinstance(node, ast.Call)
-            and node.args
-            and isinstance(node.args[0], ast.Constant)
-            and isinstance(node.func, ast.Name | ast.Attribute)
-            and ast.unparse(node.func) in {"import_module", "importlib.import_module", "__import__"}
-        ):
-            yield Import(str(node.args[0].value), (), node.lineno)
 
 
 _TRIVIA = re.compile(
@@ -91,7 +44,7 @@ _TRIVIA = re.compile(
 
 @cache
 def cython_code(text: str) -> str:
-    """Returns Cython source without comments and strings, every line where it was."""
+    """Returns Cython or Python source without comments and strings, every line where it was."""
     return _TRIVIA.sub(lambda match: '""' + "\n" * match.group().count("\n"), text)
 
 
@@ -102,8 +55,7 @@ _IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([^\n;(]+)$", re.MULTILINE)
 _ALIAS = re.compile(r"^([\w.*]+)(?:\s+as\s+\w+)?$")
 
 
-def cython_imports(text: str, importer: Path) -> Iterator[Import]:
-    """Yields every import and cimport of Cython source."""
+def _found(text: str, importer: Path) -> Iterator[Import]:
     code = cython_code(text).replace("\\\n", " \n")
     for match in _FROM.finditer(code):
         dots, module, names = match.groups()
@@ -123,9 +75,8 @@ def cython_imports(text: str, importer: Path) -> Iterator[Import]:
 
 @cache
 def imports(text: str, importer: Path) -> tuple[Import, ...]:
-    """Returns every import of a source file, by its suffix."""
-    found = cython_imports if importer.suffix in {".pyx", ".pxd", ".pxi"} else python_imports
-    return tuple(found(text, importer))
+    """Returns every import and cimport of Cython source."""
+    return tuple(_found(text, importer))
 
 
 def is_inside(module: str, packages: tuple[str, ...]) -> bool:

@@ -110,7 +110,7 @@ def test_what_it_cannot_do_begins_as_always(options: dict[str, object]) -> None:
     asks = "import sys; print('grms.cli' in sys.modules)  # no grms.command"
     command = [sys.executable, "-c", asks]
     assert subprocess.check_output(command) == b"True\n"  # noqa: S603  # a program of this test
-    assert subprocess.check_output(command, **options) == b"False\n"  # type: ignore[call-overload]  # noqa: S603
+    assert subprocess.check_output(command, **options) == b"False\n"  # type: ignore[call-overload]  # noqa: S603  # our own command
 
 
 def test_a_folder_that_is_not_there_is_an_error() -> None:

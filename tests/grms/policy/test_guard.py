@@ -53,6 +53,7 @@ def test_the_first_look_that_stops_exchange_is_kept_until_one_lets_it_go_on() ->
     [
         ({"cost": -0.01}, "cost is -0.01"),
         ({"cost": math.nan}, "cost is nan"),
+        ({"cost": math.inf}, "cost is inf"),
         ({"jobs": 0}, "jobs is 0"),
         ({"window": 0.0}, "window is 0.0"),
         ({"window": math.inf}, "window is inf"),
@@ -65,3 +66,9 @@ def test_numbers_out_of_their_bounds_are_named(changes: dict[str, float], said: 
     """Before anything is decided by them."""
     with pytest.raises(ValueError, match=said):
         ExchangeGuard(**changes)  # type: ignore[arg-type]  # each is a number
+
+
+def test_numbers_may_be_just_within_their_bounds() -> None:
+    """No cost, one job, and spans of less than a second."""
+    guard = ExchangeGuard(cost=0.0, jobs=1, window=0.5, period=0.5)
+    assert (guard.cost, guard.jobs, guard.window, guard.period) == (0.0, 1, 0.5, 0.5)

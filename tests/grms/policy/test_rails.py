@@ -9,6 +9,7 @@ from grms import Site, replay, replay_alone
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.rails import (
     DAY,
+    DOUBLINGS_MAX,
     FAIR_EXCHANGE,
     HOUR,
     RAILS,
@@ -151,6 +152,24 @@ def test_rails_go_to_other_processes() -> None:
     assert not START_NOW.compiled.promise
     assert CompiledTransfer.always_keep().rails is None
     assert list(RAILS) == ["start-now", "short-guests", "fair-exchange"]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_numbers_may_be_at_their_bounds_and_just_above(value: float) -> None:
+    """Those that have to be more than 0 are refused there, and the text says which they are."""
+    rails = Rails(balance=value, balance_weight=value)
+    assert (rails.balance, rails.balance_weight) == (value, value)
+    promise = Promise(tolerance=value, trust=value, doublings=DOUBLINGS_MAX)
+    assert (promise.tolerance, promise.trust) == (value, value)
+    for kind, name in ((Rails, "guest_length"), (Promise, "suspension")):
+        if value:
+            assert getattr(kind(**{name: value}), name) == value  # type: ignore[arg-type]  # a number
+        else:
+            text = f"^{name} is 0.0; it must be finite and more than 0$"
+            with pytest.raises(ValueError, match=text):
+                kind(**{name: value})  # type: ignore[arg-type]  # a number
+    with pytest.raises(ValueError, match=r"^trust is -1; it must be finite and at least 0$"):
+        Promise(trust=-1)
 
 
 @pytest.mark.parametrize("value", [-1, math.inf, math.nan])

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
-from grms.policy.rails_table import RailsSpec, rounds_said, span
+from grms.policy.rails_table import SPAN_MAX, RailsSpec, rounds_said, span
 from grms.policy.rounds import Rounds
 from lrms_sim.text_files import to_toml
 from scenarios.errors import SpecError
@@ -25,7 +25,16 @@ def site(**values: Any) -> SiteSpec:
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [(90, 90), (1.5, 1.5), ("900s", 900), ("15min", 900), ("1.5h", 5400), ("2 d", 2 * DAY)],
+    [
+        (0, 0),
+        (SPAN_MAX, SPAN_MAX),
+        (90, 90),
+        (1.5, 1.5),
+        ("900s", 900),
+        ("15min", 900),
+        ("1.5h", 5400),
+        ("2 d", 2 * DAY),
+    ],
 )
 def test_a_span_is_seconds_or_has_a_unit(given: object, seconds: float) -> None:
     """Both say the same."""
@@ -44,6 +53,7 @@ def test_a_period_is_a_second_at_least() -> None:
     with pytest.raises(ValidationError, match="at least 1 s is needed"):
         site(reoffer="0.5s")
     assert site(reoffer="15min").reoffer == 900
+    assert site(reoffer="1s").reoffer == 1
     assert site().reoffer is None
 
 

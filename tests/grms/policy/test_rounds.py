@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grms.policy.rounds import QUESTIONS_MAX, Rounds, period_of
+from grms.policy.rounds import PERIOD_MIN, QUESTIONS_MAX, Rounds, period_of
 
 
 def test_bounds_are_what_the_kernel_takes() -> None:
@@ -30,6 +30,13 @@ def test_what_makes_no_sense_is_refused(values: dict[str, Any], text: str) -> No
     """The error says what is possible."""
     with pytest.raises(ValueError, match=text):
         Rounds(**{"period": 900.0, **values})
+
+
+def test_values_may_be_at_their_bounds() -> None:
+    """The shortest period, a pause of one period, and a bound on questions that is none."""
+    least = Rounds(PERIOD_MIN, questions=QUESTIONS_MAX, pause=PERIOD_MIN)
+    assert least.bounds == (QUESTIONS_MAX, PERIOD_MIN, False)
+    assert Rounds(PERIOD_MIN, questions=1).bounds[0] == 1
 
 
 def test_the_period_is_the_same_however_it_is_said() -> None:

@@ -351,6 +351,7 @@ def test_a_job_that_comes_back_is_no_breach() -> None:
 
 def test_nobody_is_held_to_a_promise_without_the_rule() -> None:
     """The journal has no word of it, and grows no list."""
+    assert held_to(None) is None
     home = site(START_NOW)
     home.submit(FULL)
     answered(home, accepted=True)

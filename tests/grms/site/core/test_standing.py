@@ -305,9 +305,10 @@ def test_a_later_epoch_was_this_sites_too() -> None:
 
 
 def test_an_epoch_that_cannot_be_is_a_fault() -> None:
-    """Else a liar could use up all of them."""
+    """Else a liar could use up all of them. Said twice it is one fault, with one probe."""
     site = Conversation(up="c")
-    seen(site, EPOCH_CLAIMED_MAX, 1)
+    one(seen(site, EPOCH_CLAIMED_MAX, 1), SendProbe)
+    assert seen(site, EPOCH_CLAIMED_MAX, 2) == []
     assert site.state.memory.epoch == 7
     book = site.state.partners["b"]
     assert not book.reachable

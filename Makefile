@@ -16,7 +16,7 @@ LOCKED ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough lint format docs man bench bench-jobshop mutants debug proto lock dist clean
+.PHONY: help setup run unit test test-thorough system coverage lint format docs man bench bench-jobshop mutants debug proto lock dist clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -65,6 +65,24 @@ run: setup  ## Replay three synthetic sites, alone, federated, and through live 
 
 test: setup  ## Run the test suite on every core
 	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal $(PYTEST_ARGS)
+
+# What decides or computes, and starts no process but in a few tests of commands.
+UNIT := tests/lrms_sim tests/broker/core tests/broker/files tests/broker/model tests/broker/pictures tests/broker/planner \
+  tests/grms/federation tests/grms/policy tests/grms/site/care tests/grms/site/configuration tests/grms/site/core \
+  tests/grms/site/facts tests/grms/testing/test_findings.py tests/grms/testing/test_order.py \
+  tests/test_architecture.py tests/test_information_policy.py tests/test_tidy.py --ignore=tests/lrms_sim/test_process_guard.py
+unit: setup  ## The tests of what decides and computes; a minute or two
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal $(UNIT) $(PYTEST_ARGS)
+
+system: test-thorough mutants  ## All that takes too long for .ci/run: hours, on a machine of their own
+	$(BIN)/python -m benchmarks.interrupts
+	$(BIN)/python -m benchmarks.real_faults --dry
+	$(BIN)/python -m benchmarks.batch_faults --dry
+	$(BIN)/python -m benchmarks.faults --count 20000 --dry
+	$(BIN)/python -m benchmarks.faults --count 20000 --together --dry
+
+coverage: setup  ## The tests, and which lines and branches of the Python code they miss
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --dist=worksteal --timeout=3600 $(PYTEST_ARGS)

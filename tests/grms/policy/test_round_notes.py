@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from grms.policy.round_notes import REFUSALS_MAX, RoundMemory, Waiting
 from grms.policy.rounds import Rounds
 
@@ -34,6 +36,8 @@ def test_the_widest_come_first_behind_the_easiest() -> None:
     notes = RoundMemory(Rounds(900.0, "widest"))
     assert notes.begin([NARROW, WIDE, short, LONG]) == [short, WIDE, LONG, NARROW]
     assert notes.begin([NARROW]) == [NARROW]
+    assert notes.begin([WIDE, NARROW]) == [NARROW, WIDE]
+    assert RoundMemory(Rounds(900.0)).begin([WIDE, NARROW]) == [WIDE, NARROW]
 
 
 def test_pauses_double_while_a_job_waits() -> None:
@@ -48,6 +52,27 @@ def test_pauses_double_while_a_job_waits() -> None:
     assert pauses == [10, 20, 30, 30]
     notes.begin([])
     notes.begin([NARROW])
+    assert not notes.spares(NARROW, "b", 0.0)
+
+
+def test_pauses_double_from_the_shortest_period_on() -> None:
+    """Also from one of a second."""
+    notes = RoundMemory(Rounds(1.0, pause=8.0))
+    pauses = []
+    for _ in range(3):
+        notes.declined(NARROW, "b", 0.0)
+        notes.begin([NARROW])
+        pauses.append(next(t for t in range(50) if not notes.spares(NARROW, "b", float(t))))
+    assert pauses == [1, 2, 4]
+
+
+def test_a_round_goes_on_where_it_was() -> None:
+    """What was put and declined elsewhere before counts as if it had been here."""
+    notes = RoundMemory(Rounds(10.0, questions=5))
+    notes.begin([NARROW, WIDE, LONG])
+    notes.go_on(2, [(WIDE, "b")])
+    assert notes.left == 3
+    assert notes.spares(LONG, "b", 0.0)
     assert not notes.spares(NARROW, "b", 0.0)
 
 
@@ -69,3 +94,23 @@ def test_so_many_refusals_are_remembered() -> None:
         assert not notes.spares(one, "b", 0.0)
         notes.declined(one, "b", 0.0)
     assert [notes.spares(one, "b", 0.0) for one in jobs] == [True] * REFUSALS_MAX + [False]
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [Waiting(n, 4, 100.0 - n) for n in range(REFUSALS_MAX + 1)],
+        [Waiting(n, 40 - n, 10.0) for n in range(REFUSALS_MAX + 1)],
+    ],
+    ids=["shorter and shorter", "narrower and narrower"],
+)
+def test_a_refusal_replaces_those_that_follow_from_it(jobs: list[Waiting]) -> None:
+    """They take no place of others: what says something else is still remembered."""
+    notes = RoundMemory(Rounds(10.0))
+    notes.begin(jobs)
+    for one in jobs:
+        notes.declined(one, "b", 0.0)
+    other = Waiting(99, 1, 500.0)
+    assert not notes.spares(other, "b", 0.0)
+    notes.declined(other, "b", 0.0)
+    assert notes.spares(other, "b", 0.0)

@@ -156,8 +156,11 @@ def test_a_transfer_policy_answers_yes_or_no(wrong: Any) -> None:
         replay(sites(lambda _: wrong))
     for right in (True, 1, np.True_):
         assert same(replay(sites(lambda _, right=right: right)), replay(sites(lambda _: True)))
-    declines = replay(sites(lambda question: np.bool_(question.own)))
-    assert (declines.executed_on == declines.submitted_to).all()
+    for kind in (np.bool_, int):
+        declines = replay(sites(lambda question, kind=kind: kind(question.own)))
+        assert (declines.executed_on == declines.submitted_to).all()
+        moved = replay(sites(lambda question, kind=kind: kind(not question.own)))
+        assert same(moved, replay(sites(lambda question: not question.own)))
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "b"])

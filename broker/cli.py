@@ -375,6 +375,7 @@ cli.set_sections(
             "replan",
             "resources",
             "dashboard",
+            "journal",
         ),
     }
 )

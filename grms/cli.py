@@ -95,6 +95,7 @@ cli.set_sections(
             "dashboard",
             "pki",
             "lrms",
+            "journal",
             "examples",
         ),
         "Learning, without a daemon": ("train", "tune", "policy"),

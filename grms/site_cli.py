@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grms.kit.journal_commands import journal_group
 from grms.kit.web.link_command import link_command
 from grms.names import printable
 from lrms_sim.shown.option import json_option, print_json
@@ -16,6 +17,8 @@ from lrms_sim.spelling import WIDTH, moment, share
 
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient
+    from grms.kit.journal import JournalKind
+    from grms.site.facts.records import Record
     from grms.v1 import operator_pb2
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
@@ -234,4 +237,12 @@ def reload(socket: Path, *, timeout_s: float) -> None:
         click.echo(f"to be restarted for: {', '.join(answer.restart_needed)}", err=True)
 
 
-COMMANDS += [serve, status, drain, reload, dashboard]
+def _journal_kind() -> "JournalKind[Record]":
+    from grms.site.engine.journal import KIND  # noqa: PLC0415  # see the module's docstring
+
+    return KIND
+
+
+journal = journal_group(_journal_kind, "home.journal")
+
+COMMANDS += [serve, status, drain, reload, dashboard, journal]

@@ -13,14 +13,17 @@ import click
 from broker.commandline.command_types import duration, moment, preference
 from broker.commandline.connection import SOCKET_VARIABLE, pool_of, timeout_option, with_broker
 from broker.commandline.resources_cli import resources
+from grms.kit.journal_commands import journal_group
 from grms.kit.web.link_command import link_command
 from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
+    from broker.core.records import Record
     from broker.model.workflow import Workflow
     from broker.v1 import plan_pb2, workflow_pb2
+    from grms.kit.journal import JournalKind
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -324,9 +327,19 @@ def replan(broker: "BrokerClient") -> None:
     click.echo(broker.replan())
 
 
+def _journal_kind() -> "JournalKind[Record]":
+    from broker.engine.journal import KIND  # noqa: PLC0415  # see the module's docstring
+
+    return KIND
+
+
+journal = journal_group(_journal_kind, "gorba.journal")
+
+
 COMMANDS: tuple[click.Command, ...] = (
     serve,
     dashboard,
+    journal,
     submit,
     list_workflows,
     watch,

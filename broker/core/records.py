@@ -4,6 +4,9 @@ The state after a restart is what comes of applying all records in order; `broke
 """
 
 from dataclasses import dataclass
+from typing import Final
+
+import msgspec
 
 from broker.core.lifecycle import TaskState
 from broker.model.plan import Placement
@@ -64,8 +67,7 @@ class Hold:
     units: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
     """A fact.
 
     Attributes:
@@ -75,8 +77,7 @@ class Record:
     time: float
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowSubmitted(Record):
+class WorkflowSubmitted(Record, frozen=True):
     """A workflow was taken."""
 
     workflow_id: str
@@ -85,44 +86,38 @@ class WorkflowSubmitted(Record):
     programs: tuple[Program, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowCancelled(Record):
+class WorkflowCancelled(Record, frozen=True):
     """Its end was asked for."""
 
     workflow_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowForgotten(Record):
+class WorkflowForgotten(Record, frozen=True):
     """It had ended, and is not remembered any more."""
 
     workflow_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Counted(Record):
+class Counted(Record, frozen=True):
     """So many names were ever given; it outlives the records of what is forgotten."""
 
     workflows: int
     bookings: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceSet(Record):
+class ResourceSet(Record, frozen=True):
     """A resource was registered or changed."""
 
     supply: Supply
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRemoved(Record):
+class ResourceRemoved(Record, frozen=True):
     """A resource was taken out."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanAdopted(Record):
+class PlanAdopted(Record, frozen=True):
     """A plan took the place of the one before.
 
     Attributes:
@@ -138,8 +133,7 @@ class PlanAdopted(Record):
     unplanned: tuple[tuple[str, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFixed(Record):
+class TaskFixed(Record, frozen=True):
     """A task's place is final, and its resources are to be reserved.
 
     Attributes:
@@ -159,15 +153,13 @@ class TaskFixed(Record):
     run_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class BookingRecord(Record):
+class BookingRecord(Record, frozen=True):
     """Something became of a booking."""
 
     booking: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskBooked(BookingRecord):
+class TaskBooked(BookingRecord, frozen=True):
     """Its resources are reserved.
 
     Attributes:
@@ -179,20 +171,17 @@ class TaskBooked(BookingRecord):
     reservations: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLaunched(BookingRecord):
+class TaskLaunched(BookingRecord, frozen=True):
     """It is handed to its site: from now on it may be running."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStarted(BookingRecord):
+class TaskStarted(BookingRecord, frozen=True):
     """Its run has begun."""
 
     start_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class TaskExtended(BookingRecord):
+class TaskExtended(BookingRecord, frozen=True):
     """Its run takes longer than was thought, and its reservations end later.
 
     Attributes:
@@ -204,15 +193,13 @@ class TaskExtended(BookingRecord):
     end: float
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnding(BookingRecord):
+class TaskEnding(BookingRecord, frozen=True):
     """Its run is to be ended."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFreed(BookingRecord):
+class TaskFreed(BookingRecord, frozen=True):
     """Its booking is given up; the reservations are still to be released.
 
     It is planned again, or cancelled where its workflow is given up.
@@ -221,8 +208,7 @@ class TaskFreed(BookingRecord):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnded(BookingRecord):
+class TaskEnded(BookingRecord, frozen=True):
     """Its run is over.
 
     Attributes:
@@ -242,6 +228,13 @@ class TaskEnded(BookingRecord):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class BookingReleased(BookingRecord):
+class BookingReleased(BookingRecord, frozen=True):
     """Nothing is held by it any more."""
+
+
+KINDS: Final = tuple(
+    kind
+    for kind in (*Record.__subclasses__(), *BookingRecord.__subclasses__())
+    if kind is not BookingRecord
+)
+"""Every kind of record."""

@@ -1,32 +1,44 @@
-"""What every journal has in common: one SQLite file that one process may write.
+"""The journal: an append-only file of records that one process writes and others may read meanwhile.
 
-The file is in write-ahead mode and every commit is synced (`synchronous=FULL`), so what was
-committed has survived whatever happens next. A lock beside the file keeps a second process away,
-and goes with the process, however that ends; whoever only looks may read the file meanwhile.
+A daemon may forget everything but this. `append` returns when its records are on the disk: what is appended
+together is one batch, written and synced once, and is there as a whole or not at all.
 
-What stands in the file is the affair of those who derive from `JournalFile`: the records of a site
-(`grms.site.engine.journal`) and those of a broker (`broker.engine.journal`).
+The file begins with a line that says what it is and of which version, in plain text. Batches follow: a head
+of fixed length (mark, length of the body, number of records, checksum of the body, checksum of the head) and a
+body. The checksum of a body is chained to the one before, so that a batch which was changed, taken out or put in
+from elsewhere does not fit. A batch without records holds notes, words of the journal about itself.
+
+A machine that loses power, and a process that is killed, can leave the last batch incomplete: it was never
+acknowledged, and is cut off when the file is opened to be written. Such a batch is short, or has a sector of zeros
+where blocks did not reach the disk. Everything else that does not fit is damage: the file is refused, with the byte.
+A batch that is missing at the very end, as in an older copy of the file, is not noticed here.
+
+What is not needed any more goes by compaction: a new file is written beside the old one and takes its name.
 """
 
+import errno
 import fcntl
 import os
-import sqlite3
 import stat
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from operator import or_
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Literal, Self
+from typing import IO, Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
-from grms.kit.write_ahead import log_problem
+import msgspec
+
 from lrms_sim.version import __version__
 
-BUSY_S: Final = 5.0
-"""How long is waited for somebody who reads."""
+VERSION: Final = 1
+"""Of the file's form; a later one is not readable by this program."""
 
 MODE: Final = 0o600
 """Of a journal: scripts and keys of users are in it."""
@@ -37,29 +49,24 @@ OTHERS: Final = 0o077
 WRITTEN_BY: Final = "written_by"
 """The note that says which version of this program has opened a journal last, to write it."""
 
-_HEADER: Final = struct.Struct(">60xi4xi")
-"""Of the file, from its first byte: `user_version` and `application_id` (SQLite's file format, section 1.3)."""
+RECORDS_AT_ONCE: Final = 4096
+"""Records of one batch when a file is written anew."""
 
-_MAGIC: Final = b"SQLite format 3\0"
+PROGRAM: Final = "program"
+"""The note that says whose journal it is."""
 
-_NO_UTF8: Final = "Could not decode to UTF-8"
+_FIRST = "Hanse journal {}\n"
+_FIRST_BYTES: Final = 16
+_MARK: Final = b"\xd4HJ\n"
+_HEAD: Final = struct.Struct("<4sIIII")
+_END: Final = b"\n"  # no zero, so that a last sector which is missing is seen
+_SECTOR: Final = 512
+_CHUNK_BYTES: Final = 1 << 20
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-_NOTES = "CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+R = TypeVar("R", bound=msgspec.Struct)
 
-
-def row_checksum(before: int, number: int, row: Sequence[Any]) -> int:
-    """Returns the checksum of a row of records, 32 bits: a change of any of it changes it.
-
-    Args:
-        before: the checksum of the row before, where rows are a chain; else 0.
-        number: of the row.
-        row: moment in seconds, kind and text of the record; then its bytes, if it has any.
-    """
-    moment = row[0] + 0.0  # SQLite keeps zero without its sign
-    head = f"{number} {moment!r} {row[1]} {row[2]} "
-    checksum = zlib.crc32(head.encode(), before)
-    payload = row[3] if len(row) > 3 else None  # what is behind the three of the text
-    return zlib.crc32(payload, checksum) if payload else checksum
+_notes_of = msgspec.json.Decoder(dict[str, str])
 
 
 class JournalError(Exception):
@@ -82,80 +89,336 @@ class JournalFullError(JournalError):
     """There is no room on the disk. What was to be appended is not in the journal."""
 
 
+class Codec(Protocol[R]):
+    """How the records of one program are written and read."""
+
+    def encode(self, records: list[R]) -> bytes:
+        """Returns records as a body."""
+
+    def decode(self, body: bytes) -> list[R]:
+        """Returns the records of a body.
+
+        Raises:
+            msgspec.DecodeError: one is of no kind that is known, or has other fields.
+        """
+
+
+class RecordCodec(Generic[R]):
+    """A codec of records that stand in a file as they are.
+
+    Args:
+        kinds: the classes of the records, each with its tag.
+    """
+
+    def __init__(self, kinds: Iterable[type[R]]) -> None:
+        union: Any = reduce(or_, kinds)
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(list[union]).decode
+
+    def encode(self, records: list[R]) -> bytes:
+        """See `Codec.encode`; half a surrogate pair, as a file's name may have one, becomes a question mark."""
+        try:
+            return self._encode(records)
+        except UnicodeEncodeError:
+            return self._encode([_as_text(record) for record in records])
+
+    def decode(self, body: bytes) -> list[R]:
+        """See `Codec.decode`."""
+        found: list[R] = self._decode(body)
+        return found
+
+
+def _as_text(record: R) -> R:
+    texts = {
+        name: value.encode(errors="replace").decode()
+        for name in record.__struct_fields__
+        if isinstance(value := getattr(record, name), str)
+    }
+    return msgspec.structs.replace(record, **texts)
+
+
 @dataclass(frozen=True, slots=True)
-class JournalKind:
+class JournalKind(Generic[R]):
     """What tells the journals of one program from others, and the words of their errors.
 
     Attributes:
-        application_id: what `file` and SQLite can tell such a file by.
-        version: of the tables and of what is in them; a later one may not be readable.
-        schema: the statements that make the tables, but the notes.
-        tables: that there are then, but the notes.
         program: who writes it: "daemon", "broker".
+        codec: of its records.
+        kinds: names of the kinds of its records.
         only_one: how many may have it: "only one broker may use it".
         cure: what to do about one that is damaged.
-        versions_read: others that this program reads as well.
     """
 
-    application_id: int
-    version: int
-    schema: str
-    tables: frozenset[str]
     program: str
+    codec: Codec[R]
+    kinds: frozenset[str]
     only_one: str
     cure: str
-    versions_read: frozenset[int] = frozenset()
+
+    def damaged(self, path: Path, what: str) -> JournalDamagedError:
+        """Returns the error that says what is wrong with a journal."""
+        return JournalDamagedError(
+            f"{path}: this journal is damaged: {' '.join(what.split())}; {self.cure}"
+        )
 
 
-class JournalFile:
-    """An open journal; nobody else can open it meanwhile, but read it.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What was appended together.
+
+    Attributes:
+        begin: where it begins in the file, bytes.
+        end: where it ends.
+        count: how many records it has; 0 where it has notes.
+        body: records or notes.
+        checksum: of the body, chained.
+    """
+
+    begin: int
+    end: int
+    count: int
+    body: bytes
+    checksum: int
+
+
+class _TornError(Exception):
+    # The file's end was never written whole; the argument is where that begins.
+    pass
+
+
+class Scan(Generic[R]):
+    """Reads a journal from its beginning.
+
+    Attributes:
+        notes: that were read so far.
+        end: where the next batch begins, bytes.
+        checksum: of the last batch.
+        count: records so far.
+
+    Args:
+        file: opened to be read; its place is this reader's from now on.
+        path: as errors call it.
+        kind: of the journal.
+    """
+
+    def __init__(self, file: IO[bytes], path: Path, kind: JournalKind[R]) -> None:
+        self._file = file
+        self._path = path
+        self._kind = kind
+        self.notes: dict[str, str] = {}  # the first batch has some
+        self.end = _FIRST_BYTES
+        self.checksum = 0
+        self.count = 0
+        file.seek(0)
+        self._check_first(file.read(_FIRST_BYTES))
+        if next(self.batches(), None) is None or not self.notes:
+            raise self._damaged(_FIRST_BYTES)
+        program = self.notes.get(PROGRAM)
+        if program != kind.program:
+            raise JournalError(
+                f"{path}: this is the journal of a {program}, not of a {kind.program}"
+            )
+
+    def _check_first(self, first: bytes) -> None:
+        if first == _first(VERSION):
+            self.checksum = zlib.crc32(first)
+            return
+        head, _, version = first.decode("latin-1").rstrip("\n").rpartition(" ")
+        if head == _FIRST.partition(" {")[0] and version.isdecimal():
+            raise JournalLaterError(
+                f"{self._path}: this journal is of version {version}; this program, Hanse {__version__}, reads "
+                f"version {VERSION}: use the one that wrote it or a later one, with this journal as it is; "
+                "nothing is wrong with it, and nothing in it was changed"
+            )
+        if first.startswith(b"SQLite format 3"):
+            raise JournalError(
+                f"{self._path}: this is a journal from before the first release, which this program does not "
+                "read; end its jobs with the program that wrote it, and begin a new one"
+            )
+        raise self._kind.damaged(self._path, "byte 0: it is no journal")
+
+    def batches(self) -> Iterator[Batch]:
+        """Yields the batches; whoever has all of them has read to `end`.
+
+        Raises:
+            JournalDamagedError: something is not what was written; the text names the byte.
+            OSError: the file cannot be read.
+        """
+        with suppress(_TornError):
+            while (batch := self._next()) is not None:
+                self.end, self.checksum = batch.end, batch.checksum
+                if batch.count == 0:
+                    self.notes |= self._noted(batch)
+                self.count += batch.count
+                yield batch
+
+    def records(self, kinds: Iterable[type[R]] | None = None) -> Iterator[R]:
+        """Yields the records, oldest first.
+
+        Args:
+            kinds: which are wanted; None for all.
+
+        Raises:
+            JournalDamagedError: as above.
+            JournalLaterError: one is what a later version of this program has written.
+        """
+        wanted = None if kinds is None else frozenset(kinds)
+        for batch in self.batches():
+            for record in self.decoded(batch):
+                if wanted is None or type(record) in wanted:
+                    yield record
+
+    def decoded(self, batch: Batch) -> list[R]:
+        """Returns the records of a batch.
+
+        Raises:
+            JournalLaterError: one is what a later version of this program has written.
+        """
+        if batch.count == 0:
+            return []
+        try:
+            return self._kind.codec.decode(batch.body)
+        except msgspec.DecodeError as error:
+            by = self.notes.get(WRITTEN_BY)
+            who = "a later version" if by in {None, __version__} else f"Hanse {by}"
+            first = self.count - batch.count + 1
+            raise JournalLaterError(
+                f"{self._path}: byte {batch.begin}: records {first} to {self.count}: {error}; it is as {who} has "
+                f"written it, and this program, Hanse {__version__}, does not know it yet: use {who} or a later one, "
+                "with this journal as it is"
+            ) from error
+
+    def _next(self) -> Batch | None:
+        begin = self.end
+        head = self._file.read(_HEAD.size)
+        if not head:
+            return None
+        if len(head) < _HEAD.size:
+            if _MARK.startswith(head[:4]) or head.startswith(_MARK) or not any(head):
+                raise _TornError(begin)
+            raise self._damaged(begin)
+        mark, size, count, checksum, _ = _HEAD.unpack(head)
+        if mark != _MARK or not _is_head(head):
+            raise self._broken(begin, None)
+        body = self._file.read(size)
+        if len(body) < size:
+            raise _TornError(begin)
+        if zlib.crc32(body, self.checksum) != checksum or not body.endswith(_END):
+            raise self._broken(begin, begin + _HEAD.size + size)
+        return Batch(begin, begin + _HEAD.size + size, count, body[:-1], checksum)
+
+    def _broken(self, begin: int, end: int | None) -> Exception:
+        # What stands there is whole as to its length, and not what was written. Of the last batch alone blocks may
+        # be missing, and they are zeros then.
+        self._file.seek(begin)
+        rest = self._file.read()
+        if end is not None and len(rest) > end - begin:
+            return self._damaged(begin)
+        at = rest.find(_MARK, 1)
+        while at >= 0:
+            if _is_head(rest[at : at + _HEAD.size]):
+                return self._damaged(begin)
+            at = rest.find(_MARK, at + 1)
+        if _has_gap(rest, begin):
+            return _TornError(begin)
+        return self._damaged(begin)
+
+    def _noted(self, batch: Batch) -> dict[str, str]:
+        try:
+            return _notes_of.decode(batch.body)
+        except msgspec.DecodeError as error:
+            raise self._damaged(batch.begin) from error
+
+    def _damaged(self, begin: int) -> JournalDamagedError:
+        what = f"byte {begin}: what stands there is not what was written"
+        return self._kind.damaged(self._path, what)
+
+
+def _first(version: int) -> bytes:
+    return _FIRST.format(version).encode()
+
+
+def _is_head(head: bytes) -> bool:
+    if len(head) < _HEAD.size:
+        return False
+    return bool(zlib.crc32(head[: _HEAD.size - 4]) == _HEAD.unpack(head)[-1])
+
+
+def _has_gap(data: bytes, begin: int) -> bool:
+    # Whether a sector of the file, as far as it lies in the data, is all zeros.
+    at = 0
+    while at < len(data):
+        end = min(len(data), at + _SECTOR - (begin + at) % _SECTOR)
+        if not any(data[at:end]):
+            return True
+        at = end
+    return False
+
+
+def _batch(count: int, content: bytes, before: int) -> tuple[bytes, int]:
+    # A batch, and its checksum.
+    body = content + _END
+    checksum = zlib.crc32(body, before)
+    head = _HEAD.pack(_MARK, len(body), count, checksum, 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head)) + body, checksum
+
+
+class JournalFile(Generic[R]):
+    """An open journal; nobody else can open it to write meanwhile, but read it (`reading`).
+
+    After a `JournalFullError` none of the records is in the journal: whatever waits for them must not be done
+    before they have been appended again, in order. After any other `JournalError` of `append` the process has to
+    end: its state is ahead of a journal that nobody knows.
 
     Attributes:
         path: of the file, without symbolic links.
         narrowed: the permissions that the file had and others had use of, which were taken away;
             None where it was as it should be.
+        count: how many records it holds.
 
     Args:
         path: of the file; made where it does not exist, in an existing folder, for its user alone.
         kind: what it is a journal of.
         notes: what a new one is told about itself, beside its epoch, the moment of its creation.
         durability: "power", or "process", which leaves the sync out: what was appended survives
-            the end of the process in any way, but not a power failure.
+            the end of the process in any way, but not a power failure. It is for replays.
 
     Raises:
         JournalTakenError: another process has it.
         JournalDamagedError: the file is damaged, or no journal.
         JournalLaterError: a later version of this program has written it.
-        JournalError: it is reached by several names (hard links), is open to
-            others and not ours to close, or cannot be opened.
+        JournalError: it is reached by several names (hard links), is open to others and not ours to close, or
+            cannot be opened.
     """
 
     def __init__(
         self,
         path: Path,
-        kind: JournalKind,
+        kind: JournalKind[R],
         notes: dict[str, str],
         *,
         durability: Literal["power", "process"] = "power",
     ) -> None:
         # By whatever way it is named: the lock lies beside the file itself.
         self.path = path.resolve()
-        self._kind = kind
-        self._own_notes = {**notes, "epoch": str(time.time_ns()), WRITTEN_BY: __version__}
         self.narrowed: int | None = None
+        self._kind = kind
+        self._synced = durability == "power"
+        self._own_notes = {
+            PROGRAM: kind.program,
+            **notes,
+            "epoch": str(time.time_ns()),
+            WRITTEN_BY: __version__,
+        }
+        self._notes: dict[str, str] = {}
+        self._beside = self.path.with_name(f"{self.path.name}.new")
+        self._file: IO[bytes] | None = None
+        self._end = self._checksum = self.count = 0
         self._lock = self._take()
         try:
-            self._make_private()
-            self._check_file()
-            self._check_log()
-            self._connection = self._open(durability)
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+            self._open()
         except BaseException:
-            self._lock.close()
+            self.close()
             raise
 
     # --- opening -------------------------------------------------------------------------------
@@ -180,178 +443,193 @@ class JournalFile:
             ) from error
         return lock
 
-    def _make_private(self) -> None:
-        """Makes the file where it is missing, and takes from others what they could read of it.
+    def _open(self) -> None:
+        try:
+            self._beside.unlink(missing_ok=True)  # of a compaction that was cut off
+            if not self.path.exists() or self.path.stat().st_size == 0:
+                self._notes = dict(self._own_notes)
+                self._write_anew([])
+                return
+            self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CLOEXEC), "r+b", 0)
+            self._make_private(self._file.fileno())
+            with self.path.open("rb", buffering=_CHUNK_BYTES) as file:
+                scan = Scan(file, self.path, self._kind)
+                for _ in scan.batches():
+                    pass
+            self._take_on(scan)
+            self._cut_off()
+        except OSError as error:
+            raise self._failed(error) from error
 
-        SQLite gives the files beside it (`-wal`, `-shm`) the permissions of the file itself.
+    def _make_private(self, number: int) -> None:
+        found = os.fstat(number)
+        if found.st_nlink > 1:
+            raise JournalError(
+                f"{self.path}: this journal has {found.st_nlink} names (hard links), and a lock "
+                "protects one of them; remove the others"
+            )
+        # Of what is no journal nothing is changed.
+        if not stat.S_IMODE(found.st_mode) & OTHERS or os.pread(number, _FIRST_BYTES, 0) != _first(
+            VERSION
+        ):
+            return
+        try:
+            os.fchmod(number, MODE)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path}: others may read this journal (mode {stat.S_IMODE(found.st_mode):04o}), and it is "
+                f"another user's: {error.strerror}; scripts and keys are in it; make it its daemon's user's, with "
+                "mode 0600"
+            ) from error
+        self.narrowed = stat.S_IMODE(found.st_mode)
+
+    def _take_on(self, scan: Scan[R]) -> None:
+        self._notes, self.count = scan.notes, scan.count
+        self._end, self._checksum = scan.end, scan.checksum
+        missing = [name for name in self._own_notes if name not in self._notes]
+        if missing:
+            what = f"byte {_FIRST_BYTES}: it does not say its {missing[0]}"
+            raise self._kind.damaged(self.path, what)
+        self._check_notes(self._notes)
+
+    def _check_notes(self, notes: dict[str, str]) -> None:
+        """Refuses what is another's journal, by its notes."""
+
+    def _cut_off(self) -> None:
+        assert self._file is not None
+        if os.fstat(self._file.fileno()).st_size > self._end:
+            os.ftruncate(self._file.fileno(), self._end)
+        self._sync(
+            self._file
+        )  # what a process that was killed has written is relied on from now on
+        if self._notes.get(WRITTEN_BY) != __version__:
+            with suppress(JournalFullError):  # it is for people
+                self._put(0, msgspec.json.encode({WRITTEN_BY: __version__}))
+                self._notes[WRITTEN_BY] = __version__
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def append(self, records: Iterable[R]) -> None:
+        """Puts records at the end; when it returns they are durable, all of them.
+
+        It may be called in any thread, but not in two at once.
+
+        Raises:
+            JournalFullError: the disk is full. Nothing was appended; it may be tried again.
+            JournalError: the disk has failed otherwise. What was appended is not known.
+        """
+        some = list(records)
+        if some:
+            self._put(len(some), self._kind.codec.encode(some))
+            self.count += len(some)
+
+    def replace(self, records: Iterable[R]) -> None:
+        """Puts others in the place of all records: all of it or nothing.
+
+        Raises:
+            JournalFullError: the disk is full. Nothing was changed.
+            JournalError: the disk has failed otherwise.
         """
         try:
-            number = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE)
+            self._write_anew(records)
         except OSError as error:
-            raise JournalError(f"{self.path}: cannot be opened: {error.strerror}") from error
+            raise self._failed(error) from error
+
+    def _put(self, count: int, content: bytes) -> None:
+        assert self._file is not None
+        data, checksum = _batch(count, content, self._checksum)
         try:
-            found = os.fstat(number)
-            if found.st_nlink > 1:
-                raise JournalError(
-                    f"{self.path}: this journal has {found.st_nlink} names (hard links), and a lock "
-                    "protects one of them; remove the others"
-                )
-            # Of what is no journal nothing is changed.
-            ours = os.pread(number, len(_MAGIC), 0) in {b"", _MAGIC}
-            if ours and stat.S_IMODE(found.st_mode) & OTHERS:
-                os.fchmod(number, MODE)
-                self.narrowed = stat.S_IMODE(found.st_mode)
-        except OSError as error:
-            raise JournalError(
-                f"{self.path}: others may read this journal (mode "
-                f"{stat.S_IMODE(found.st_mode):04o}), and it is another user's: {error.strerror}; "
-                "scripts and keys are in it; make it its daemon's user's, with mode 0600"
-            ) from error
-        finally:
-            os.close(number)
-        for name in ("-wal", "-shm"):
-            beside = self.path.with_name(self.path.name + name)
-            with suppress(OSError):
-                if stat.S_IMODE(beside.stat().st_mode) & OTHERS:
-                    beside.chmod(MODE)
-
-    def _check_file(self) -> None:
-        # What a later version has written is not judged by the rules of this one, nor opened to be written.
-        with self.path.open("rb") as file:
-            head = file.read(_HEADER.size)
-        if len(head) == _HEADER.size and head.startswith(_MAGIC):
-            version, application = _HEADER.unpack(head)
-            if application == self._kind.application_id:
-                self._check_version(version)
-
-    def _check_version(self, version: int) -> None:
-        readable = {self._kind.version, *self._kind.versions_read}
-        if version > max(readable):
-            by = written_by(self.path)
-            raise JournalLaterError(later_version(self.path, version, max(readable), by))
-        if version not in readable:
-            raise JournalError(
-                f"{self.path}: this journal is of version {version}, and this program, Hanse "
-                f"{__version__}, reads versions {min(readable)} to {max(readable)}; use the one that wrote it"
-            )
-
-    def _check_log(self) -> None:
-        # Before SQLite looks at it, which would take what is damaged for the end, and delete the rest.
-        try:
-            problem = log_problem(self.path.with_name(self.path.name + "-wal"))
-        except OSError as error:
-            raise JournalError(f"{self.path}: its log cannot be read: {error.strerror}") from error
-        if problem:
-            raise self.damaged(problem)
-
-    def _open(self, durability: str) -> sqlite3.Connection:
-        level = {"power": "FULL", "process": "NORMAL"}[durability]
-        with self._explaining():
-            connection = sqlite3.connect(
-                self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
-            )
             try:
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute(f"PRAGMA synchronous={level}")
-            except BaseException:
-                connection.close()
+                _write_all(self._file.fileno(), data, self._end)
+                self._sync(self._file)
+            except OSError as error:
+                if error.errno in _FULL:
+                    os.ftruncate(self._file.fileno(), self._end)
                 raise
-        return connection
+        except OSError as error:
+            raise self._failed(error) from error
+        self._end, self._checksum = self._end + len(data), checksum
 
-    def _prepare(self) -> None:
-        with self._explaining():
-            if self._pragma("application_id") == 0 and not self._tables():
-                self._create()
-            self._check_header()
-            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise self.damaged(str(found))
-            if self.note(WRITTEN_BY) != __version__:
-                with suppress(
-                    sqlite3.Error
-                ):  # it is for people, and a full disk is told where it matters
-                    self._connection.execute(
-                        "INSERT OR REPLACE INTO notes VALUES (?, ?)", (WRITTEN_BY, __version__)
-                    )
-
-    def _create(self) -> None:
-        execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        for statement in (_NOTES + self._kind.schema).split(";"):
-            execute(statement)
-        self._connection.executemany("INSERT INTO notes VALUES (?, ?)", self._own_notes.items())
-        execute(f"PRAGMA user_version={self._kind.version}")
-        execute(f"PRAGMA application_id={self._kind.application_id}")
-        execute("COMMIT")
-        # From the log into the file: where the log is lost, nobody takes the file for a new one.
-        execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-
-    def _check_header(self) -> None:
-        kind = self._kind
-        known = {"notes", *kind.tables}
-        foreign = f"it is a database, but no journal of a {kind.program}"
-        if self._pragma("application_id") != kind.application_id:
-            raise self.damaged(foreign)
-        # Before anything else: a later version may have other tables, and notes of other words.
-        self._check_version(self._pragma("user_version"))
-        # SQLite's own tables, as the one for AUTOINCREMENT, do not count.
-        if self._tables() != known:
-            raise self.damaged(foreign)
-        if not self.note("epoch"):
-            raise self.damaged("it has no epoch")
-
-    def _pragma(self, name: str) -> int:
-        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-    def _tables(self) -> set[str]:
-        rows = self._connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        return {name for (name,) in rows if not name.startswith("sqlite_")}
-
-    # --- use -----------------------------------------------------------------------------------
-
-    def _transaction(self) -> "_Transaction":
-        """Makes all that is written within durable at its end, or nothing where it raises."""
-        return _Transaction(self._connection, self._explained)
-
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        """Makes errors of the database those of a journal, and of what cannot be read of it."""
+    def _write_anew(self, records: Iterable[R]) -> None:
+        # Beside it, under another name until it is whole.
+        self._beside.unlink(missing_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        file = os.fdopen(os.open(self._beside, flags, MODE), "r+b", 0)
         try:
-            yield
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        except (TypeError, ValueError) as error:
-            # One flipped bit makes a text of a number, and of a text what is no UTF-8; also in
-            # what SQLite says of it.
-            raise self.damaged(f"something in it is not what was written ({error})") from error
+            end, checksum, count = 0, zlib.crc32(first := _first(VERSION)), 0
+            data, checksum = _batch(0, msgspec.json.encode(self._notes), checksum)
+            _write_all(file.fileno(), first + data, 0)
+            end = len(first) + len(data)
+            some = iter(records)
+            while together := list(islice(some, RECORDS_AT_ONCE)):
+                data, checksum = _batch(len(together), self._kind.codec.encode(together), checksum)
+                _write_all(file.fileno(), data, end)
+                end, count = end + len(data), count + len(together)
+            self._sync(file)
+            self._beside.rename(self.path)
+        except BaseException:
+            file.close()
+            with suppress(OSError):
+                self._beside.unlink(missing_ok=True)
+            raise
+        if self._file is not None:
+            self._file.close()
+        self._file, self._end, self._checksum, self.count = file, end, checksum, count
+        if self._synced:
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _sync(self, file: IO[bytes]) -> None:
+        if self._synced:
+            os.fdatasync(file.fileno())
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def records(self, kinds: Iterable[type[R]] | None = None) -> Iterator[R]:
+        """Yields records, oldest first; all of the file is looked at, whatever is wanted of it.
+
+        Args:
+            kinds: which are wanted; None for all.
+
+        Raises:
+            JournalDamagedError: something is not what was written; the text names the byte.
+            JournalLaterError: one is what a later version of this program has written.
+        """
+        try:
+            with self.path.open("rb", buffering=_CHUNK_BYTES) as file:
+                yield from Scan(file, self.path, self._kind).records(kinds)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def note(self, key: str) -> str | None:
         """Returns a note that was set, or None; "epoch" and others are the journal's own."""
-        found = self._connection.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
-        return None if found is None else str(found[0])
+        return self._notes.get(key)
 
     def set_note(self, key: str, value: str) -> None:
         """Keeps a word about the journal itself, such as which replay it belongs to.
 
         Raises:
             ValueError: the note is one of the journal's own.
-            JournalError: as for writing anything else.
+            JournalError: as for appending.
         """
         if key in self._own_notes:
             raise ValueError(f"the note {key!r} is the journal's own")
-        with self._explaining():
-            self._connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (key, value))
+        self._put(0, msgspec.json.encode({key: value}))
+        self._notes[key] = value
 
     @property
     def size_bytes(self) -> int:
-        """What its files take on the disk, bytes."""
-        files = (self.path, self.path.with_name(self.path.name + "-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        """What the file has, bytes."""
+        return self._end
 
     def close(self) -> None:
         """Ends the use of the journal; twice is nothing."""
         try:
-            self._connection.close()
+            if self._file is not None:
+                self._file.close()
         finally:
             self._lock.close()
 
@@ -366,112 +644,40 @@ class JournalFile:
     ) -> None:
         self.close()
 
-    # --- errors --------------------------------------------------------------------------------
-
-    def later(self, what: str) -> JournalLaterError:
-        """Returns the error for what was written whole, as its checksum proves, and cannot be read here."""
-        by = self.note(WRITTEN_BY)
-        who = "a later version" if by in {None, __version__} else f"Hanse {by}"
-        return JournalLaterError(
-            f"{self.path}: {' '.join(what.split())}; it is as {who} has written it, and this program, Hanse "
-            f"{__version__}, does not know it yet: use {who} or a later one, with this journal as it is"
-        )
-
-    def damaged(self, what: str) -> JournalDamagedError:
-        """Returns the error that says what is wrong with what the journal holds."""
-        return JournalDamagedError(
-            f"{self.path}: this journal is damaged: {' '.join(what.split())}; {self._kind.cure}"
-        )
-
-    def _explained(self, error: sqlite3.Error) -> JournalError:
-        if _NO_UTF8 in str(error):  # what follows is all of the text, which is not to be shown
-            return self.damaged("a text in it is not UTF-8")
-        extended = int(getattr(error, "sqlite_errorcode", 0))
-        code = extended & 0xFF
-        # The second: no room for the file by which readers find their way in the log.
-        if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:
+    def _failed(self, error: OSError) -> JournalError:
+        if error.errno in _FULL:
             return JournalFullError(
                 f"{self.path}: the disk is full; make room for the journal, it loses nothing"
             )
-        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-            return self.damaged(str(error))
         return JournalError(
-            f"{self.path}: {error}; check that the folder and the disk are as they should be, "
+            f"{self.path}: {error.strerror or error}; check that the folder and the disk are as they should be, "
             f"then start the {self._kind.program} again"
         )
 
 
-def written_by(path: Path) -> str | None:
-    """Returns which version of this program has opened a journal last to write it; None where it does not say.
+@contextmanager
+def reading(path: Path, kind: JournalKind[R]) -> Iterator[Scan[R]]:
+    """Opens a journal to be looked at, beside a process that may write it.
 
-    Args:
-        path: of the file, which is not changed.
-    """
-    with suppress(sqlite3.Error, OSError):
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S
-        )
-        with closing(connection):
-            found = connection.execute("SELECT value FROM notes WHERE key = ?", (WRITTEN_BY,))
-            row = found.fetchone()
-            return None if row is None else str(row[0])
-    return None
-
-
-def later_version(path: Path, version: int, readable: int, by: str | None) -> str:
-    """Returns what is said of a journal of a later version: who wrote it, and who can read it.
+    What is being written at this moment is not seen. Where the file is compacted meanwhile, what is read is
+    what there was before.
 
     Args:
         path: of the file.
-        version: of the journal.
-        readable: the latest that this program reads.
-        by: as `written_by` has it.
+        kind: what it is to be a journal of.
+
+    Raises:
+        JournalError: there is no such file, it is no such journal, or it cannot be read.
     """
-    known = by not in {None, __version__}
-    who = f"Hanse {by}" if known else "a later version of this program"
-    reader = f"Hanse {by}" if known else "the one that wrote it"
-    return (
-        f"{path}: this journal is of version {version}, written by {who}; this program, Hanse "
-        f"{__version__}, reads journals up to version {readable}: use {reader} or a later one, with this "
-        "journal as it is; nothing is wrong with it, and nothing in it was changed"
-    )
+    try:
+        with path.open("rb", buffering=_CHUNK_BYTES) as file:
+            yield Scan(file, path, kind)
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-class _Transaction:
-    # A class, and no generator: a daemon that works on many jobs makes thousands a second.
-    __slots__ = ("_connection", "_explained")
-
-    def __init__(
-        self, connection: sqlite3.Connection, explained: Callable[[sqlite3.Error], JournalError]
-    ) -> None:
-        self._connection = connection
-        self._explained = explained
-
-    def __enter__(self) -> sqlite3.Connection:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        return self._connection
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        connection = self._connection
-        try:
-            if error is None:
-                connection.execute("COMMIT")
-        except sqlite3.Error as failed:
-            error = failed
-        if error is None:
-            return
-        try:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error as failed:
-            raise self._explained(failed) from error
-        if isinstance(error, sqlite3.Error):
-            raise self._explained(error) from error
+def _write_all(number: int, data: bytes, at: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(number, rest, at)
+        rest, at = rest[written:], at + written

@@ -43,7 +43,6 @@ from grms.site.engine.engine import Engine
 from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
-from grms.site.engine.reservation_notes import take_over_notes
 from grms.site.engine.site_clock import ahead_of, check_clock, make_clock
 from grms.site.engine.upkeep import Progress, compact, read, without_collection
 from grms.site.facts.invariants import check
@@ -189,8 +188,6 @@ def load(
         StoppedError: there is no need to go on.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
-    if count := take_over_notes(journal):
-        log.info("reservations_taken_over", reservations=count)
     with without_collection():
         reading, history = read(journal, settings, progress or Progress(log, journal.count))
         if config.clock.kind != "virtual":

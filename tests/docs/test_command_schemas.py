@@ -19,6 +19,8 @@ PROGRAMS = {"lrms-sim": lrms_sim, "grms": grms, "gorba": gorba, "scenario": scen
 SHOWS_WITHOUT = {
     "lrms-sim strategy show": "it shows a file that is JSON",
     "grms policy show": "same",
+    "grms journal show": "each line of it is JSON",
+    "gorba journal show": "same",
     "grms logs": "it prints what a job has printed, as it is",
     "grms top": "it shows on a screen what status, partners and jobs have as JSON",
 }

@@ -159,9 +159,9 @@ class Accounts:
         self._last = (0, "", 0)  # job, partner and number of the offer of the last end
 
     @property
-    def kinds(self) -> list[str]:
-        """Names of the kinds of records that say something; a reader may leave out the others."""
-        return sorted(kind.__name__ for kind in self._changes)
+    def kinds(self) -> frozenset[type[Record]]:
+        """The kinds of records that say something; a reader may leave out the others."""
+        return frozenset(self._changes)
 
     @property
     def open(self) -> int:

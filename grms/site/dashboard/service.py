@@ -84,7 +84,7 @@ class Dashboard:
         self._config = config
         self._engine = engine
         self._log = log
-        self._journal = journal.path
+        self._journal, self._name = journal.path, journal.site
         self._last = journal.count
         self._feed = Feed()
         self.recorder = Recorder(self._feed, engine, links, log)
@@ -157,7 +157,7 @@ class Dashboard:
 
     async def _read_past(self) -> None:
         self.ledger.partial = self._last > RECORDS_MAX
-        for records in past_records(self._journal, self._last):
+        for records in past_records(self._journal, self._name, self._last):
             for record in records:
                 self.ledger.take(Noted(record))
             await asyncio.sleep(0.002)  # the daemon's own thread comes first

@@ -174,14 +174,10 @@ class LrmsHistory:
         """Returns the jobs that were handed over and have not started, oldest first."""
         return [job for each in self._waiting.values() if (job := _job_of(each)) is not None]
 
-    def kept(self, time: float, number: int) -> None:
-        """Takes what `JobKept` says."""
-        job = self._jobs[number]
-        self._waiting[job.lrms_key] = job
-        self.moment = max(self.moment, time)
-
     def _job_kept(self, record: JobKept) -> None:
-        self.kept(record.time, record.job)
+        job = self._jobs[record.job]
+        self._waiting[job.lrms_key] = job
+        self.moment = max(self.moment, record.time)
 
     def _job_left(self, record: JobLeft) -> None:
         # Should the batch system get it once more, it has another key by then.

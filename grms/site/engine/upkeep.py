@@ -4,20 +4,20 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 
 import structlog
 
 from grms.site.engine.journal import Journal, JournalFullError
 from grms.site.engine.lrms_history import LrmsHistory
-from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.compaction import Reading
-from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
 
 COMPACTED_FROM: Final = 10_000
 """A journal of so many records is compacted."""
+
+LOOKED_EVERY: Final = 4096
+"""Records between two looks at how far the reading is."""
 
 PROGRESS_S: Final = 2.0
 """How often it is told how far the reading is, seconds."""
@@ -97,22 +97,11 @@ def read(
     """
     reading = Reading(settings)
     history = LrmsHistory(reading.memory)
-    memory = reading.memory
-
-    def take(record: Record) -> None:
+    for count, record in enumerate(journal.records(), start=1):
         history.apply(record)
         reading.apply(record)
-
-    def kept(time: float, number: int) -> None:
-        history.kept(time, number)
-        keep(memory, time, number)
-
-    plain: dict[str, Callable[..., None]] = {
-        "JobReceived": partial(receive, memory),
-        "JobKept": kept,
-    }
-    latest = journal.hand_over(take, plain, progress.look)
-    reading.moment = max(reading.moment, latest)
+        if count % LOOKED_EVERY == 0:
+            progress.look(count)
     return reading, history
 
 

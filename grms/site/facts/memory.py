@@ -7,10 +7,8 @@ state notes a record and applies it, and after a restart the journal's records a
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields
 
 from grms.policy.guard import GuardFound
-from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.jobs import (
     KEY_PARTS,
     Completion,
@@ -18,6 +16,7 @@ from grms.site.facts.jobs import (
     HomeJob,
     Load,
     OfferId,
+    blank_job,
     lrms_key,
     next_lrms_key,
 )
@@ -268,16 +267,22 @@ class Memory:
     # --- home jobs -----------------------------------------------------------------------------
 
     def _job_received(self, record: JobReceived) -> None:
-        receive(
-            self,
-            record.time,
-            record.job,
-            record.user,
-            record.idempotency_key,
-            record.name,
-            record.request,
-            record.payload,
-        )
+        number, user = record.job, record.user
+        job = blank_job()
+        job.job = number
+        job.job_id = f"{self.settings.name}-{number}"
+        job.lrms_key = lrms_key(self.settings.name, self.epoch, number)
+        job.user = user
+        job.idempotency_key = record.idempotency_key
+        job.name = record.name
+        job.request = record.request
+        job.payload = record.payload
+        job.submit_time = record.time
+        self.jobs[number] = job
+        self.jobs_open += 1
+        self.keys[user, record.idempotency_key] = number
+        self.open_by_user[user] = self.open_by_user.get(user, 0) + 1
+        self.next_job = number + 1
 
     def _job_offered(self, record: JobOffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
@@ -321,7 +326,12 @@ class Memory:
         )
 
     def _job_kept(self, record: JobKept) -> None:
-        keep(self, record.time, record.job)
+        job = self.jobs[record.job]
+        job.move(JobState.SUBMITTING)
+        self.unconfirmed += job.request.processors
+        self.at_lrms[job.lrms_key] = job
+        job.kept_time = record.time
+        job.put = 0
 
     def _job_reoffered(self, record: JobReoffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
@@ -618,9 +628,9 @@ class Memory:
 
     def _partner_tally(self, record: PartnerTally | PartnerStanding) -> None:
         book = self.book(record.partner)
-        for field in fields(record):
-            if field.name not in {"time", "partner"}:
-                setattr(book, field.name, getattr(record, field.name))
+        for name in record.__struct_fields__:
+            if name not in {"time", "partner"}:
+                setattr(book, name, getattr(record, name))
 
     def _site_books(self, record: SiteBooks) -> None:
         self.own_work, self.own_requested = record.own_work, record.own_requested

@@ -4,14 +4,16 @@ A record is written before anybody is told what it says. Applying all records of
 order gives the state of the site but for what only a running daemon knows (see `lifecycle`).
 """
 
+from typing import Final
+
+import msgspec
+
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.trust import PromiseRow
-from grms.values import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
     """A fact.
 
     Attributes:
@@ -24,8 +26,7 @@ class Record:
 # --- home jobs -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class JobReceived(Record):
+class JobReceived(Record, frozen=True):
     """A user's job was taken.
 
     Attributes:
@@ -45,8 +46,7 @@ class JobReceived(Record):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class JobOffered(Record):
+class JobOffered(Record, frozen=True):
     """A job is being offered; written before the offer is sent."""
 
     job: int
@@ -54,36 +54,31 @@ class JobOffered(Record):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobDeclined(Record):
+class JobDeclined(Record, frozen=True):
     """The offer came to nothing: declined, or taken back before it was accepted."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobDelegated(Record):
+class JobDelegated(Record, frozen=True):
     """The offer was accepted."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobPromised(Record):
+class JobPromised(Record, frozen=True):
     """The partner that has accepted the job is held to its promise; it follows JobDelegated."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobKept(Record):
+class JobKept(Record, frozen=True):
     """The job runs at home; written before it is submitted to the batch system."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobReoffered(Record):
+class JobReoffered(Record, frozen=True):
     """A partner is asked to hold a place for a job that waits here; written before it is asked."""
 
     job: int
@@ -91,8 +86,7 @@ class JobReoffered(Record):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobReofferEnded(Record):
+class JobReofferEnded(Record, frozen=True):
     """Nothing has come of that: the job stays in the queue.
 
     Attributes:
@@ -108,8 +102,7 @@ class JobReofferEnded(Record):
     settled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RoundHeld(Record):
+class RoundHeld(Record, frozen=True):
     """A round of offers begins, with its first question; or all of its jobs have had their turn.
 
     Attributes:
@@ -121,22 +114,19 @@ class RoundHeld(Record):
     left_out: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JobLeaving(Record):
+class JobLeaving(Record, frozen=True):
     """The partner holds a place; written before the batch system is told to let the job go."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobStays(Record):
+class JobStays(Record, frozen=True):
     """The batch system will not let a job go: who cancels it from now on has reasons of his own."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobLeft(Record):
+class JobLeft(Record, frozen=True):
     """The batch system has let go a job that had not started, as it was told to.
 
     It is written before the partner is told to start the job. Should the job come home again, the
@@ -146,40 +136,35 @@ class JobLeft(Record):
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobStarted(Record):
+class JobStarted(Record, frozen=True):
     """A job has started at home."""
 
     job: int
     start_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class JobRequeued(Record):
+class JobRequeued(Record, frozen=True):
     """A job that had started at home waits again."""
 
     job: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobLost(Record):
+class JobLost(Record, frozen=True):
     """The batch system has forgotten a job before it started; written before it is repeated."""
 
     job: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobExited(Record):
+class JobExited(Record, frozen=True):
     """What a job's script returned, here or at a partner's; JobEnded follows."""
 
     job: int
     exit: Exit
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnded(Record):
+class JobEnded(Record, frozen=True):
     """A job has ended, here or at a partner's."""
 
     job: int
@@ -189,30 +174,26 @@ class JobEnded(Record):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobCancelRequested(Record):
+class JobCancelRequested(Record, frozen=True):
     """A job's user wants it to end."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobAbandoned(Record):
+class JobAbandoned(Record, frozen=True):
     """A lost partner's job is decided anew; the offer stays to be withdrawn."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class AbandonedSettled(Record):
+class AbandonedSettled(Record, frozen=True):
     """A partner has learned that an abandoned offer is void."""
 
     partner: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobTakenBack(Record):
+class JobTakenBack(Record, frozen=True):
     """An operator wants a job back: it is ended where it is, and then decided anew.
 
     Attributes:
@@ -224,23 +205,20 @@ class JobTakenBack(Record):
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobReturned(Record):
+class JobReturned(Record, frozen=True):
     """A job has come back from its partner, which has ended it as wanted or never begun it, and is decided anew."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class JobResubmitted(Record):
+class JobResubmitted(Record, frozen=True):
     """An operator wants a job decided anew, whatever its partner does; JobAbandoned follows."""
 
     job: int
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobWrittenOff(Record):
+class JobWrittenOff(Record, frozen=True):
     """An operator has given up on a job; JobAbandoned and JobEnded follow."""
 
     job: int
@@ -250,16 +228,14 @@ class JobWrittenOff(Record):
 # --- partners, and the journal itself ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PartnerFaulted(Record):
+class PartnerFaulted(Record, frozen=True):
     """A partner has said what the protocol does not have, while it counted as well."""
 
     partner: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReportDisbelieved(Record):
+class ReportDisbelieved(Record, frozen=True):
     """What a partner reported cannot be true; it follows the end of the job.
 
     Attributes:
@@ -273,8 +249,7 @@ class ReportDisbelieved(Record):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PromisesReviewed(Record):
+class PromisesReviewed(Record, frozen=True):
     """It was looked at what a partner has made of its promises, and something was found.
 
     Attributes:
@@ -294,16 +269,14 @@ class PromisesReviewed(Record):
     suspended_until: float
 
 
-@dataclass(frozen=True, slots=True)
-class PartnerPardoned(Record):
+class PartnerPardoned(Record, frozen=True):
     """An operator has ended a partner's suspension, and forgets its breaches."""
 
     partner: str
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class EpochBegun(Record):
+class EpochBegun(Record, frozen=True):
     """The journal was found to be older than what partners have seen: its numbers begin anew.
 
     Attributes:
@@ -318,8 +291,7 @@ class EpochBegun(Record):
 # --- guest jobs ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class GuestAccepted(Record):
+class GuestAccepted(Record, frozen=True):
     """A partner's offer was accepted; written before the answer is given.
 
     Attributes:
@@ -337,24 +309,21 @@ class GuestAccepted(Record):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class GuestReserved(Record):
+class GuestReserved(Record, frozen=True):
     """A place is held for the job, which its home site has still; it follows GuestAccepted."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestConfirmed(Record):
+class GuestConfirmed(Record, frozen=True):
     """The home site does not have the job any more; written before it is submitted here."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestDeclined(Record):
+class GuestDeclined(Record, frozen=True):
     """A partner's offer was declined; written before the answer is given."""
 
     partner: str
@@ -362,16 +331,14 @@ class GuestDeclined(Record):
     settled_below: int
 
 
-@dataclass(frozen=True, slots=True)
-class GuestWithdrawn(Record):
+class GuestWithdrawn(Record, frozen=True):
     """A tombstone: an offer that has not come was taken back, and will be declined if it comes."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestStarted(Record):
+class GuestStarted(Record, frozen=True):
     """A partner's job has started."""
 
     partner: str
@@ -379,40 +346,35 @@ class GuestStarted(Record):
     start_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class GuestRequeued(Record):
+class GuestRequeued(Record, frozen=True):
     """A partner's job that had started waits again."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestLeaving(Record):
+class GuestLeaving(Record, frozen=True):
     """A partner's job waits for something that is no room: it is to leave the queue, if it has not started."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestStays(Record):
+class GuestStays(Record, frozen=True):
     """The batch system has not let a partner's job go, and will not: who ends it later does so for himself."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestLost(Record):
+class GuestLost(Record, frozen=True):
     """The batch system has forgotten a partner's job before it started."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestExited(Record):
+class GuestExited(Record, frozen=True):
     """What a partner's job returned; GuestEnded follows."""
 
     partner: str
@@ -420,8 +382,7 @@ class GuestExited(Record):
     exit: Exit
 
 
-@dataclass(frozen=True, slots=True)
-class GuestEnded(Record):
+class GuestEnded(Record, frozen=True):
     """A partner's job has ended."""
 
     partner: str
@@ -431,16 +392,14 @@ class GuestEnded(Record):
     run_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class GuestCancelRequested(Record):
+class GuestCancelRequested(Record, frozen=True):
     """The home site of a guest job wants it to end."""
 
     partner: str
     offer: OfferId
 
 
-@dataclass(frozen=True, slots=True)
-class GuestAcknowledged(Record):
+class GuestAcknowledged(Record, frozen=True):
     """The home site has the end of a guest job."""
 
     partner: str
@@ -450,8 +409,7 @@ class GuestAcknowledged(Record):
 # --- reservations --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationBooked(Record):
+class ReservationBooked(Record, frozen=True):
     """A resource was reserved.
 
     Attributes:
@@ -475,8 +433,7 @@ class ReservationBooked(Record):
     cost: float
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationExtended(Record):
+class ReservationExtended(Record, frozen=True):
     """The end of a reservation was moved; what else that changes, as it is from here on.
 
     Attributes:
@@ -494,8 +451,7 @@ class ReservationExtended(Record):
     cost: float
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationLaunched(Record):
+class ReservationLaunched(Record, frozen=True):
     """A job was handed in for a reservation.
 
     Attributes:
@@ -515,31 +471,27 @@ class ReservationLaunched(Record):
     to_the_end: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationStarted(Record):
+class ReservationStarted(Record, frozen=True):
     """The job of a reservation has started."""
 
     reservation: int
     start_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationEnded(Record):
+class ReservationEnded(Record, frozen=True):
     """The job of a reservation has ended; what is left of the window is free."""
 
     reservation: int
     end_time: float
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationReleased(Record):
+class ReservationReleased(Record, frozen=True):
     """A reservation was given back; a job that was running has ended then."""
 
     reservation: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationExpired(Record):
+class ReservationExpired(Record, frozen=True):
     """The end of a reservation has passed without a job."""
 
     reservation: int
@@ -548,15 +500,13 @@ class ReservationExpired(Record):
 # --- sums ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SiteTally(Record):
+class SiteTally(Record, frozen=True):
     """What is left of records that are no longer needed; see `compaction`."""
 
     next_job: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartnerTally(Record):
+class PartnerTally(Record, frozen=True):
     """The same for one partner; names and meanings are those of its book."""
 
     partner: str
@@ -574,8 +524,7 @@ class PartnerTally(Record):
     guest_accepted: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartnerStanding(Record):
+class PartnerStanding(Record, frozen=True):
     """More sums of one partner, which journals of older programs do not have."""
 
     partner: str
@@ -585,16 +534,14 @@ class PartnerStanding(Record):
     doubt: str
 
 
-@dataclass(frozen=True, slots=True)
-class SiteBooks(Record):
+class SiteBooks(Record, frozen=True):
     """What the site has noted of its own users' jobs that have ended; see `Memory`."""
 
     own_work: float
     own_requested: float
 
 
-@dataclass(frozen=True, slots=True)
-class PartnerBooks(Record):
+class PartnerBooks(Record, frozen=True):
     """What the site has noted of one partner for its rails; see `PartnerBook` and `PromiseBook`."""
 
     partner: str
@@ -607,8 +554,11 @@ class PartnerBooks(Record):
     promised: tuple[PromiseRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationTally(Record):
+class ReservationTally(Record, frozen=True):
     """The number of the next reservation, in a journal that was compacted; absent if there was none."""
 
     next_reservation: int
+
+
+KINDS: Final = tuple(Record.__subclasses__())
+"""Every kind of record."""

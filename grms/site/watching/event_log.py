@@ -260,8 +260,12 @@ class EventLog:
 def _values(thing: Event | Record, site: str) -> dict[str, Any]:
     """Returns what an entry says of an event or a record."""
     values: dict[str, Any] = {}
-    for each in fields(thing):
-        name = each.name
+    names = (
+        thing.__struct_fields__
+        if isinstance(thing, Record)
+        else [each.name for each in fields(thing)]
+    )
+    for name in names:
         if name in _LEFT_OUT or name == "id":
             continue
         value = getattr(thing, name)

@@ -1,8 +1,8 @@
 """Workflows and resources as messages."""
 
 import math
-from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -215,7 +215,7 @@ def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
         adopted.time,
         adopted.fitness,
     )
-    made.state.memory.plan = replace(adopted, fitness=None)
+    made.state.memory.plan = msgspec.structs.replace(adopted, fitness=None)
     assert not write_plan(made.state.memory, made.now, math.inf).HasField("fitness")
     made.state.memory.plan = None
     assert write_plan(made.state.memory, made.now, math.inf).number == 0

@@ -1,26 +1,20 @@
 """The journal on the disk."""
 
-import sqlite3
-import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.core.events import Submit
 from broker.core.memory import Memory
-from broker.core.records import BookingReleased, Counted, PlanAdopted, WorkflowForgotten
-from broker.engine.journal import Journal, JournalError, JournalFullError
-from grms.kit.journal import JournalLaterError, row_checksum
+from broker.core.records import Counted, PlanAdopted, WorkflowForgotten
+from broker.engine import journal as module
+from broker.engine.journal import Journal, JournalError, JournalFullError, needed
+from grms.site.engine.journal import Journal as SiteJournal
 from tests.broker.core.test_codec import lived
 from tests.broker.core.test_state import chain, world
-
-
-def change(path: Path, statement: str) -> None:
-    """Changes a journal that nobody has open."""
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+from tests.examples import FEW
 
 
 def test_what_was_appended_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -61,30 +55,6 @@ def test_what_is_forgotten_goes_and_its_names_are_not_given_again(tmp_path: Path
     assert (again.workflows_count, again.bookings_count) == (2, memory.bookings_count)
 
 
-def test_all_of_a_group_is_written_or_nothing(tmp_path: Path) -> None:
-    """A failure in the middle leaves the file as it was."""
-    made = world()
-    made.tell(Submit(1, "a", chain("flow", 1)))
-    with Journal(tmp_path / "b") as journal:
-        with pytest.raises(KeyError):
-            journal.append([*made.journal, BookingReleased(1.0, "of no task")])
-        assert list(journal.records()) == []
-
-
-def test_a_full_disk_is_told_apart_and_can_be_made_good(tmp_path: Path) -> None:
-    """Nothing is appended, and after there is room the same records are."""
-    made = world()
-    made.tell(Submit(1, "a", chain("flow", *[1.0] * 500)))
-    with Journal(tmp_path / "b") as journal:
-        pages = journal._connection.execute("PRAGMA page_count").fetchone()[0]  # a small disk
-        journal._connection.execute(f"PRAGMA max_page_count={pages}")  # same
-        with pytest.raises(JournalFullError, match="disk is full"):
-            journal.append(made.journal)
-        journal._connection.execute("PRAGMA max_page_count=100000")  # a larger one
-        journal.append(made.journal)
-        assert len(list(journal.records())) == len(made.journal)
-
-
 def test_one_process_has_it(tmp_path: Path) -> None:
     """A second opening is refused while the first lasts."""
     with Journal(tmp_path / "b"), pytest.raises(JournalError, match="only one broker"):
@@ -93,125 +63,66 @@ def test_one_process_has_it(tmp_path: Path) -> None:
 
 
 def test_a_changed_record_is_noticed(tmp_path: Path) -> None:
-    """The error names the record and says what to do."""
-    with Journal(tmp_path / "b") as journal:
+    """The error names the byte and says what not to do."""
+    path = tmp_path / "b"
+    with Journal(path) as journal:
         journal.append(world().journal)
-    change(tmp_path / "b", "UPDATE records SET time = time + 1 WHERE number = 2")
-    with Journal(tmp_path / "b") as journal, pytest.raises(JournalError, match="record 2"):
-        list(journal.records())
+    data = path.read_bytes()
+    path.write_bytes(data[:-9] + b"x" + data[-8:])
+    with pytest.raises(JournalError, match=r"damaged: byte \d+: .*never an older copy of it"):
+        Journal(path)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM records WHERE number = 2",
-        "DELETE FROM records WHERE number = (SELECT max(number) FROM records)",
-        "DELETE FROM records",
-        "UPDATE records SET number = number + 100 WHERE number = 2",
-        "INSERT INTO records SELECT 999, time, kind, workflow, body, checksum FROM records LIMIT 1",
-        "DELETE FROM notes WHERE key = 'tally'",
-    ],
-)
-def test_a_missing_or_foreign_record_is_noticed(tmp_path: Path, statement: str) -> None:
-    """Rows go when their workflow does; when any other goes, comes or moves, the start says so, and what not to do."""
-    with Journal(tmp_path / "b") as journal:
-        journal.append(lived(3).journal)
-        assert list(journal.records())
-    change(tmp_path / "b", statement)
-    said = "damaged: .*never an older copy of it"
-    with Journal(tmp_path / "b") as journal, pytest.raises(JournalError, match=said):
-        list(journal.records())
-
-
-def to_version_1(path: Path) -> None:
-    """Makes a journal as the first version of the program wrote it."""
-    connection = sqlite3.connect(path)
-    for number, moment, kind, body in connection.execute(
-        "SELECT number, time, kind, body FROM records"
-    ).fetchall():
-        checksum = zlib.crc32(f"{moment!r} {kind} {body}".encode())
-        connection.execute("UPDATE records SET checksum = ? WHERE number = ?", (checksum, number))
-    connection.execute("DELETE FROM notes WHERE key = 'tally'")
-    connection.execute("PRAGMA user_version=1")
-    connection.commit()
-    connection.close()
-
-
-def test_a_journal_of_before_is_read_and_gets_its_tally(tmp_path: Path) -> None:
-    """Its records are as they were, more can be appended, and from now on a missing one is noticed."""
-    made = lived(3)
-    with Journal(tmp_path / "b") as journal:
-        journal.append(made.journal[:-1])
-        before = list(journal.records())
-    to_version_1(tmp_path / "b")
-    with Journal(tmp_path / "b") as journal:
-        assert list(journal.records()) == before
-        journal.append(made.journal[-1:])
-        assert list(journal.records())[-1] == made.journal[-1]
-    change(tmp_path / "b", "DELETE FROM records WHERE number = 1")
-    with Journal(tmp_path / "b") as journal, pytest.raises(JournalError, match="damaged: it has"):
-        list(journal.records())
-
-
-def test_a_damaged_journal_of_before_stays_as_it_is(tmp_path: Path) -> None:
-    """A changed row is not made good by a new checksum."""
-    with Journal(tmp_path / "b") as journal:
-        journal.append(world().journal)
-    to_version_1(tmp_path / "b")
-    change(tmp_path / "b", "UPDATE records SET time = time + 1 WHERE number = 2")
-    for _ in range(2):
-        with pytest.raises(JournalError, match="record 2"):
-            Journal(tmp_path / "b")
-
-
-@pytest.mark.parametrize(
-    ("statement", "word"),
-    [
-        ("PRAGMA user_version=9", "version 9"),
-        ("PRAGMA application_id=7", "no journal"),
-        ("DELETE FROM notes", "no epoch"),
-    ],
-)
-def test_a_foreign_file_is_refused(tmp_path: Path, statement: str, word: str) -> None:
-    """Other versions, other databases and stumps are not used."""
-    Journal(tmp_path / "b").close()
-    change(tmp_path / "b", statement)
-    with pytest.raises(JournalError, match=word):
+def test_a_sites_journal_is_refused(tmp_path: Path) -> None:
+    """It is whole, and somebody else's."""
+    SiteJournal(tmp_path / "b", "north").close()
+    with pytest.raises(JournalError, match="the journal of a daemon, not of a broker"):
         Journal(tmp_path / "b")
 
 
-def test_no_database_and_no_folder_are_said(tmp_path: Path) -> None:
-    """Each error names the file."""
-    (tmp_path / "text").write_text("no database, but long enough to be looked at " * 50)
-    with pytest.raises(JournalError, match="damaged"):
-        Journal(tmp_path / "text")
-    with pytest.raises(JournalError, match="folder must exist"):
-        Journal(tmp_path / "missing" / "b")
+def test_a_file_that_has_grown_is_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is used: it grows with what is open and not with time; a full disk keeps nothing from being kept."""
+    monkeypatch.setattr(module, "COMPACTED_FROM", 2000)
+    plans = [
+        PlanAdopted(float(number), number, 1.0, (), (("w", "t", "x" * 50),))
+        for number in range(500)
+    ]
+    sizes = set()
+    with Journal(tmp_path / "b") as journal:
+        journal.append(world().journal)
+        for plan in plans:
+            journal.append([plan])
+            sizes.add(journal.size_bytes)
+        assert list(journal.records())[-1] == plans[-1]
+        assert 2000 <= max(sizes) < 3000
+
+        def replace(_records: object) -> None:
+            raise JournalFullError("full")
+
+        monkeypatch.setattr(journal, "replace", replace)
+        for plan in plans:
+            journal.append([plan])
+        assert journal.size_bytes > 10 * max(sizes)
+    with Journal(tmp_path / "b") as journal:
+        assert list(journal.records()) == [*world().journal, plans[-1]]
 
 
-def test_a_record_that_is_whole_and_not_known_is_a_later_versions(tmp_path: Path) -> None:
-    """Nothing is damaged, and nothing is to be moved away."""
-    with Journal(tmp_path / "b") as journal:
-        journal.append(lived(1).journal)
-    connection = sqlite3.connect(tmp_path / "b")
-    (number,) = connection.execute("SELECT max(number) FROM records").fetchone()
-    row = (9.0, "TaskTeleported", "{}")
-    checksum = row_checksum(0, number + 1, row)
-    connection.execute(
-        "INSERT INTO records VALUES (?, ?, ?, '', ?, ?)", (number + 1, *row[:2], row[2], checksum)
-    )
-    (tally,) = connection.execute("SELECT value FROM notes WHERE key = 'tally'").fetchone()
-    rows, total = map(int, tally.split())
-    connection.execute(
-        "UPDATE notes SET value = ? WHERE key = 'tally'", (f"{rows + 1} {total + checksum}",)
-    )
-    connection.execute("UPDATE notes SET value = '7.5' WHERE key = 'written_by'")
-    connection.commit()
-    connection.close()
-    with Journal(tmp_path / "b") as journal:
-        journal._connection.execute("UPDATE notes SET value = '7.5' WHERE key = 'written_by'")
-        with pytest.raises(
-            JournalLaterError, match=r"TaskTeleported.*Hanse 7.5 has written"
-        ) as error:
-            list(journal.records())
-    assert "damaged" not in str(error.value)
+@given(st.integers(0, 2**32))
+@FEW
+def test_what_is_needed_makes_the_same_broker(seed: int) -> None:
+    """However often it is asked what that is, and whatever came between."""
+    records = lived(seed).journal
+    half = len(records) // 2
+    assert needed([*needed(records[:half]), *records[half:]]) == needed(records)
+    again, known = Memory(needed(records)), Memory(records)
+    assert [(w.workflow_id, w.state) for w in again.workflows.values()] == [
+        (w.workflow_id, w.state) for w in known.workflows.values()
+    ]
+    for one, other in zip(again.tasks(), known.tasks(), strict=True):
+        assert (one.state, one.booking, one.placement) == (
+            other.state,
+            other.booking,
+            other.placement,
+        )

@@ -5,9 +5,9 @@ import itertools
 import resource
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -24,11 +24,13 @@ from grms.kit.ports import free_port
 from grms.kit.services.reflection import STABLE
 from grms.lrms.port import LrmsError
 from grms.site.engine import group_commit
+from grms.site.engine.journal import Journal
 from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
 from grms.v1 import job_pb2, job_pb2_grpc
 from lrms_sim.text_files import to_toml
 from tests.grms.kit.services.test_reflection import asked
+from tests.grms.kit.test_journal import Disk
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 
@@ -174,11 +176,8 @@ def test_killed_at_any_moment_it_keeps_what_it_has_acknowledged(tmp_path: Path) 
                     assert last.outcome == 1
             assert await daemon.end(signal.SIGTERM) == 0
         assert len(set(acknowledged.values())) == len(acknowledged)
-        with sqlite3.connect(tmp_path / "home.journal") as journal:
-            kinds = dict(
-                journal.execute("SELECT kind, count(*) FROM records GROUP BY kind").fetchall()
-            )
-        journal.close()
+        with Journal(tmp_path / "home.journal", "home") as journal:
+            kinds = Counter(type(record).__name__ for record in journal.records())
         assert kinds["JobReceived"] == kinds["JobKept"] == kinds["JobEnded"]
         assert kinds["JobStarted"] == kinds["JobReceived"]
 
@@ -315,9 +314,8 @@ def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.Mo
 
     async def scene() -> None:
         async with running(document(tmp_path, "full"), tmp_path) as site:
-            connection = site.core.journal._connection
-            (pages,) = connection.execute("PRAGMA page_count").fetchone()
-            connection.execute(f"PRAGMA max_page_count={pages}")
+            disk = Disk(monkeypatch)
+            disk.full_after(10_000)
             acknowledged = []
             tries: list[asyncio.Task[job_pb2.Job]] = []
             number = 0
@@ -337,7 +335,7 @@ def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.Mo
             assert "the journal cannot be written" in (error.value.details() or "")
             found = await site.jobs.Get(job_pb2.GetRequest(job_id=acknowledged[0]))
             assert found.job_id == acknowledged[0]
-            connection.execute("PRAGMA max_page_count=1000000")
+            disk.works()
             await until(lambda: not site.core.engine.commit.problem)
             await asyncio.wait(tries)
             unsaid = [task.exception() for task in tries if task.exception()]

@@ -1,12 +1,10 @@
 """A replay through daemons is the replay in one process, job by job."""
 
 import asyncio
-import json
 import os
 import signal
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from grms.kit.ports import free_ports
 from grms.policy.files import save_rule_base
 from grms.policy.rounds import period_of
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
+from grms.site.engine.journal import reading_of
+from grms.site.facts.records import RoundHeld
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.schedule import MachineInfo
@@ -241,11 +241,9 @@ class Killing(Conductor):
 def is_within_a_round(process: SiteProcess) -> bool:
     """Returns whether a daemon's journal has a round that is not over."""
     path = process.folder / f"{process.name}.journal"
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
-        rows = journal.execute(
-            "SELECT body FROM records WHERE kind = 'RoundHeld' ORDER BY number DESC LIMIT 1"
-        ).fetchall()
-    return any(not json.loads(body)["over"] for (body,) in rows)
+    with reading_of(path, process.name) as scan:
+        last = [record for record in scan.records({RoundHeld}) if isinstance(record, RoundHeld)]
+    return bool(last) and not last[-1].over
 
 
 @pytest.mark.timeout(180)  # it takes four seconds, and waits for the disk

@@ -4,7 +4,6 @@ import math
 
 from grms.site.care.accounts import Accounts, GuestRun, OfferAnswer, OwnRun
 from grms.site.facts import records
-from grms.site.facts.codec import KINDS
 from grms.site.facts.lifecycle import Outcome
 from tests.grms.site.care.stories import at_home, at_partner, guest, received
 
@@ -122,5 +121,5 @@ def test_what_begins_before_the_journal_is_passed_over() -> None:
 
 def test_kinds_are_those_of_records() -> None:
     """A reader may leave out the others."""
-    assert set(KINDS) > set(Accounts().kinds)
-    assert "JobStarted" not in Accounts().kinds
+    assert set(records.KINDS) > Accounts().kinds
+    assert records.JobStarted not in Accounts().kinds

@@ -1,6 +1,5 @@
 """A journal is read beside its daemon."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -35,36 +34,20 @@ def test_a_file_that_is_no_journal_of_this_site_is_refused(tmp_path: Path) -> No
     path = tmp_path / "home.journal"
     with pytest.raises(JournalError, match=r"there is no such journal"):
         read_accounts(path, "home")
-    path.write_text("no database, and longer than the header of one " * 9)
-    with pytest.raises(
-        JournalError, match=r"home\.journal: cannot be read: file is not a database"
-    ):
-        read_accounts(path, "home")
-    path.unlink()
-    sqlite3.connect(path).close()
-    path.touch()
-    with pytest.raises(JournalError, match=r"this is no journal of a site"):
+    path.write_text("no journal, and longer than the first line of one " * 9)
+    with pytest.raises(JournalError, match=r"home\.journal: .*it is no journal"):
         read_accounts(path, "home")
     path.unlink()
     with Journal(path, "other", durability="process") as journal:
         journal.append([received(1, 0.0)])
-    with pytest.raises(JournalError, match=r"this is the journal of 'other', not of 'home'"):
+    with pytest.raises(JournalError, match=r"this is the journal of site 'other', not of 'home'"):
         read_accounts(path, "home")
 
 
-def test_a_journal_of_a_later_version_or_with_other_records_is_refused(tmp_path: Path) -> None:
-    """It says what to do, or where."""
+def test_a_journal_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    """It says what to do."""
     path = tmp_path / "home.journal"
-    with Journal(path, "home", durability="process") as journal:
-        journal.append([received(1, 0.0)])
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE records SET body = '{}'")
-    connection.commit()
-    with pytest.raises(JournalError, match=r"record 1: this is no JobReceived|record 1: "):
-        read_accounts(path, "home")
-    connection.execute("PRAGMA user_version=99")
-    connection.close()
-    with pytest.raises(
-        JournalError, match=r"of version 99, written by a later version of this program"
-    ):
+    Journal(path, "home", durability="process").close()
+    path.write_bytes(path.read_bytes().replace(b"journal 1\n", b"journal 9\n"))
+    with pytest.raises(JournalError, match=r"of version 9; .*use the one that wrote it"):
         read_accounts(path, "home")

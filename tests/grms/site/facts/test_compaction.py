@@ -6,7 +6,6 @@ from typing import Any, Literal
 import pytest
 
 from grms.site.core.state import SiteState
-from grms.site.facts.arrivals import keep, receive
 from grms.site.facts.compaction import Reading, compacted
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
@@ -148,19 +147,6 @@ def test_a_forgotten_job_leaves_its_number_alone() -> None:
     assert [type(record).__name__ for record in short] == ["JobReceived", "JobEnded", "SiteTally"]
     assert short[-1] == SiteTally(3.0, 4)
     assert everything(settings, short) == everything(settings, records)
-
-
-def test_what_the_fields_of_records_say_is_as_good_as_records() -> None:
-    """They make the same memory."""
-    settings = SiteSettings("a", 4)
-    plain = Memory(settings)
-    receive(plain, 2.0, 1, "u", "k1", "", REQUEST, b"")
-    keep(plain, 1.5, 1)
-    records: list[Record] = [JobReceived(2.0, 1, "u", "k1", "", REQUEST, b""), JobKept(1.5, 1)]
-    memory = Memory(settings)
-    for record in records:
-        memory.apply(record)
-    assert inside(plain) == inside(memory)
 
 
 def test_a_number_is_not_given_again_though_its_job_was_the_first_to_be_forgotten() -> None:

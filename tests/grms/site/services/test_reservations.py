@@ -12,13 +12,9 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc import aio
 
-from grms.site.core.state import SiteState
-from grms.site.engine.journal import Journal
-from grms.site.facts.settings import SiteSettings
 from grms.site.sockets.users import User
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 from tests.grms.site.daemons import document, running
-from tests.grms.site.engine.test_reservation_notes import write_notes
 from tests.grms.site.services.test_jobs import details
 from tests.waiting import run
 
@@ -186,33 +182,6 @@ def test_a_reservation_is_extended_and_that_is_kept(tmp_path: Path) -> None:
                 assert refused.value.code() is code
         async with reserving(tmp_path) as stub:
             assert (await stub.Book(booking("k", span, **gpu))).window.end_s == span.end_s + 20
-
-    run(scene)
-
-
-def test_a_journal_of_before_is_taken_over(tmp_path: Path) -> None:
-    """Its reservations were notes: each is found by its key, as it was, and is a record then."""
-
-    async def scene() -> None:
-        path, span = tmp_path / "home.journal", window(50, 60)
-        async with reserving(tmp_path) as stub:
-            first = await stub.Book(booking("a", span))
-            await stub.Book(booking("b", span))
-            second = await stub.Launch(launching("2", 5.0))
-        with Journal(path, "home") as journal:
-            state = SiteState(SiteSettings("home", 4), journal.records())
-            kept = list(state.memory.reservations.reservations.values())
-        path.unlink()
-        with Journal(path, "home") as journal:
-            write_notes(journal, kept)
-            assert journal.count == 0
-        async with reserving(tmp_path) as stub:
-            assert await stub.Book(booking("a", span)) == first
-            assert await stub.Launch(launching("2", 5.0)) == second
-            assert (await stub.Book(booking("c", window(70, 80)))).reservation_id == "3"
-        with Journal(path, "home") as journal:
-            assert journal.note("reservations") is None
-            assert journal.count == 4
 
     run(scene)
 

@@ -249,5 +249,6 @@ def test_every_event_and_record_has_a_name() -> None:
     assert event_name(events.LrmsRefused) == "lrms_refused"
     kinds = [kind for kind in vars(records).values() if isinstance(kind, type)]
     assert set(kinds) <= set(event_log._NAMES)
-    for kind in (*event_log._EVENTS, *event_log._WARNINGS, *event_log._QUIET):
+    named: list[type] = [*event_log._EVENTS, *event_log._WARNINGS, *event_log._QUIET]
+    for kind in named:
         assert event_log._NAMES[kind] == event_name(kind)

@@ -1,0 +1,77 @@
+"""The commands that look into a journal, for each program that has one."""
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrms_sim.shown.option import json_option
+
+if TYPE_CHECKING:
+    from grms.kit.journal import JournalKind
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+def journal_group(kind: Callable[[], "JournalKind[Any]"], example: str) -> click.Group:
+    """Returns the group of commands.
+
+    Args:
+        kind: imports the kind of journal, when a command needs it.
+        example: a journal's name, for help.
+    """
+
+    @click.group("journal", short_help="Look into a journal.")
+    def journal() -> None:
+        """Look into a journal, also while its daemon writes it."""
+
+    @journal.command("show", short_help="Print records as JSON lines.")
+    @click.argument("file", type=_FILE)
+    @click.option(
+        "--kind", "kinds", multiple=True, metavar="NAME", help="Only this kind; repeatable."
+    )
+    @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N of them.")
+    def show(file: Path, *, kinds: tuple[str, ...], last: int | None) -> None:
+        from grms.kit.journal_lines import lines  # noqa: PLC0415  # what it needs is slow to import
+
+        found = lines(file, kind(), kinds)
+        if last is not None:
+            count = sum(1 for _ in found)
+            found = islice(lines(file, kind(), kinds), max(0, count - last), None)
+        for line in found:
+            click.echo(line)
+
+    show.help = f"""Print the records of FILE, oldest first, a JSON object on each line.
+
+    Bytes, as what a job runs, are in base64.
+
+    \b
+      ... journal show {example} --last 20
+      ... journal show {example} --kind JobEnded | jq .outcome
+    """
+
+    @journal.command("check", short_help="Read all of a journal.")
+    @click.argument("file", type=_FILE)
+    @json_option("journal-check", "grms.kit.journal_lines:JournalShown")
+    def check(file: Path, *, as_json: bool) -> None:
+        """Read all of FILE, as the daemon does at its start, and say what there is.
+
+        The status is 1 where something is not what was written; the message names the byte.
+        """
+        from grms.kit.journal_lines import checked  # noqa: PLC0415  # same
+        from lrms_sim.shown.option import print_json  # noqa: PLC0415  # same
+
+        found = checked(file, kind())
+        if as_json:
+            print_json("journal-check", found)
+            return
+        click.echo(
+            f"{file}: {found.records} records, {found.bytes} bytes, all as written", nl=False
+        )
+        if found.unfinished_bytes:
+            click.echo(f"; {found.unfinished_bytes} bytes more were never acknowledged", nl=False)
+        click.echo(f"; last opened by Hanse {found.written_by}")
+
+    return journal

@@ -124,7 +124,7 @@ class Record:
             mine = both.pop("together" if together else "alone")
             (self._others,) = both.values()
             if mine.get("on_lost") == on_lost and not anew:
-                self.parts = mine.get("parts", [])  # those of before met no rogues
+                self.parts = mine.get("parts", [])
 
     @property
     def next_seed(self) -> int:

@@ -17,7 +17,6 @@ from broker.errors import BrokerError
 from grms.kit.journal import JournalError
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
-from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 
@@ -103,9 +102,8 @@ def cli() -> None:
     multiple=True,
     help="File of resources; a file of workflows may have them, too.",
 )
-@renamed_option(
+@click.option(
     "--search-time",
-    "--budget",
     type=duration,
     metavar="TIME",
     help="Time for planning, as 10s or 3min; searches share it equally.  [default: 30s]",
@@ -252,9 +250,8 @@ def plan(
 
 @cli.command(short_help="Plan a job shop.")
 @click.argument("file", type=_FILE)
-@renamed_option(
+@click.option(
     "--search-time",
-    "--budget",
     type=duration,
     metavar="TIME",
     help="Time for the search.  [default: 30s]",

@@ -15,7 +15,6 @@ from broker.commandline.connection import SOCKET_VARIABLE, pool_of, timeout_opti
 from broker.commandline.resources_cli import resources
 from grms.kit.journal_commands import journal_group
 from grms.kit.web.link_command import link_command
-from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
@@ -97,9 +96,8 @@ dashboard = link_command(
     "--due", type=moment, metavar="MOMENT", help="Due date, as 2026-03-02T08:00Z or seconds."
 )
 @click.option("--due-in", type=duration, metavar="TIME", help="The same from now on, as 3h.")
-@renamed_option(
+@click.option(
     "--budget",
-    "--cost-limit",
     type=click.FloatRange(0),
     metavar="SUM",
     help="What each may cost, in the currency of the resources.",

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
 from lrms_sim.cli import cli as lrms_sim
-from lrms_sim.renamed import renamed_option
 from scenarios.cli import cli as scenario
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text(encoding="utf-8")
@@ -75,42 +73,12 @@ def test_time_to_search_and_money_have_one_name_each() -> None:
     assert "--budget" in shown["submit"]
 
 
-def hidden(command: click.Command) -> dict[str, str]:
-    """Returns the old names that a command takes."""
-    return {
-        name: ""
-        for option in command.params
-        if getattr(option, "hidden", False)
-        for name in option.opts
-    }
-
-
-def test_old_names_are_on_the_page() -> None:
-    """Every name that is taken and not shown is told."""
-    table = section("Other names that go on working")
+def test_every_name_that_is_taken_is_shown() -> None:
+    """There are no old names of options."""
     for program in PROGRAMS.values():
         for command in program.commands.values():
-            for name in hidden(command):
-                assert name in table, command.name
-
-
-def test_an_old_name_goes_on_working_with_a_note() -> None:
-    """The new one counts where both are given; the note is no part of the output."""
-
-    @click.command()
-    @renamed_option("--search-time", "--budget", type=float, help="Time.")
-    def command(search_time: float | None) -> None:
-        click.echo(f"{search_time}")
-
-    runner = CliRunner()
-    assert runner.invoke(command, []).stdout == "None\n"
-    done = runner.invoke(command, ["--budget", "2"])
-    assert done.stdout == "2.0\n"
-    assert "note: --budget is called --search-time now" in done.stderr
-    assert runner.invoke(command, ["--search-time", "3", "--budget", "2"]).stdout == "3.0\n"
-    assert "--budget" not in runner.invoke(command, ["--help"]).output
-    bad = runner.invoke(command, ["--budget", "x"])
-    assert bad.exit_code == 2
+            hidden = [option for option in command.params if getattr(option, "hidden", False)]
+            assert hidden == [], command.name
 
 
 @pytest.mark.parametrize("package", ["lrms_sim", "grms", "broker", "scenarios"])

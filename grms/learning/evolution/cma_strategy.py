@@ -162,8 +162,7 @@ class CmaStrategy:
             GeneSpace.from_state(state["space"]),
             StrategySettings(**state["settings"]),
             state["seed"],
-            # Checkpoints of before have none.
-            [Genome.from_state(one) for one in state.get("founders", [])],
+            [Genome.from_state(one) for one in state["founders"]],
         )
         for values in state["told"]:
             strategy.ask()

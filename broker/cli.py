@@ -13,11 +13,9 @@ import click
 from broker.commandline.command_types import RuleText, duration, moment, preference, rule
 from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.commandline.generate_cli import generate
-from broker.errors import BrokerError
-from grms.kit.journal import JournalError
+from lrms_sim.commandline.renamed import renamed_option
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
-from lrms_sim.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 
@@ -393,6 +391,5 @@ def run_command(arguments: Sequence[str]) -> int:
         cli,
         "gorba",
         arguments,
-        user_errors=lambda: (BrokerError, JournalError, OSError),
         no_memory="plan less at a time",
     )

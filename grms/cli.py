@@ -4,8 +4,6 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -115,33 +113,6 @@ def run_command(arguments: Sequence[str]) -> int:
         cli,
         "grms",
         arguments,
-        user_errors=_user_errors,
         no_memory="use fewer workers or shorter windows",
         obj=tuple(arguments),
     )
-
-
-USER_ERRORS = {
-    "grms.client": "SiteError",
-    "grms.kit.unix_sockets": "SocketInUseError",
-    "grms.learning.checkpoint": "CheckpointError",
-    "grms.learning.executors": "ExecutorError",
-    "grms.learning.local_strategies.workloads": "WorkloadError",
-    "grms.learning.rule_bases.source": "SourceError",
-    "grms.lrms.port": "LrmsError",
-    "grms.pki.certificates": "PkiError",
-    "grms.policy.files": "RuleBaseError",
-    "grms.site.configuration.files": "ConfigError",
-    "grms.site.engine.journal": "JournalError",
-}
-"""The errors that a user can put right, by module; their text says what, where and how."""
-
-
-def _user_errors() -> tuple[type[Exception], ...]:
-    """Returns the errors that a user can put right."""
-    found: list[type[Exception]] = [OSError]
-    for module, name in USER_ERRORS.items():
-        # Of a part that is not installed nothing can have come.
-        with suppress(ModuleNotFoundError):
-            found.append(getattr(import_module(module), name))
-    return tuple(found)

@@ -95,11 +95,13 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
     from grms.kit.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
 
     with quick_imports():
-        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
         from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
-        from grms.site.start import serve as run  # noqa: PLC0415  # same
 
     settings = load_config(config)
+    with quick_imports():  # none of this where the configuration is wrong
+        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+        from grms.site.start import serve as run  # noqa: PLC0415  # same
+
     log = configure_logs(settings.name, form=settings.logging.format, level=settings.logging.level)
     run(config, log, until_eof=until_eof, behind=behind)
 

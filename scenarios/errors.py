@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from lrms_sim.commandline.mistakes import Mistake, said_of
+from lrms_sim.errors import HanseError
 
 
-class ScenarioError(Exception):
+class ScenarioError(HanseError):
     """The base of every error that a user can put right; its text says what, where and how."""
 
 

@@ -84,7 +84,7 @@ COVERED_ELSEWHERE = {
     "lrms_sim/accounting/pbs.py": ("tests/lrms_sim/accounting/test_importing.py", "one subject"),
     "lrms_sim/accounting/records.py": ("tests/lrms_sim/accounting/test_importing.py", "data"),
     "lrms_sim/accounting/slurm.py": ("tests/lrms_sim/accounting/test_importing.py", "one subject"),
-    "lrms_sim/renamed.py": ("tests/docs/test_commands.py", "the words of all commands"),
+    "lrms_sim/commandline/renamed.py": ("tests/docs/test_commands.py", "the words of all commands"),
     "broker/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),
     "grms/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),
     "lrms_sim/command.py": ("tests/lrms_sim/test_process_guard.py", "it begins the process"),

@@ -7,7 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import grms.cli
+import pytest
+
 from lrms_sim.process_guard import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,6 +59,23 @@ from lrms_sim.process_guard import run
 run("grms.cli")
 """
 
+AFTERWARDS = """
+import importlib, sys
+import lrms_sim.errors
+
+known = []
+
+class Noting(Exception):
+    def __init__(self, *words):
+        known.append(set(sys.modules))
+        super().__init__(*words)
+
+lrms_sim.errors.HanseError = Noting
+status = importlib.import_module(sys.argv[1]).run_command(sys.argv[2:])
+print(status, len(known), *sorted(set(sys.modules) - known[0]))
+"""
+"""Prints a command's status, how many errors there were, and what was imported after the first was known."""
+
 
 def bare(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Returns what a Python without extras has done."""
@@ -104,8 +122,32 @@ def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
         done = bare(LACKS, tmp_path, *words)
         assert done.stderr == "Error: site.toml: cannot be read: No such file or directory\n"
         assert done.returncode == 2
-    errors = grms.cli._user_errors()
-    assert {each.__name__ for each in errors} == {"OSError", *grms.cli.USER_ERRORS.values()}
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("grms.cli", "serve"),
+        ("grms.cli", "lrms check"),
+        ("grms.cli", "dashboard"),
+        ("broker.cli", "serve"),
+        ("broker.cli", "validate"),
+        ("scenarios.cli", "validate"),
+    ],
+)
+def test_a_mistake_is_told_without_another_import(command: str, words: str, tmp_path: Path) -> None:
+    """Nothing is loaded to tell it: not what could fail in another way, nor the daemon that will not run."""
+    (tmp_path / "site.toml").write_text('naem = "x"\n')
+    done = subprocess.run(  # noqa: S603  # our own interpreter and text
+        [sys.executable, "-c", AFTERWARDS, command, *words.split(), "site.toml"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "2 1\n", done.stderr
+    assert "site.toml: naem: 'naem' is no key here" in done.stderr
 
 
 def test_every_extra_that_is_named_exists() -> None:

@@ -14,7 +14,7 @@ from broker.commandline.command_types import duration, moment, preference
 from broker.commandline.connection import SOCKET_VARIABLE, pool_of, timeout_option, with_broker
 from broker.commandline.resources_cli import resources
 from grms.kit.web.link_command import link_command
-from lrms_sim.renamed import renamed_option
+from lrms_sim.commandline.renamed import renamed_option
 from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ def serve(config: Path, *, behind: bool) -> None:
 
     with quick_imports():
         from broker.configuration.config import load_config  # noqa: PLC0415  # same
+
+    logging = load_config(config).logging
+    with quick_imports():  # none of this where the configuration is wrong
         from broker.daemon import serve as run  # noqa: PLC0415  # same
         from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
 
-    logging = load_config(config).logging
     run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
 
 

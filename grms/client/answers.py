@@ -11,6 +11,7 @@ from grpc import aio
 
 from grms.v1 import job_pb2, request_pb2, results_pb2
 from grms.values import dataclass
+from lrms_sim.errors import HanseError
 
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 
@@ -137,7 +138,7 @@ class Results:
     other_bytes: int = 0
 
 
-class SiteError(Exception):
+class SiteError(HanseError):
     """A site has refused, or cannot be reached.
 
     Attributes:

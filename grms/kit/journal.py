@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
 from grms.kit.write_ahead import log_problem
+from lrms_sim.errors import HanseError
 from lrms_sim.version import __version__
 
 BUSY_S: Final = 5.0
@@ -62,7 +63,7 @@ def row_checksum(before: int, number: int, row: Sequence[Any]) -> int:
     return zlib.crc32(payload, checksum) if payload else checksum
 
 
-class JournalError(Exception):
+class JournalError(HanseError):
     """The journal cannot be used; the text says which file, what is wrong, and what to do."""
 
 

@@ -4,8 +4,10 @@ import contextlib
 import socket
 from pathlib import Path
 
+from lrms_sim.errors import HanseError
 
-class SocketInUseError(Exception):
+
+class SocketInUseError(HanseError):
     """Another process listens on the socket, or it is none; the text says which."""
 
 

@@ -29,9 +29,10 @@ from grms.kit.shared_folders import SharedFile
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.lrms.plan import QueuePlan
 from grms.values import QuickEnum, dataclass
+from lrms_sim.errors import HanseError
 
 
-class LrmsError(Exception):
+class LrmsError(HanseError):
     """The LRMS has not done what it was told; the text says what and why.
 
     Args:

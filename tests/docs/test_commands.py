@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
 from lrms_sim.cli import cli as lrms_sim
-from lrms_sim.renamed import renamed_option
+from lrms_sim.commandline.renamed import renamed_option
 from scenarios.cli import cli as scenario
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """Numbers, values and likely words as programs say them to people."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -16,6 +17,8 @@ SHOWN_MAX: Final = 60
 """Longest value that an error repeats, in characters."""
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_SECONDS: Final = {**dict(_UNITS), "m": 60, "": 1}
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) *(d|h|min|m|s|)")
 
 
 def count(number: int) -> str:
@@ -69,6 +72,12 @@ def duration(value: float) -> str:
         return sign + f"1 {_UNITS[first - 1][0]}"
     whole, left = divmod(steps, big // small)
     return sign + (f"{whole} {big_name} {left} {small_name}" if left else f"{whole} {big_name}")
+
+
+def duration_of(text: str) -> float | None:
+    """Returns the seconds of a time as people write it, "90", "10s", "3min" or "1.5h"; None of any other text."""
+    found = _DURATION.fullmatch(text.strip())
+    return None if found is None else float(found[1]) * _SECONDS[found[2]]
 
 
 def moment(second: float, *, wall: bool) -> str:

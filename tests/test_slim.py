@@ -76,18 +76,32 @@ print(status, len(known), *sorted(set(sys.modules) - known[0]))
 """
 """Prints a command's status, how many errors there were, and what was imported after the first was known."""
 
+TRAINS = """
+import sys
+from grms.cli import run_command
+words = "train small.toml --site a --partner b --generations 1 --rules 1 --parents 1 --offspring 1 --workers 1"
+assert run_command(words.split()) == 0
+packages = ("broker.", "grms.site.", "grms.client.", "grms.v1.", "grpc", "google.protobuf")
+print(*sorted(name for name in sys.modules if name.startswith(packages)))
+"""
 
-def bare(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Returns what a Python without extras has done."""
+
+def ran(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Returns what a Python has done."""
     path = os.pathsep.join(each for each in sys.path if each)
     return subprocess.run(  # noqa: S603  # our own interpreter and text
-        [sys.executable, "-c", BARE + code, *words],
+        [sys.executable, "-c", code, *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def bare(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Returns what a Python without extras has done."""
+    return ran(BARE + code, folder, *words)
 
 
 def test_the_core_needs_no_extra(tmp_path: Path) -> None:
@@ -138,16 +152,16 @@ def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
 def test_a_mistake_is_told_without_another_import(command: str, words: str, tmp_path: Path) -> None:
     """Nothing is loaded to tell it: not what could fail in another way, nor the daemon that will not run."""
     (tmp_path / "site.toml").write_text('naem = "x"\n')
-    done = subprocess.run(  # noqa: S603  # our own interpreter and text
-        [sys.executable, "-c", AFTERWARDS, command, *words.split(), "site.toml"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(AFTERWARDS, tmp_path, command, *words.split(), "site.toml")
     assert done.stdout == "2 1\n", done.stderr
     assert "site.toml: naem: 'naem' is no key here" in done.stderr
+
+
+def test_training_imports_no_daemon(tmp_path: Path) -> None:
+    """Neither broker nor site, nor what they speak: a run on a cluster loads it on every node."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    done = ran(TRAINS, tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, ""), done.stderr
 
 
 def test_every_extra_that_is_named_exists() -> None:

@@ -8,18 +8,6 @@ from pathlib import Path
 
 import click
 
-from grms.care_cli import COMMANDS as CARE_COMMANDS
-from grms.jobs_cli import COMMANDS as JOBS_COMMANDS
-from grms.learning.rule_bases.cli import train
-from grms.lrms_cli import lrms
-from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
-from grms.pki.cli import pki
-from grms.results_cli import COMMANDS as RESULTS_COMMANDS
-from grms.site_cli import COMMANDS as SITE_COMMANDS
-from grms.submit_cli import submit
-from grms.top_cli import top
-from grms.tune_cli import tune
-from lrms_sim.commandline.examples import examples
 from lrms_sim.commandline.running import open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup
 from lrms_sim.version import __version__
@@ -41,21 +29,24 @@ def cli() -> None:
     """  # noqa: D301  # click's mark for a block that is not wrapped
 
 
-for command in (
-    pki,
-    train,
-    tune,
-    top,
-    lrms,
-    examples,
-    submit,
-    *SITE_COMMANDS,
-    *JOBS_COMMANDS,
-    *RESULTS_COMMANDS,
-    *PARTNERS_COMMANDS,
-    *CARE_COMMANDS,
-):
-    cli.add_command(command)
+cli.add_lazily(
+    {
+        "submit": "grms.submit_cli",
+        **dict.fromkeys(
+            ("jobs", "cancel", "watch", "take-back", "resubmit", "write-off"), "grms.jobs_cli"
+        ),
+        **dict.fromkeys(("serve", "status", "drain", "reload", "dashboard"), "grms.site_cli"),
+        **dict.fromkeys(("logs", "fetch"), "grms.results_cli"),
+        **dict.fromkeys(("exchange", "advise"), "grms.care_cli"),
+        "partners": "grms.partners_cli",
+        "pki": "grms.pki.cli",
+        "lrms": "grms.lrms_cli",
+        "top": "grms.top_cli",
+        "train": "grms.learning.rule_bases.cli",
+        "tune": "grms.tune_cli",
+        "examples": "lrms_sim.commandline.examples",
+    }
+)
 
 
 @cli.group()

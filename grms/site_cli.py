@@ -3,7 +3,9 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
+import os
 import textwrap
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ import click
 
 from grms.kit.web.link_command import link_command
 from grms.names import printable
+from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import WIDTH, moment, share
 
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
     from grms.client import Job, SyncClient
     from grms.v1 import operator_pb2
 
+PAUSE_S = 0.1
+"""Between looks for a socket, seconds."""
+
 SOCKET_VARIABLE = "HANSE_SOCKET"
 """Names the socket of the site where no option does."""
-
-COMMANDS: list[click.Command] = []
-"""What `grms` gets from here."""
 
 site_option = click.option(
     "--socket",
@@ -67,7 +70,27 @@ def place_words(job: "Job") -> str:
 
 
 def client_of(socket: Path, timeout_s: float) -> "SyncClient":
-    """Returns a client of the site at a socket."""
+    """Returns a client of the site at a socket, when there is one.
+
+    gRPC, which takes longer to import than all else that a command does, waits until then.
+
+    Args:
+        socket: the site's Unix socket.
+        timeout_s: how long the socket, and an answer, may take, seconds.
+
+    Raises:
+        SiteUnavailable: nobody has listened there in time.
+        ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
+    """
+    require("google.protobuf")
+    deadline = time.monotonic() + timeout_s
+    while not os.path.exists(socket):  # noqa: PTH110  # False of a path that is too long, too
+        if time.monotonic() >= deadline:
+            from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
+
+            raise unreached(socket)
+        time.sleep(PAUSE_S)
+        timeout_s = max(PAUSE_S, deadline - time.monotonic())
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
     return SyncClient(socket, timeout_s=timeout_s)
@@ -234,6 +257,3 @@ def reload(socket: Path, *, timeout_s: float) -> None:
         click.echo(f"{partner}: {policy}")
     if answer.restart_needed:
         click.echo(f"to be restarted for: {', '.join(answer.restart_needed)}", err=True)
-
-
-COMMANDS += [serve, status, drain, reload, dashboard]

@@ -4,6 +4,11 @@ COVERED_ELSEWHERE = {
     "grms/client/answers.py": ("tests/grms/test_client.py", "what a client returns"),
     "grms/client/asynchronous.py": ("tests/grms/test_client.py", "one subject"),
     "grms/client/calls.py": ("tests/grms/test_client.py", "one subject"),
+    "grms/client/errors.py": ("tests/grms/test_client.py", "why a client gets no answer"),
+    "grms/client/values.py": (
+        "tests/grms/test_submit_cli.py",
+        "what is said before a site is asked",
+    ),
     "grms/client/synchronous.py": ("tests/grms/test_client.py", "one subject"),
     "grms/federation/sites.py": ("tests/grms/test_federation.py", "one subject"),
     "broker/configuration/connections.py": (

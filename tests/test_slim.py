@@ -85,6 +85,14 @@ packages = ("broker.", "grms.site.", "grms.client.", "grms.v1.", "grpc", "google
 print(*sorted(name for name in sys.modules if name.startswith(packages)))
 """
 
+SUBMITS = """
+import sys
+from grms.cli import run_command
+assert run_command(sys.argv[1:]) == 2
+heavy = {"asyncio", "google.protobuf", "grpc", "numpy", "pydantic", "rich", "sqlite3", "structlog", "subprocess"}
+print(*sorted(heavy & sys.modules.keys()))
+"""
+
 
 def ran(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Returns what a Python has done."""
@@ -155,6 +163,14 @@ def test_a_mistake_is_told_without_another_import(command: str, words: str, tmp_
     done = ran(AFTERWARDS, tmp_path, command, *words.split(), "site.toml")
     assert done.stdout == "2 1\n", done.stderr
     assert "site.toml: naem: 'naem' is no key here" in done.stderr
+
+
+def test_a_command_without_a_daemon_loads_little(tmp_path: Path) -> None:
+    """What takes long to import is for those that find a socket, or need it for their work."""
+    words = ("submit", "-p", "4", "-t", "60", "--socket", "no.sock", "--timeout", "0.1")
+    done = ran(SUBMITS, tmp_path, *words)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+    assert done.stderr == "Error: no daemon answers on no.sock; is it running? (UNAVAILABLE)\n"
 
 
 def test_training_imports_no_daemon(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import click
 from broker.commandline.command_types import RuleText, duration, moment, preference, rule
 from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.commandline.generate_cli import generate
+from broker.commandline.status_cli import status
 from lrms_sim.commandline.renamed import renamed_option
 from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
@@ -357,7 +358,7 @@ def _options(
     return ImportOptions(made, cores, reference_mhz, time_factor)
 
 
-for _command in (*COMMANDS, generate):
+for _command in (*COMMANDS, generate, status):
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
@@ -365,6 +366,7 @@ cli.set_sections(
         "Planning, without a broker": ("plan", "jobshop", "generate", "validate"),
         "A broker": (
             "serve",
+            "status",
             "submit",
             "list",
             "watch",

@@ -35,7 +35,9 @@ cli.add_lazily(
         **dict.fromkeys(
             ("jobs", "cancel", "watch", "take-back", "resubmit", "write-off"), "grms.jobs_cli"
         ),
-        **dict.fromkeys(("serve", "status", "drain", "reload", "dashboard"), "grms.site_cli"),
+        **dict.fromkeys(
+            ("serve", "validate", "status", "drain", "reload", "dashboard"), "grms.site_cli"
+        ),
         **dict.fromkeys(("logs", "fetch"), "grms.results_cli"),
         **dict.fromkeys(("exchange", "advise"), "grms.care_cli"),
         "partners": "grms.partners_cli",
@@ -72,6 +74,7 @@ cli.set_sections(
         "Jobs": ("submit", "status", "jobs", "watch", "logs", "fetch", "cancel"),
         "A site": (
             "serve",
+            "validate",
             "partners",
             "exchange",
             "advise",

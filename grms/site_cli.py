@@ -129,6 +129,39 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
     run(config, log, until_eof=until_eof, behind=behind)
 
 
+@click.command(short_help="Check a site's configuration, and the policies that it names.")
+@click.argument("config", type=click.Path(path_type=Path))
+@json_option("grms-validate", "grms.shown:ValidatedShown")
+def validate(config: Path, *, as_json: bool) -> None:
+    """Check a site's configuration, and the policies that it names; nobody is asked.
+
+    Status 2 where something is wrong, with a line for each. Whether the batch system has what a site
+    needs is what `grms lrms check` says.
+    """
+    from grms.site.configuration.files import (  # noqa: PLC0415  # see the module's docstring
+        load_config,
+        load_policies,
+        location_policy,
+    )
+
+    settings = load_config(config)
+    load_policies(settings, str(config))
+    location_policy(settings)
+    partners = [partner.name for partner in settings.partners]
+    if as_json:
+        found = {
+            "file": str(config),
+            "site": settings.name,
+            "processors": settings.processors,
+            "lrms": settings.lrms.kind,
+            "partners": partners,
+        }
+        print_json("grms-validate", found)
+        return
+    listed = ", ".join(partners) or "none"
+    click.echo(f"valid: {settings.name}, {settings.processors} processors, partners: {listed}")
+
+
 def _socket_in(config: Path) -> str:
     from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
 

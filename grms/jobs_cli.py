@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
 from grms.site_cli import client_of, job_words, place_words, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH
+from lrms_sim.spelling import WIDTH, printable
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH
+from lrms_sim.spelling import WIDTH, printable
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding

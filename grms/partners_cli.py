@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
 from grms.site_cli import client_of, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from grms.v1 import operator_pb2

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
 from grms.site_cli import client_of, site_option, timeout_option
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from grms.client import ResultFile, Results, SyncClient

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.kit.web.link_command import link_command
-from grms.names import printable
 from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH, moment, share
+from lrms_sim.spelling import WIDTH, moment, printable, share
 
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient

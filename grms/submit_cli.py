@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from grms.names import printable
 from grms.site_cli import client_of, job_words, site_option, timeout_option
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from grms.names import printable
 from grms.site_cli import client_of, site_option, timeout_option
 from lrms_sim.commandline.running import open_console
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

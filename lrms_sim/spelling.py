@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 NOTHING: Final = "–"
@@ -87,6 +86,8 @@ def moment(second: float, *, wall: bool) -> str:
         wall: whether that is Unix time.
     """
     if wall:
+        from datetime import UTC, datetime  # noqa: PLC0415  # help and errors come at once
+
         try:
             return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S} UTC"
         except (OverflowError, ValueError):
@@ -105,6 +106,8 @@ def printable(text: str) -> str:
     Control and format characters are spelled out as escape sequences of Python, tabs become
     blanks. For what comes from files of strangers.
     """
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() else _spelled(character) for character in text
     )

@@ -6,11 +6,14 @@ names a command only where it is one, and a file of that name is `./show`.
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from lrms_sim.spelling import unknown
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class SectionedGroup(click.Group):
@@ -107,7 +110,7 @@ class SectionedGroup(click.Group):
 
 def file_or_second_word(
     context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Returns how a shell completes the files of a command that is also the first of two words.
 
     Args:
@@ -115,6 +118,8 @@ def file_or_second_word(
         parameter: the argument with the files.
         incomplete: what is typed of the word.
     """
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  # shells alone ask for it
+
     files = CompletionItem(incomplete, type="file")
     group = context.parent.command if context.parent is not None else None
     if not isinstance(group, SectionedGroup) or context.params.get(parameter.name or ""):

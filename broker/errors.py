@@ -18,3 +18,26 @@ class InputError(BrokerError):
 
 class OutputError(BrokerError):
     """A result cannot be written where it should."""
+
+
+class CallError(BrokerError):
+    """A broker has refused, or cannot be reached.
+
+    Attributes:
+        code: the gRPC status, `NOT_FOUND` and so on.
+        reason: for a person.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"{reason} ({code})")
+
+
+def unreached(socket: object) -> CallError:
+    """Returns the error that nobody listens on a socket."""
+    return CallError(
+        "UNAVAILABLE",
+        f"no broker answers on {socket}; is it running? `gorba serve CONFIG` runs one, --broker or "
+        "GORBA_SOCKET names its socket",
+    )

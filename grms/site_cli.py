@@ -3,14 +3,13 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import os
 import textwrap
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from grms.kit.unix_sockets import await_socket
 from grms.kit.web.link_command import link_command
 from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
@@ -19,9 +18,6 @@ from lrms_sim.spelling import WIDTH, moment, printable, share
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient
     from grms.v1 import operator_pb2
-
-PAUSE_S = 0.1
-"""Between looks for a socket, seconds."""
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
 """Names the socket of the site where no option does."""
@@ -82,17 +78,14 @@ def client_of(socket: Path, timeout_s: float) -> "SyncClient":
         ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
     """
     require("google.protobuf")
-    deadline = time.monotonic() + timeout_s
-    while not os.path.exists(socket):  # noqa: PTH110  # False of a path that is too long, too
-        if time.monotonic() >= deadline:
-            from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
+    left_s = await_socket(socket, timeout_s)
+    if left_s is None:
+        from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
 
-            raise unreached(socket)
-        time.sleep(PAUSE_S)
-        timeout_s = max(PAUSE_S, deadline - time.monotonic())
+        raise unreached(socket)
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
-    return SyncClient(socket, timeout_s=timeout_s)
+    return SyncClient(socket, timeout_s=left_s)
 
 
 @click.command(short_help="Run a site's daemon.")

@@ -1,6 +1,10 @@
 """Which test covers a module that has no test module of its name."""
 
 COVERED_ELSEWHERE = {
+    "broker/commandline/search_options.py": (
+        "tests/broker/test_cli.py",
+        "the options of gorba plan",
+    ),
     "grms/client/answers.py": ("tests/grms/test_client.py", "what a client returns"),
     "grms/client/asynchronous.py": ("tests/grms/test_client.py", "one subject"),
     "grms/client/calls.py": ("tests/grms/test_client.py", "one subject"),

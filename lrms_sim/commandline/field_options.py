@@ -1,6 +1,6 @@
 """Options of a command that are the fields of a dataclass: name, kind, default and help stand there once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -11,18 +11,23 @@ import click
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def field_options(cls: type[Any]) -> Callable[[_Command], _Command]:
+def field_options(cls: type[Any], names: Collection[str] = ()) -> Callable[[_Command], _Command]:
     """Gives a command an option for each field of a dataclass that has metadata.
 
     The command gets each as an argument of the field's name. A field of `bool` is a flag, one of `Literal`
     a choice, one of `tuple[X, ...]` may be given several times; any other has its type. Metadata are what
-    `click.option` takes, `help` at least; `type` there stands for the field's, and `option` for its name.
+    `click.option` takes; `type` there stands for the field's, and `option` for its name.
 
     Args:
         cls: the dataclass.
+        names: of the fields that the command has; all where empty.
     """
     hints = get_type_hints(cls)
-    found = [_option(each, hints[each.name]) for each in fields(cls) if each.metadata]
+    found = [
+        _option(each, hints[each.name])
+        for each in fields(cls)
+        if each.metadata and (not names or each.name in names)
+    ]
 
     def given(command: _Command) -> _Command:
         for option in reversed(found):

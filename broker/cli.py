@@ -6,25 +6,23 @@ Everything heavy is imported by the command that needs it, so that help and erro
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from broker.commandline.command_types import RuleText, duration, moment, preference, rule
 from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.commandline.generate_cli import generate
-from broker.errors import BrokerError
-from grms.kit.journal import JournalError
-from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
+from broker.commandline.search_options import Wanted
+from broker.commandline.status_cli import status
+from lrms_sim.commandline.field_options import field_options
+from lrms_sim.commandline.running import open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 
 if TYPE_CHECKING:
     from broker.files.importing import ImportOptions
-
-METHODS = ("gleam", "asma-best", "asma", "asma-shift")
-"""Searches that a user can choose; those of `broker.planner.methods`."""
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -108,29 +106,7 @@ def cli() -> None:
     metavar="TIME",
     help="Time for planning, as 10s or 3min; searches share it equally.  [default: 30s]",
 )
-@click.option(
-    "--evaluations",
-    type=click.IntRange(1),
-    help="Schedules that each search builds. Without --search-time time does not matter then, and the "
-    "same input and seed give the same plan everywhere.",
-)
-@click.option(
-    "--method",
-    "methods",
-    type=click.Choice(METHODS),
-    multiple=True,
-    help="Search to try; several are compared.  [default: gleam and asma-shift]",
-)
-@click.option(
-    "--goal",
-    type=click.Choice(["balanced", "makespan"]),
-    default="balanced",
-    show_default=True,
-    help="balanced: dates, costs, makespan and utilization; makespan: nothing else.",
-)
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
-@click.option("--workers", type=click.IntRange(1, 256), help="Threads.  [default: all processors]")
-@click.option("--population", type=click.IntRange(3, 10_000), help="Individuals of GLEAM.")
+@field_options(Wanted)
 @click.option(
     "--now",
     type=moment,
@@ -175,20 +151,12 @@ def cli() -> None:
     help="fast, cheap, or a number from 0, fast, to 1, cheap; for all workflows.",
 )
 @_importing
-@click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
 @json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
-@click.option("--title", default="", help="Headline of the page.  [default: names of the files]")
 def plan(
     files: tuple[Path, ...],
     *,
     resources: tuple[Path, ...],
     search_time: float | None,
-    evaluations: int | None,
-    methods: tuple[str, ...],
-    goal: Literal["balanced", "makespan"],
-    seed: int,
-    workers: int | None,
-    population: int | None,
     now: float | None,
     old: Path | None,
     stability: float | None,
@@ -201,9 +169,9 @@ def plan(
     cores: Literal["units", "ignore"],
     reference_mhz: float | None,
     time_factor: float,
-    html: Path | None,
     json: Path | None,
-    title: str,
+    methods: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Plan workflows onto resources, by several methods beside each other.
 
@@ -216,23 +184,17 @@ def plan(
 
     `gorba plan show` shows what a broker has planned; a file of that name is ./show.
     """  # noqa: D301  # see `cli`
-    from broker.commandline.plan_command import Request, Wanted, prepared, run_plan  # noqa: PLC0415  # same
+    from broker.commandline.plan_command import Request, prepared, run_plan  # noqa: PLC0415  # same
     from broker.model.limits import Limits  # noqa: PLC0415  # see the module's docstring
 
     if stability is not None and old is None:
         raise click.UsageError("--stability is of --old: without a plan from before no task moves")
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
-        goal=goal,
         budget=search_time,
-        evaluations=evaluations,
-        seed=seed,
-        workers=workers,
-        population=population,
         stability=stability or 0.0,
-        html=html,
         json=json,
-        title=title,
+        **given,
     )
     request = Request(
         files=(*files, *resources),
@@ -256,39 +218,30 @@ def plan(
     metavar="TIME",
     help="Time for the search.  [default: 30s]",
 )
-@click.option("--evaluations", type=click.IntRange(1), help="Schedules that the search builds.")
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
-@click.option("--workers", type=click.IntRange(1, 256), help="Threads.  [default: all processors]")
-@click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
+@field_options(Wanted, ("evaluations", "seed", "workers", "html"))
 @json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 def jobshop(
     file: Path,
     *,
     search_time: float | None,
-    evaluations: int | None,
-    seed: int,
-    workers: int | None,
-    html: Path | None,
     json: Path | None,
+    **given: Any,
 ) -> None:
     """Plan a job shop: the special case in which nothing counts but the makespan.
 
     FILE is in the standard format: a line with the numbers of jobs and machines, then for each
     job a line of pairs, machine (from 0) and time of each operation. Times count as seconds.
     """
-    from broker.commandline.plan_command import Wanted, run_plan  # noqa: PLC0415  # same
+    from broker.commandline.plan_command import run_plan  # noqa: PLC0415  # same
     from broker.files.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
 
     wanted = Wanted(
         methods=("blocks",),
         goal="makespan",
         budget=search_time,
-        evaluations=evaluations,
-        seed=seed,
-        workers=workers,
-        html=html,
         json=json,
         title=file.name,
+        **given,
     )
     planned = run_plan(
         wanted, read_job_shop(file), open_console(), open_console(stderr=True), files=(file,)
@@ -356,7 +309,7 @@ def _options(
     return ImportOptions(made, cores, reference_mhz, time_factor)
 
 
-for _command in (*COMMANDS, generate):
+for _command in (*COMMANDS, generate, status):
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
@@ -364,6 +317,7 @@ cli.set_sections(
         "Planning, without a broker": ("plan", "jobshop", "generate", "validate"),
         "A broker": (
             "serve",
+            "status",
             "submit",
             "list",
             "watch",
@@ -391,6 +345,5 @@ def run_command(arguments: Sequence[str]) -> int:
         cli,
         "gorba",
         arguments,
-        user_errors=lambda: (BrokerError, JournalError, OSError),
         no_memory="plan less at a time",
     )

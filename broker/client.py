@@ -19,7 +19,7 @@ import grpc
 
 from broker.core.records import Program, Supply
 from broker.core.wire import read_supply, write_supply, write_workflow
-from broker.errors import BrokerError
+from broker.errors import CallError, unreached
 from broker.model.workflow import Workflow
 from broker.v1 import (
     plan_pb2,
@@ -31,25 +31,13 @@ from broker.v1 import (
 )
 from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 
+__all__ = ["BrokerClient", "CallError"]
+
 TIMEOUT_S: Final = 30.0
 """How long a call is tried unless told otherwise, seconds."""
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the broker."""
-
-
-class CallError(BrokerError):
-    """A broker has refused, or cannot be reached.
-
-    Attributes:
-        code: the gRPC status, `NOT_FOUND` and so on.
-        reason: for a person.
-    """
-
-    def __init__(self, code: str, reason: str) -> None:
-        self.code = code
-        self.reason = reason
-        super().__init__(f"{reason} ({code})")
 
 
 class BrokerClient:
@@ -235,8 +223,5 @@ class BrokerClient:
                 f"the broker on {self._socket} has ended the call, and did not come back in time"
             )
         elif absent and "connect" in reason.lower():
-            reason = (
-                f"no broker answers on {self._socket}; is it running? `gorba serve CONFIG` runs "
-                f"one, --broker or GORBA_SOCKET names its socket"
-            )
+            raise unreached(self._socket) from error
         raise CallError(code.name, reason) from error

@@ -1,26 +1,15 @@
 """What can go wrong outside this program, as errors whose text is meant for its user."""
 
-from collections.abc import Sequence
+from lrms_sim.commandline.mistakes import MistakesError
+from lrms_sim.errors import HanseError
 
-from lrms_sim.commandline.mistakes import Mistake, said_of
 
-
-class BrokerError(Exception):
+class BrokerError(HanseError):
     """The base of every error that a user can put right; its text says what, where and how."""
 
 
-class FileError(BrokerError):
-    """A file that cannot be used, with everything that is wrong in it.
-
-    Attributes:
-        file: as the user named it.
-        mistakes: at least one.
-    """
-
-    def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
-        self.file = file
-        self.mistakes = tuple(mistakes)
-        super().__init__(said_of(file, self.mistakes))
+class FileError(MistakesError, BrokerError):
+    """A file that cannot be used, with everything that is wrong in it."""
 
 
 class InputError(BrokerError):
@@ -29,3 +18,26 @@ class InputError(BrokerError):
 
 class OutputError(BrokerError):
     """A result cannot be written where it should."""
+
+
+class CallError(BrokerError):
+    """A broker has refused, or cannot be reached.
+
+    Attributes:
+        code: the gRPC status, `NOT_FOUND` and so on.
+        reason: for a person.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"{reason} ({code})")
+
+
+def unreached(socket: object) -> CallError:
+    """Returns the error that nobody listens on a socket."""
+    return CallError(
+        "UNAVAILABLE",
+        f"no broker answers on {socket}; is it running? `gorba serve CONFIG` runs one, --broker or "
+        "GORBA_SOCKET names its socket",
+    )

@@ -345,7 +345,3 @@ def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator
         WIDTH,
         break_on_hyphens=False,
     )
-
-
-COMMANDS: list[click.Command] = [exchange, advise]
-"""What `grms` gets from here."""

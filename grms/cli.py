@@ -4,24 +4,10 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import click
 
-from grms.care_cli import COMMANDS as CARE_COMMANDS
-from grms.jobs_cli import COMMANDS as JOBS_COMMANDS
-from grms.learning.rule_bases.cli import train
-from grms.lrms_cli import lrms
-from grms.partners_cli import COMMANDS as PARTNERS_COMMANDS
-from grms.pki.cli import pki
-from grms.results_cli import COMMANDS as RESULTS_COMMANDS
-from grms.site_cli import COMMANDS as SITE_COMMANDS
-from grms.submit_cli import submit
-from grms.top_cli import top
-from grms.tune_cli import tune
-from lrms_sim.commandline.examples import examples
 from lrms_sim.commandline.running import open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup
 from lrms_sim.version import __version__
@@ -43,21 +29,27 @@ def cli() -> None:
     """  # noqa: D301  # click's mark for a block that is not wrapped
 
 
-for command in (
-    pki,
-    train,
-    tune,
-    top,
-    lrms,
-    examples,
-    submit,
-    *SITE_COMMANDS,
-    *JOBS_COMMANDS,
-    *RESULTS_COMMANDS,
-    *PARTNERS_COMMANDS,
-    *CARE_COMMANDS,
-):
-    cli.add_command(command)
+cli.add_lazily(
+    {
+        "submit": "grms.submit_cli",
+        **dict.fromkeys(
+            ("jobs", "cancel", "watch", "take-back", "resubmit", "write-off"), "grms.jobs_cli"
+        ),
+        **dict.fromkeys(
+            ("serve", "validate", "status", "drain", "reload", "dashboard", "journal"),
+            "grms.site_cli",
+        ),
+        **dict.fromkeys(("logs", "fetch"), "grms.results_cli"),
+        **dict.fromkeys(("exchange", "advise"), "grms.care_cli"),
+        "partners": "grms.partners_cli",
+        "pki": "grms.pki.cli",
+        "lrms": "grms.lrms_cli",
+        "top": "grms.top_cli",
+        "train": "grms.learning.rule_bases.cli",
+        "tune": "grms.tune_cli",
+        "examples": "lrms_sim.commandline.examples",
+    }
+)
 
 
 @cli.group()
@@ -83,6 +75,7 @@ cli.set_sections(
         "Jobs": ("submit", "status", "jobs", "watch", "logs", "fetch", "cancel"),
         "A site": (
             "serve",
+            "validate",
             "partners",
             "exchange",
             "advise",
@@ -116,33 +109,6 @@ def run_command(arguments: Sequence[str]) -> int:
         cli,
         "grms",
         arguments,
-        user_errors=_user_errors,
         no_memory="use fewer workers or shorter windows",
         obj=tuple(arguments),
     )
-
-
-USER_ERRORS = {
-    "grms.client": "SiteError",
-    "grms.kit.unix_sockets": "SocketInUseError",
-    "grms.learning.checkpoint": "CheckpointError",
-    "grms.learning.executors": "ExecutorError",
-    "grms.learning.local_strategies.workloads": "WorkloadError",
-    "grms.learning.rule_bases.source": "SourceError",
-    "grms.lrms.port": "LrmsError",
-    "grms.pki.certificates": "PkiError",
-    "grms.policy.files": "RuleBaseError",
-    "grms.site.configuration.files": "ConfigError",
-    "grms.site.engine.journal": "JournalError",
-}
-"""The errors that a user can put right, by module; their text says what, where and how."""
-
-
-def _user_errors() -> tuple[type[Exception], ...]:
-    """Returns the errors that a user can put right."""
-    found: list[type[Exception]] = [OSError]
-    for module, name in USER_ERRORS.items():
-        # Of a part that is not installed nothing can have come.
-        with suppress(ModuleNotFoundError):
-            found.append(getattr(import_module(module), name))
-    return tuple(found)

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
 from grms.site_cli import client_of, job_words, place_words, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH
+from lrms_sim.spelling import WIDTH, printable
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from grms.client import Job
-
-COMMANDS: list[click.Command] = []
-"""What `grms` gets from here."""
 
 LINES_AT_ONCE = 1000
 """Lines of a list that are written together."""
@@ -87,13 +83,13 @@ def jobs(
 
     What can be done about one that is stuck: `grms take-back`, `grms resubmit`, `grms write-off`.
     """
-    from grms.client import JobState  # noqa: PLC0415  # see the module's docstring
-
     since_s = 0.0 if since is None else _moment(since)
     limit = None if limit is None else min(limit, sys.maxsize)
     wanted = states or (STATES[:-1] if only_open else ())
     head = _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
     with client_of(socket, timeout_s) as site:
+        from grms.client import JobState  # noqa: PLC0415  # see the module's docstring
+
         found = site.jobs(
             states=[JobState(state) for state in wanted if not (only_open and state == "ended")],
             all_users=all_users or bool(user),
@@ -261,6 +257,3 @@ def watch(job_id: str, socket: Path, *, timeout_s: float, as_json: bool) -> None
                 print_json("grms-watch", job, line=True)
             else:
                 click.echo(job_words(job))
-
-
-COMMANDS += [jobs, cancel, watch, take_back, resubmit, write_off]

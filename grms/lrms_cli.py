@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH
+from lrms_sim.spelling import WIDTH, printable
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding
@@ -43,17 +42,19 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     run meanwhile. Each line that is not as it should be has its cure below it. Status 1 where something
     is missing, so that jobs would not run, or not as promised.
     """
-    import asyncio  # noqa: PLC0415  # see the module's docstring
+    from grms.site.configuration.files import load_config  # noqa: PLC0415  # see the module's docstring
+
+    settings = load_config(config)
+
+    import asyncio  # noqa: PLC0415  # none of this where the configuration is wrong
 
     from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
     from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
     from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
-    from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
     from grms.site.configuration.lrms_kinds import KINDS  # noqa: PLC0415  # same
     from grms.site.engine.clock import WallClock  # noqa: PLC0415  # same
     from grms.site.links.accounts import guest_accounts  # noqa: PLC0415  # same
 
-    settings = load_config(config)
     kind = settings.lrms.kind
     look = KINDS[kind].check
     if look is None and as_json:

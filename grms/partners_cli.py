@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
-from grms.site_cli import site_option, timeout_option
+from grms.site_cli import client_of, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from grms.v1 import operator_pb2
@@ -34,11 +34,9 @@ def partners(words: tuple[str, ...], socket: Path, *, timeout_s: float, as_json:
     With `pardon NAME` the suspension of a partner that has broken its promises ends, and its breaches
     are forgotten. Its credit stays gone.
     """
-    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
-
     if words and (len(words) != 2 or words[0] != "pardon" or as_json):
         raise click.UsageError("there is: partners [--json], and partners pardon NAME")
-    with SyncClient(socket, timeout_s=timeout_s) as site:
+    with client_of(socket, timeout_s) as site:
         if words:
             name = words[1]
             breaches = site.pardon(name)
@@ -91,7 +89,3 @@ def _show(known: "Sequence[operator_pb2.PartnerStatus]") -> None:
                     break_on_hyphens=False,
                 )
             )
-
-
-COMMANDS: list[click.Command] = [partners]
-"""What `grms` gets from here."""

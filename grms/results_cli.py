@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.names import printable
-from grms.site_cli import site_option, timeout_option
+from grms.site_cli import client_of, site_option, timeout_option
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from grms.client import ResultFile, Results, SyncClient
-
-COMMANDS: list[click.Command] = []
-"""What `grms` gets from here."""
 
 PROBLEMS = {
     "missing": "the job has left no such file",
@@ -36,10 +33,8 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
     Of a job that runs at this site, what it has printed so far. What ran at a partner comes home after
     its end; the command waits for that as long as --timeout says.
     """
-    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
-
     name = "stderr" if error else "stdout"
-    with SyncClient(socket, timeout_s=timeout_s) as site:
+    with client_of(socket, timeout_s) as site:
         results, where = _here(site, job_id)
         file = next(file for file in results.files if file.name == name)
         if file.problem:
@@ -70,9 +65,7 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
     hands out, and what the job has not declared, stays where the job has run; the last line says where, and
     until when.
     """
-    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
-
-    with SyncClient(socket, timeout_s=timeout_s) as site:
+    with client_of(socket, timeout_s) as site:
         results, where = _here(site, job_id)
         if not results.complete:
             raise click.ClickException(f"{job_id} has not ended; `grms logs` shows what there is")
@@ -138,6 +131,3 @@ def _fetched(
     except (FileProblemError, ValueError, OSError) as error:
         return printable(str(error))
     return "" if digest.digest() == file.sha256 else "its content is not what the site has said"
-
-
-COMMANDS += [logs, fetch]

@@ -254,6 +254,16 @@ class FindingShown(Shown):
     cure: str = Field(description="What to do; empty where nothing is to be done.")
 
 
+class ValidatedShown(Shown):
+    """`grms validate`: what a valid configuration says."""
+
+    file: str
+    site: str
+    processors: int
+    lrms: str = Field(description="The kind of its batch system.")
+    partners: Sequence[str]
+
+
 class CheckShown(Shown):
     """`grms lrms check`: whether everything is there; no findings of a simulated one."""
 

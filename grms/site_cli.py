@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.kit.journal_commands import journal_group
+from grms.kit.unix_sockets import await_socket
 from grms.kit.web.link_command import link_command
-from grms.names import printable
+from lrms_sim.process_guard import require
 from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH, moment, share
+from lrms_sim.spelling import WIDTH, moment, printable, share
 
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
 """Names the socket of the site where no option does."""
-
-COMMANDS: list[click.Command] = []
-"""What `grms` gets from here."""
 
 site_option = click.option(
     "--socket",
@@ -70,10 +68,27 @@ def place_words(job: "Job") -> str:
 
 
 def client_of(socket: Path, timeout_s: float) -> "SyncClient":
-    """Returns a client of the site at a socket."""
+    """Returns a client of the site at a socket, when there is one.
+
+    gRPC, which takes longer to import than all else that a command does, waits until then.
+
+    Args:
+        socket: the site's Unix socket.
+        timeout_s: how long the socket, and an answer, may take, seconds.
+
+    Raises:
+        SiteUnavailable: nobody has listened there in time.
+        ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
+    """
+    require("google.protobuf")
+    left_s = await_socket(socket, timeout_s)
+    if left_s is None:
+        from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
+
+        raise unreached(socket)
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
-    return SyncClient(socket, timeout_s=timeout_s)
+    return SyncClient(socket, timeout_s=left_s)
 
 
 @click.command(short_help="Run a site's daemon.")
@@ -98,13 +113,48 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
     from grms.kit.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
 
     with quick_imports():
-        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
         from grms.site.configuration.files import load_config  # noqa: PLC0415  # same
-        from grms.site.start import serve as run  # noqa: PLC0415  # same
 
     settings = load_config(config)
+    with quick_imports():  # none of this where the configuration is wrong
+        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+        from grms.site.start import serve as run  # noqa: PLC0415  # same
+
     log = configure_logs(settings.name, form=settings.logging.format, level=settings.logging.level)
     run(config, log, until_eof=until_eof, behind=behind)
+
+
+@click.command(short_help="Check a site's configuration, and the policies that it names.")
+@click.argument("config", type=click.Path(path_type=Path))
+@json_option("grms-validate", "grms.shown:ValidatedShown")
+def validate(config: Path, *, as_json: bool) -> None:
+    """Check a site's configuration, and the policies that it names; nobody is asked.
+
+    Status 2 where something is wrong, with a line for each. Whether the batch system has what a site
+    needs is what `grms lrms check` says.
+    """
+    from grms.site.configuration.files import (  # noqa: PLC0415  # see the module's docstring
+        load_config,
+        load_policies,
+        location_policy,
+    )
+
+    settings = load_config(config)
+    load_policies(settings, str(config))
+    location_policy(settings)
+    partners = [partner.name for partner in settings.partners]
+    if as_json:
+        found = {
+            "file": str(config),
+            "site": settings.name,
+            "processors": settings.processors,
+            "lrms": settings.lrms.kind,
+            "partners": partners,
+        }
+        print_json("grms-validate", found)
+        return
+    listed = ", ".join(partners) or "none"
+    click.echo(f"valid: {settings.name}, {settings.processors} processors, partners: {listed}")
 
 
 def _socket_in(config: Path) -> str:
@@ -244,5 +294,3 @@ def _journal_kind() -> "JournalKind[Record]":
 
 
 journal = journal_group(_journal_kind, "home.journal")
-
-COMMANDS += [serve, status, drain, reload, dashboard, journal]

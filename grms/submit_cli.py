@@ -10,8 +10,6 @@ Everything heavy is imported by the command that needs it, so that help and erro
 
 import os
 import pwd
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from grms.names import printable
-from grms.site_cli import job_words, site_option, timeout_option
+from grms.site_cli import client_of, job_words, site_option, timeout_option
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
     from grms.client import Job
     from grms.lrms.batch.sbatch_text import DryRun, SbatchWords
     from grms.lrms.port import HomeRun
@@ -261,9 +261,14 @@ def _check_text(wanted: Mapping[str, Any]) -> None:
 
 
 def _handed_in(socket: Path, timeout_s: float, wanted: dict[str, Any], *, wait: bool) -> "Job":
-    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
+    from grms.client.values import check_values  # noqa: PLC0415  # see the module's docstring
 
-    with SyncClient(socket, timeout_s=timeout_s) as site:
+    names = ("processors", "script", "run_time_s", "key")
+    try:
+        check_values(**{name: wanted[name] for name in names})
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    with client_of(socket, timeout_s) as site:
         try:
             job = site.submit(**wanted)
         except ValueError as error:
@@ -515,6 +520,8 @@ def _stay(
 
 
 def _hand_over(job: _Handed, *, wait: bool) -> None:
+    import subprocess  # noqa: PLC0415  # see the module's docstring
+
     # It writes for itself: with --wait the number has to be there at once.
     words = [_found("sbatch"), *(["--wait"] if wait else []), *job.command(job.words.options)]
     ended = subprocess.run(words, input=job.stdin or b"", check=False)  # noqa: S603  # as asked
@@ -544,6 +551,8 @@ def _path(script: str) -> str:
 
 
 def _found(program: str) -> str:
+    import shutil  # noqa: PLC0415  # see the module's docstring
+
     found = shutil.which(program)
     if found is None:
         text = f"there is no {program} here; without Slurm say -p, -t and --script"
@@ -551,7 +560,9 @@ def _found(program: str) -> str:
     return found
 
 
-def _run(program: str, *words: str, given: bytes | None = None) -> subprocess.CompletedProcess[str]:
+def _run(program: str, *words: str, given: bytes | None = None) -> "CompletedProcess[str]":
+    import subprocess  # noqa: PLC0415  # see the module's docstring
+
     try:
         ended = subprocess.run(  # noqa: S603  # Slurm's own
             [_found(program), *words],

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from grms.names import printable
-from grms.site_cli import site_option, timeout_option
+from grms.site_cli import client_of, site_option, timeout_option
 from lrms_sim.commandline.running import open_console
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -46,11 +46,11 @@ def top(socket: Path, *, timeout_s: float, every_s: float, once: bool) -> None:
     """
     from rich.live import Live  # noqa: PLC0415  # help comes at once
 
-    from grms.client import JobState, SyncClient  # noqa: PLC0415  # same
-
     console = open_console(pipe_width=PIPE_WIDTH)
-    states = [state for state in JobState if state not in {JobState.ENDED, JobState.UNKNOWN}]
-    with SyncClient(socket, timeout_s=timeout_s) as site:
+    with client_of(socket, timeout_s) as site:
+        from grms.client import JobState  # noqa: PLC0415  # see `client_of`
+
+        states = [state for state in JobState if state not in {JobState.ENDED, JobState.UNKNOWN}]
 
         def look() -> "Group":
             status, partners = site.status(), site.partners()

@@ -1,5 +1,6 @@
 """The command `grms tune`."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from grms.learning.run_options import (
     workers_of,
 )
 from lrms_sim.commandline.days import two_days
-from lrms_sim.commandline.log_options import PREPARATION, PROCESSORS, preparation_options
+from lrms_sim.commandline.log_options import PROCESSORS, preparation_options
 from lrms_sim.commandline.running import SEED_MAX, open_console
 from lrms_sim.commandline.values import ParamType
 from lrms_sim.process_guard import require
@@ -217,7 +218,7 @@ def _options(chosen: dict[str, Any]) -> "TuneOptions":
             workloads=WorkloadOptions(
                 processors=chosen["processors"],
                 preparation=PreparationOptions(
-                    **{name: chosen[name] for name, _, _ in PREPARATION}
+                    **{each.name: chosen[each.name] for each in fields(PreparationOptions)}
                 ),
                 scale_to=chosen["scale_to"],
                 scale_factor=chosen["scale_factor"],

@@ -157,7 +157,6 @@ def run_command(arguments: Sequence[str]) -> int:
         cli,
         "lrms-sim",
         arguments,
-        user_errors=lambda: (OSError,),
         no_memory="replay fewer jobs at a time",
         show=_show,
     )

@@ -7,67 +7,27 @@ reproduce.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Final, Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.jobs import TIME_MAX, BoolArray, FloatArray, Int32Array, Int64Array, JobTable
-from lrms_sim.preparation_report import PreparationEntry, PreparationReport, Treatment
+from lrms_sim.preparation_report import (
+    PreparationEntry,
+    PreparationOptions,
+    PreparationReport,
+    Treatment,
+)
 from lrms_sim.swf_log import SwfLog
+
+__all__ = ["IntpArray", "PreparationOptions", "Prepared", "prepare"]
 
 IntpArray = npt.NDArray[np.intp]
 
 _PARTIAL_STATUS_MIN: Final = 2
 _PARTIAL_STATUS_MAX: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class PreparationOptions:
-    """What to do with records that cannot be run as they stand.
-
-    Attributes:
-        processors_from: which field says how wide a job is, `allocated` (field 5) or
-            `requested` (field 8); where that one is not positive, the other one is taken.
-        run_time_zero: a run time of 0 s: `drop` the job, or let it run for `one_second`. A
-            negative (unknown) run time is always dropped.
-        requested_time_missing: a request of 0 s or less: `drop` the job, or take its `run_time`.
-        overrun: a run time above the request: `kill` the job when its request is used up, or
-            `extend` the request to the run time.
-        too_wide: a job wider than the machine: `drop` it, or stop with an `error`.
-        submit_time_negative: SWF writes -1 for "not known": `drop` the job, or `keep` it at the
-            negative time.
-        partial_execution: lines of status 2, 3 and 4 repeat a part of a job that has a line of
-            its own, of another status (SWF 2.2): `drop` them, or `keep` them as jobs. Where there
-            is no such line they are no parts, and always kept.
-        job_id_repeated: a number that an earlier record has: `renumber` the job past the
-            largest number of the log, `drop` it, or stop with an `error`.
-    """
-
-    processors_from: Literal["allocated", "requested"] = "allocated"
-    run_time_zero: Literal["drop", "one_second"] = "drop"
-    requested_time_missing: Literal["drop", "run_time"] = "drop"
-    overrun: Literal["kill", "extend"] = "kill"
-    too_wide: Literal["drop", "error"] = "drop"
-    submit_time_negative: Literal["drop", "keep"] = "drop"
-    partial_execution: Literal["drop", "keep"] = "drop"
-    job_id_repeated: Literal["renumber", "drop", "error"] = "renumber"
-
-    def __post_init__(self) -> None:
-        """Checks the choices, which may come from a file or a command line.
-
-        Raises:
-            ValueError: a choice is not one of those there are.
-        """
-        hints = get_type_hints(type(self))
-        for option in fields(self):
-            choices = get_args(hints[option.name])
-            choice = getattr(self, option.name)
-            if choice not in choices:
-                raise ValueError(
-                    f"{option.name} is {choice!r}; it must be one of {', '.join(choices)}"
-                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What a preparation did with a log: how often each rule applied, and what was lost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field, fields
+from typing import Final, Literal, get_args, get_type_hints
 
 from lrms_sim.spelling import share
 
@@ -19,6 +19,70 @@ _KEEPING: Final = {
     "job-id-repeated": ("job_id_repeated", "renumber"),
 }
 """Option and choice that keep the records that a rule drops, by the rule's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationOptions:
+    """What to do with records that cannot be run as they stand.
+
+    Attributes:
+        processors_from: which field says how wide a job is, `allocated` (field 5) or
+            `requested` (field 8); where that one is not positive, the other one is taken.
+        run_time_zero: a run time of 0 s: `drop` the job, or let it run for `one_second`. A
+            negative (unknown) run time is always dropped.
+        requested_time_missing: a request of 0 s or less: `drop` the job, or take its `run_time`.
+        overrun: a run time above the request: `kill` the job when its request is used up, or
+            `extend` the request to the run time.
+        too_wide: a job wider than the machine: `drop` it, or stop with an `error`.
+        submit_time_negative: SWF writes -1 for "not known": `drop` the job, or `keep` it at the
+            negative time.
+        partial_execution: lines of status 2, 3 and 4 repeat a part of a job that has a line of
+            its own, of another status (SWF 2.2): `drop` them, or `keep` them as jobs. Where there
+            is no such line they are no parts, and always kept.
+        job_id_repeated: a number that an earlier record has: `renumber` the job past the
+            largest number of the log, `drop` it, or stop with an `error`.
+    """
+
+    processors_from: Literal["allocated", "requested"] = field(
+        default="allocated", metadata={"help": "The field that says how wide a job is."}
+    )
+    run_time_zero: Literal["drop", "one_second"] = field(
+        default="drop", metadata={"help": "Jobs that ran for 0 s."}
+    )
+    requested_time_missing: Literal["drop", "run_time"] = field(
+        default="drop", metadata={"help": "Jobs without a requested time."}
+    )
+    overrun: Literal["kill", "extend"] = field(
+        default="kill",
+        metadata={"help": "Jobs that ran longer than requested: cap which of the two."},
+    )
+    too_wide: Literal["drop", "error"] = field(
+        default="drop", metadata={"help": "Jobs wider than the machine."}
+    )
+    submit_time_negative: Literal["drop", "keep"] = field(
+        default="drop", metadata={"help": "Jobs submitted before time 0."}
+    )
+    partial_execution: Literal["drop", "keep"] = field(
+        default="drop", metadata={"help": "Lines of status 2, 3, 4 beside one of the whole job."}
+    )
+    job_id_repeated: Literal["renumber", "drop", "error"] = field(
+        default="renumber", metadata={"help": "Job numbers that come again."}
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the choices, which may come from a file or a command line.
+
+        Raises:
+            ValueError: a choice is not one of those there are.
+        """
+        hints = get_type_hints(type(self))
+        for option in fields(self):
+            choices = get_args(hints[option.name])
+            choice = getattr(self, option.name)
+            if choice not in choices:
+                raise ValueError(
+                    f"{option.name} is {choice!r}; it must be one of {', '.join(choices)}"
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim import _schedule_csv
+from lrms_sim.errors import HanseError
 from lrms_sim.jobs import JobTable
 from lrms_sim.log_files import rows_of
 from lrms_sim.schedule import MachineInfo, Schedule
@@ -59,7 +60,7 @@ _MACHINE: Final = ("submitted_to", "executed_on")
 _READ_ROWS: Final = 1 << 16
 
 
-class ScheduleFileError(ValueError):
+class ScheduleFileError(HanseError, ValueError):
     """A schedule file that cannot be read; the text says where and what was expected."""
 
 

@@ -1,9 +1,8 @@
 """Numbers, values and likely words as programs say them to people."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Final
 
 NOTHING: Final = "–"
@@ -16,6 +15,8 @@ SHOWN_MAX: Final = 60
 """Longest value that an error repeats, in characters."""
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_SECONDS: Final = {**dict(_UNITS), "m": 60, "": 1}
+_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) *(d|h|min|m|s|)")
 
 
 def count(number: int) -> str:
@@ -71,6 +72,12 @@ def duration(value: float) -> str:
     return sign + (f"{whole} {big_name} {left} {small_name}" if left else f"{whole} {big_name}")
 
 
+def duration_of(text: str) -> float | None:
+    """Returns the seconds of a time as people write it, "90", "10s", "3min" or "1.5h"; None of any other text."""
+    found = _DURATION.fullmatch(text.strip())
+    return None if found is None else float(found[1]) * _SECONDS[found[2]]
+
+
 def moment(second: float, *, wall: bool) -> str:
     """Returns a moment on a site's clock in words.
 
@@ -79,6 +86,8 @@ def moment(second: float, *, wall: bool) -> str:
         wall: whether that is Unix time.
     """
     if wall:
+        from datetime import UTC, datetime  # noqa: PLC0415  # help and errors come at once
+
         try:
             return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S} UTC"
         except (OverflowError, ValueError):
@@ -97,6 +106,8 @@ def printable(text: str) -> str:
     Control and format characters are spelled out as escape sequences of Python, tabs become
     blanks. For what comes from files of strangers.
     """
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() else _spelled(character) for character in text
     )
@@ -117,6 +128,8 @@ def unknown(what: str, value: str, choices: Iterable[str]) -> str:
     """Returns a sentence on a word that is none of the choices, with the likeliest one meant."""
     choices = list(choices)
     folded = {choice.casefold(): choice for choice in choices}
+    from difflib import get_close_matches  # noqa: PLC0415  # for a mistake alone
+
     close = get_close_matches(value.casefold(), folded, n=1)
     meant = f", did you mean {folded[close[0]]!r}?" if close else ";"
     return f"{shown(value)} is no {what}{meant} there are: {', '.join(choices) or 'none'}"

@@ -19,6 +19,7 @@ from lrms_sim.criteria import (
     GroupOrder,
     Order,
 )
+from lrms_sim.errors import HanseError
 from lrms_sim.spelling import shown, unknown
 from lrms_sim.strategies import Strategy, paper_strategies
 from lrms_sim.text_files import read_json, write_json
@@ -43,7 +44,7 @@ _KINDS: Final = ("strategy", "table", "rules")
 _T = TypeVar("_T")
 
 
-class StrategyFileError(ValueError):
+class StrategyFileError(HanseError, ValueError):
     """A strategy file that cannot be used; the text says what is wrong and where."""
 
 

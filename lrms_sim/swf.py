@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim import _swf
+from lrms_sim.errors import HanseError
 from lrms_sim.jobs import JobTable
 from lrms_sim.log_files import pieces_of, shown_name
 from lrms_sim.schedule import Schedule
@@ -52,7 +53,7 @@ _WHOLE_SLOTS: Final = bytes(_WHOLE[:at].count(kind) for at, kind in enumerate(_W
 _Fault = tuple[int, int, int, bytes | int]
 
 
-class SwfError(ValueError):
+class SwfError(HanseError, ValueError):
     """A log that cannot be read; the text says where, what was found and what was expected.
 
     Attributes:

@@ -182,15 +182,15 @@ def object_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def parse_toml(data: bytes, shown: str, mistake: Mistake) -> dict[str, Any]:
+def parse_toml(data: bytes | str, shown: str, mistake: Mistake) -> dict[str, Any]:
     """Returns what the content of a TOML file says.
 
     Args:
-        data: the content.
+        data: the content, UTF-8 where it is bytes.
         shown: what errors call the file.
         mistake: makes the error that is raised where it is no TOML.
     """
-    text = _text(data, shown, mistake)
+    text = data if isinstance(data, str) else _text(data, shown, mistake)
     try:
         return tomllib.loads(text)
     except ValueError as error:
@@ -199,21 +199,23 @@ def parse_toml(data: bytes, shown: str, mistake: Mistake) -> dict[str, Any]:
         raise mistake(f"{shown}: nested too deeply") from error
 
 
-def read_bytes(path: Path, bytes_max: int, mistake: Mistake) -> bytes:
+def read_bytes(path: Path, bytes_max: int, mistake: Mistake, *, shown: str | None = None) -> bytes:
     """Returns the content of a file.
 
     Args:
         path: of the file.
         bytes_max: largest size that is read.
         mistake: makes the error that is raised where it cannot be read or is too large.
+        shown: what errors call the file; the path where left out.
     """
+    shown = shown or str(path)
     try:
         with path.open("rb") as file:
             data = file.read(bytes_max + 1)
     except OSError as error:
-        raise mistake(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise mistake(f"{shown}: cannot be read: {error.strerror or error}") from error
     if len(data) > bytes_max:
-        raise mistake(f"{path}: is larger than {bytes_max:,} bytes")
+        raise mistake(f"{shown}: is larger than {bytes_max:,} bytes")
     return data
 
 

@@ -15,7 +15,7 @@ from lrms_sim.process_guard import has
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
-from scenarios.errors import FetchError, LiveError, ScenarioError
+from scenarios.errors import FetchError, LiveError
 from scenarios.library import bundled_names, scenario_path
 from scenarios.live_cli import SPEED_MAX, down, live_folder, number, run_live, up
 from scenarios.paper_cli import paper
@@ -327,14 +327,5 @@ def run_command(arguments: Sequence[str]) -> int:
         cli,
         "scenario",
         arguments,
-        user_errors=_user_errors,
         no_memory="replay less of this scenario at a time",
     )
-
-
-def _user_errors() -> tuple[type[Exception], ...]:
-    """Returns the errors that a user can put right; their text says what, where and how."""
-    from grms.learning.checkpoint import CheckpointError  # noqa: PLC0415  # see the docstring
-    from grms.learning.rule_bases.source import SourceError  # noqa: PLC0415  # same
-
-    return (ScenarioError, CheckpointError, SourceError, OSError)

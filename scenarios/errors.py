@@ -1,26 +1,15 @@
 """What can go wrong outside this program, as errors whose text is meant for its user."""
 
-from collections.abc import Sequence
+from lrms_sim.commandline.mistakes import MistakesError
+from lrms_sim.errors import HanseError
 
-from lrms_sim.commandline.mistakes import Mistake, said_of
 
-
-class ScenarioError(Exception):
+class ScenarioError(HanseError):
     """The base of every error that a user can put right; its text says what, where and how."""
 
 
-class SpecError(ScenarioError):
-    """A scenario file that cannot be used, with everything that is wrong in it.
-
-    Attributes:
-        file: the file or bundled scenario as the user named it.
-        problems: at least one.
-    """
-
-    def __init__(self, file: str, problems: Sequence[Mistake]) -> None:
-        self.file = file
-        self.problems = tuple(problems)
-        super().__init__(said_of(file, self.problems))
+class SpecError(MistakesError, ScenarioError):
+    """A scenario file that cannot be used, with everything that is wrong in it."""
 
 
 class UnknownScenarioError(ScenarioError):

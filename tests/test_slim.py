@@ -7,7 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import grms.cli
+import pytest
+
 from lrms_sim.process_guard import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,18 +59,57 @@ from lrms_sim.process_guard import run
 run("grms.cli")
 """
 
+AFTERWARDS = """
+import importlib, sys
+import lrms_sim.errors
 
-def bare(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Returns what a Python without extras has done."""
+known = []
+
+class Noting(Exception):
+    def __init__(self, *words):
+        known.append(set(sys.modules))
+        super().__init__(*words)
+
+lrms_sim.errors.HanseError = Noting
+status = importlib.import_module(sys.argv[1]).run_command(sys.argv[2:])
+print(status, len(known), *sorted(set(sys.modules) - known[0]))
+"""
+"""Prints a command's status, how many errors there were, and what was imported after the first was known."""
+
+TRAINS = """
+import sys
+from grms.cli import run_command
+words = "train small.toml --site a --partner b --generations 1 --rules 1 --parents 1 --offspring 1 --workers 1"
+assert run_command(words.split()) == 0
+packages = ("broker.", "grms.site.", "grms.client.", "grms.v1.", "grpc", "google.protobuf")
+print(*sorted(name for name in sys.modules if name.startswith(packages)))
+"""
+
+SUBMITS = """
+import sys
+from grms.cli import run_command
+assert run_command(sys.argv[1:]) == 2
+heavy = {"asyncio", "google.protobuf", "grpc", "numpy", "pydantic", "rich", "sqlite3", "structlog", "subprocess"}
+print(*sorted(heavy & sys.modules.keys()))
+"""
+
+
+def ran(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Returns what a Python has done."""
     path = os.pathsep.join(each for each in sys.path if each)
     return subprocess.run(  # noqa: S603  # our own interpreter and text
-        [sys.executable, "-c", BARE + code, *words],
+        [sys.executable, "-c", code, *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def bare(code: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Returns what a Python without extras has done."""
+    return ran(BARE + code, folder, *words)
 
 
 def test_the_core_needs_no_extra(tmp_path: Path) -> None:
@@ -104,8 +144,40 @@ def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
         done = bare(LACKS, tmp_path, *words)
         assert done.stderr == "Error: site.toml: cannot be read: No such file or directory\n"
         assert done.returncode == 2
-    errors = grms.cli._user_errors()
-    assert {each.__name__ for each in errors} == {"OSError", *grms.cli.USER_ERRORS.values()}
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("grms.cli", "serve"),
+        ("grms.cli", "lrms check"),
+        ("grms.cli", "dashboard"),
+        ("broker.cli", "serve"),
+        ("broker.cli", "validate"),
+        ("scenarios.cli", "validate"),
+    ],
+)
+def test_a_mistake_is_told_without_another_import(command: str, words: str, tmp_path: Path) -> None:
+    """Nothing is loaded to tell it: not what could fail in another way, nor the daemon that will not run."""
+    (tmp_path / "site.toml").write_text('naem = "x"\n')
+    done = ran(AFTERWARDS, tmp_path, command, *words.split(), "site.toml")
+    assert done.stdout == "2 1\n", done.stderr
+    assert "site.toml: naem: 'naem' is no key here" in done.stderr
+
+
+def test_a_command_without_a_daemon_loads_little(tmp_path: Path) -> None:
+    """What takes long to import is for those that find a socket, or need it for their work."""
+    words = ("submit", "-p", "4", "-t", "60", "--socket", "no.sock", "--timeout", "0.1")
+    done = ran(SUBMITS, tmp_path, *words)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+    assert done.stderr == "Error: no daemon answers on no.sock; is it running? (UNAVAILABLE)\n"
+
+
+def test_training_imports_no_daemon(tmp_path: Path) -> None:
+    """Neither broker nor site, nor what they speak: a run on a cluster loads it on every node."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    done = ran(TRAINS, tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, ""), done.stderr
 
 
 def test_every_extra_that_is_named_exists() -> None:

@@ -4,17 +4,16 @@ Each function is given to click as the type of an option. It is called with text
 that has been converted already.
 """
 
-import re
 from contextlib import suppress
 from typing import Final
 
 import click
 
+from lrms_sim.spelling import duration_of
+
 RuleText = tuple[str, tuple[str, ...]]
 """A pattern, and the names or kinds of resources that it stands for."""
 
-_UNITS: Final = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?) *([a-z]*)")
 _PREFERENCES: Final = {"fast": 0.0, "cheap": 1.0}
 
 
@@ -24,10 +23,10 @@ def duration(text: str) -> float:
     Raises:
         click.BadParameter: it is no time.
     """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or match.group(2) not in _UNITS:
+    seconds = duration_of(text)
+    if seconds is None:
         raise click.BadParameter(f"{text!r} is no time; write 10s, 3min or 2h")
-    return float(match.group(1)) * _UNITS[match.group(2)]
+    return seconds
 
 
 def moment(text: str) -> float:

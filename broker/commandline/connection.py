@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from grms.kit.unix_sockets import await_socket
+from lrms_sim.process_guard import require
+
 if TYPE_CHECKING:
     from broker.core.records import Supply
     from broker.model.pool import Pool
@@ -51,9 +54,15 @@ def with_broker(command: Callable[..., None]) -> Callable[..., None]:
     @timeout_option
     @wraps(command)
     def connected(*, socket: Path, timeout_s: float, **given: Any) -> None:
-        from broker.client import BrokerClient  # noqa: PLC0415  # help should come at once
+        require("google.protobuf")
+        left_s = await_socket(socket, timeout_s)
+        if left_s is None:
+            from broker.errors import unreached  # noqa: PLC0415  # help should come at once
 
-        with BrokerClient(socket, timeout_s=timeout_s) as broker:
+            raise unreached(socket)
+        from broker.client import BrokerClient  # noqa: PLC0415  # same
+
+        with BrokerClient(socket, timeout_s=left_s) as broker:
             command(broker=broker, **given)
 
     return connected

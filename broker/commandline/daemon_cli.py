@@ -57,10 +57,12 @@ def serve(config: Path, *, behind: bool) -> None:
 
     with quick_imports():
         from broker.configuration.config import load_config  # noqa: PLC0415  # same
+
+    logging = load_config(config).logging
+    with quick_imports():  # none of this where the configuration is wrong
         from broker.daemon import serve as run  # noqa: PLC0415  # same
         from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
 
-    logging = load_config(config).logging
     run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
 
 

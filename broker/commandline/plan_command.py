@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from broker.commandline.search_options import Wanted
 from broker.files.importing import ImportOptions
 from broker.files.loading import make_problem, read_inputs
 from broker.files.plans import plan_document, read_plan
@@ -59,49 +60,19 @@ class Request:
     old: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """How to plan, and what to write.
+def budget_of_each(wanted: Wanted) -> Budget:
+    """Returns the budget of one search."""
+    seconds = BUDGET_SECONDS if wanted.budget is None else wanted.budget
+    if wanted.evaluations is None:
+        return Budget(seconds / len(wanted.methods))
+    limit = math.inf if wanted.budget is None else seconds / len(wanted.methods)
+    return Budget(limit, wanted.evaluations)
 
-    Attributes:
-        methods: searches, at least one.
-        goal: "balanced" or "makespan".
-        budget: seconds for all searches together; None for the default.
-        evaluations: schedules that each search builds at most.
-        seed: of all chance.
-        workers: threads; None for all processors.
-        population: individuals of GLEAM; None for the default.
-        stability: share of a plan's worth that it costs to move every task that the plan from before
-            has somewhere.
-        html: file for the page.
-        json: file for the plan; `STANDARD_OUTPUT` prints it in place of the tables.
-        title: of the page; names of the workflows where empty.
-    """
 
-    methods: tuple[str, ...]
-    goal: Literal["balanced", "makespan"] = "balanced"
-    budget: float | None = None
-    evaluations: int | None = None
-    seed: int = 1
-    workers: int | None = None
-    population: int | None = None
-    stability: float = 0.0
-    html: Path | None = None
-    json: Path | None = None
-    title: str = ""
-
-    def budget_of_each(self) -> Budget:
-        """Returns the budget of one search."""
-        seconds = BUDGET_SECONDS if self.budget is None else self.budget
-        if self.evaluations is None:
-            return Budget(seconds / len(self.methods))
-        limit = math.inf if self.budget is None else seconds / len(self.methods)
-        return Budget(limit, self.evaluations)
-
-    def goals(self) -> Goals:
-        """Returns what plans are judged by."""
-        base = MAKESPAN_ONLY if self.goal == "makespan" else Goals()
-        return replace(base, stability=self.stability)
+def goals_of(wanted: Wanted) -> Goals:
+    """Returns what plans are judged by."""
+    base = MAKESPAN_ONLY if wanted.goal == "makespan" else Goals()
+    return replace(base, stability=wanted.stability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +131,7 @@ def run_plan(
     """
     comparison = Comparison(
         problem,
-        goals=wanted.goals(),
+        goals=goals_of(wanted),
         old=old,
         seed=wanted.seed,
         workers=wanted.workers,
@@ -171,7 +142,7 @@ def run_plan(
         comparison.baselines()
         with _interrupting(comparison):
             for method in wanted.methods:
-                budget = wanted.budget_of_each()
+                budget = budget_of_each(wanted)
                 bars.begin(TITLES[method], budget)
                 comparison.search(method, budget, bars.show)
     best = comparison.best
@@ -230,7 +201,7 @@ def _title(problem: Problem) -> str:
 
 
 def _made(wanted: Wanted, files: Sequence[Path]) -> Mapping[str, Any]:
-    each = wanted.budget_of_each()
+    each = budget_of_each(wanted)
     seconds = "any time" if each.seconds == math.inf else duration(each.seconds)
     limit = "" if each.evaluations == math.inf else f", {count(int(each.evaluations))} schedules"
     return {

@@ -104,6 +104,21 @@ class ResourcesShown(Shown):
     resources: Sequence[ResourceShown]
 
 
+class StatusShown(Shown):
+    """`gorba status`: how a broker is."""
+
+    now_s: float
+    workflows: dict[str, int] = Field(description="How many, by state.")
+    resources: int
+    broken: Sequence[str] = Field(description="Resources that are out of order.")
+    plan: int = Field(description="The number of the plan; 0 before the first.")
+    adopted_s: float | None
+    fitness: float | None
+    next_planning_s: float | None = Field(description="When planning begins anew by itself.")
+    planned: int = Field(description="Tasks that have a place.")
+    unplanned: int = Field(description="Tasks without one.")
+
+
 class CheckedShown(Shown):
     """`gorba validate`: what valid files hold; tasks are null where no resources were given too."""
 

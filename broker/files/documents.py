@@ -5,14 +5,13 @@ one that unpacks to a huge one takes all memory.
 """
 
 import json
-import tomllib
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 from broker.errors import FileError
 from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.text_files import object_of
+from lrms_sim.text_files import object_of, parse_toml
 
 FILE_BYTES_MAX: Final = 256 << 20
 """Largest file that is read, in bytes after decompression."""
@@ -38,7 +37,9 @@ def read_document(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> dict[str, A
         _fail(path, f"byte {error.start} is not UTF-8 text")
     name = path.name.removesuffix(".gz")
     is_json = name.endswith(".json") or (not name.endswith(".toml") and text.lstrip()[:1] == "{")
-    document = _json(path, text) if is_json else _toml(path, text)
+    if not is_json:
+        return parse_toml(text, str(path), FileError.of(str(path)))
+    document = _json(path, text)
     if not isinstance(document, dict):
         _fail(path, "the outermost value must be an object in braces")
     return document
@@ -96,17 +97,6 @@ def _json(path: Path, text: str) -> object:
         _fail(path, f"no JSON: {error.msg} (at line {error.lineno}, column {error.colno})")
     except ValueError as error:
         _fail(path, f"no JSON: {error}")
-    except RecursionError:
-        _fail(path, "nested too deeply")
-
-
-def _toml(path: Path, text: str) -> object:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        _fail(path, f"no TOML: {error}")
-    except ValueError as error:
-        _fail(path, f"no TOML: {error}")
     except RecursionError:
         _fail(path, "nested too deeply")
 

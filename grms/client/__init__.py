@@ -7,22 +7,37 @@ Every submission carries a key, made up here unless the caller brings one, so th
 whose answer got lost is repeated without becoming a second job. Calls are repeated while the daemon
 is away or asks for patience, until their time is over.
 
+The names below are loaded when they are first used: what is wrong can be told before gRPC is there.
+
     with SyncClient("/run/hanse/users.sock") as site:
         job = site.submit(processors=16, requested_time_s=3600, script="…")
         job = site.wait(job.job_id)
 """
 
-from grms.client.answers import (
-    Job,
-    JobState,
-    Outcome,
-    ResultFile,
-    Results,
-    SiteError,
-    SiteUnavailable,
-)
-from grms.client.asynchronous import Client
-from grms.client.synchronous import SyncClient
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Named like the constant of `typing`, as in `grms`.
+    from typing import Any, Final
+
+    from grms.client.answers import Job, JobState, Outcome, ResultFile, Results
+    from grms.client.asynchronous import Client
+    from grms.client.errors import SiteError, SiteUnavailable
+    from grms.client.synchronous import SyncClient
+
+_HOMES: Final = {
+    "Client": "asynchronous",
+    "Job": "answers",
+    "JobState": "answers",
+    "Outcome": "answers",
+    "ResultFile": "answers",
+    "Results": "answers",
+    "SiteError": "errors",
+    "SiteUnavailable": "errors",
+    "SyncClient": "synchronous",
+}
+"""The module of each name."""
 
 __all__ = [
     "Client",
@@ -35,3 +50,17 @@ __all__ = [
     "SiteUnavailable",
     "SyncClient",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415  # see above
+
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -6,7 +6,6 @@
 import enum
 from typing import Any, Final
 
-from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
 from grms.v1 import job_pb2, request_pb2, results_pb2
@@ -137,26 +136,6 @@ class Results:
     other_bytes: int = 0
 
 
-class SiteError(Exception):
-    """A site has refused, or cannot be reached.
-
-    Attributes:
-        code: the gRPC status, `INVALID_ARGUMENT` and so on.
-        reason: for a person.
-        field: the field of the request that is wrong; may be empty.
-    """
-
-    def __init__(self, code: str, reason: str, field: str = "") -> None:
-        self.code = code
-        self.reason = reason
-        self.field = field
-        super().__init__(f"{reason} ({code})")
-
-
-class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
-    """The site could not be reached in time, or takes no work now."""
-
-
 _STATES: Final[dict[int, JobState]] = {
     number: JobState(name.removeprefix("JOB_STATE_").lower())
     for name, number in job_pb2.JobState.items()
@@ -229,6 +208,8 @@ def read_details(error: aio.AioRpcError) -> tuple[str, float | None]:
 
     They are "" and None where the site does not say. A wait of 0 is said: "at once".
     """
+    from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415  # few calls are refused
+
     field: str = ""
     retry_s: float | None = None
     # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.

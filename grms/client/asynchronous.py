@@ -8,20 +8,23 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from grpc import aio
 
-from grms.client.answers import Job, JobState, Results, SiteError, read_job, read_results
+from grms.client.answers import Job, JobState, Results, read_job, read_results
 from grms.client.calls import TIMEOUT_S, Calls
+from grms.client.errors import SiteError
+from grms.client.values import check_values
 from grms.kit.file_names import check_outputs
 from grms.kit.shared_folders import SharedFile, check_shared
-from grms.lrms.port import HomeRun
 from grms.v1 import job_pb2, operator_pb2, request_pb2
+
+if TYPE_CHECKING:
+    from grms.lrms.port import HomeRun  # of a job for a real batch system alone
 
 PAGE: Final = 1000
 PUT_BYTES: Final = 256 << 10
-PROCESSORS_MAX: Final = 2**31 - 1
 
 
 class Client:
@@ -64,7 +67,7 @@ class Client:
         user_group: int | None = None,
         name: str = "",
         key: str | None = None,
-        home: HomeRun | None = None,
+        home: "HomeRun | None" = None,
     ) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
 
@@ -94,18 +97,13 @@ class Client:
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it has refused.
         """
-        if abs(processors) > PROCESSORS_MAX:
-            # More than a message can say; what is too much or too little for a site, it says.
-            raise ValueError(f"processors is {processors}; 1 to {PROCESSORS_MAX} are possible")
-        if key == "":
-            # Of a variable that is not set: each repetition would be another job.
-            raise ValueError("key is empty; leave it out, or give each job one of its own")
-        if script is not None and run_time_s is not None:
-            raise ValueError("run_time_s is for a job without a script, where it is simulated")
-        if user_group is not None and (run_time_s is None or not 1 <= user_group <= 5):
-            raise ValueError(
-                f"user_group is {user_group}; 1 to 5 is possible, for a job with run_time_s"
-            )
+        check_values(
+            processors=processors,
+            script=script,
+            run_time_s=run_time_s,
+            user_group=user_group,
+            key=key,
+        )
         request = job_pb2.SubmitRequest(
             idempotency_key=str(uuid.uuid4()) if key is None else key, name=name
         )

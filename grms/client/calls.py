@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 import grpc
 from grpc import aio
 
-from grms.client.answers import SiteError, SiteUnavailable, read_details
+from grms.client.answers import read_details
+from grms.client.errors import SiteError, SiteUnavailable, unreached
 from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
 
@@ -95,6 +96,6 @@ class Calls:
                 f"the daemon on {self.socket} has ended the call, and did not come back in time"
             )
         elif absent and "connect" in reason.lower():
-            reason = f"no daemon answers on {self.socket}; is it running?"
+            raise unreached(self.socket) from error
         kind = SiteUnavailable if absent or code is grpc.StatusCode.DEADLINE_EXCEEDED else SiteError
         raise kind(code.name, reason, field) from error

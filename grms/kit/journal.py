@@ -35,6 +35,7 @@ from typing import IO, Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 import msgspec
 
+from lrms_sim.errors import HanseError
 from lrms_sim.version import __version__
 
 VERSION: Final = 1
@@ -69,7 +70,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 _notes_of = msgspec.json.Decoder(dict[str, str])
 
 
-class JournalError(Exception):
+class JournalError(HanseError):
     """The journal cannot be used; the text says which file, what is wrong, and what to do."""
 
 

@@ -1,11 +1,17 @@
-"""Unix sockets that daemons listen on; removes those that a killed daemon left behind."""
+"""Unix sockets that daemons listen on: waits for them, and removes those that a killed daemon left behind."""
 
-import contextlib
-import socket
+import os
+import time
 from pathlib import Path
+from typing import Final
+
+from lrms_sim.errors import HanseError
+
+PAUSE_S: Final = 0.1
+"""Between looks for a socket, seconds."""
 
 
-class SocketInUseError(Exception):
+class SocketInUseError(HanseError):
     """Another process listens on the socket, or it is none; the text says which."""
 
 
@@ -16,6 +22,9 @@ def remove_stale_socket(path: Path) -> None:
         SocketInUseError: somebody listens on it, or it is no socket.
         OSError: it cannot be tried or removed.
     """
+    import contextlib  # noqa: PLC0415  # who waits needs neither
+    import socket  # noqa: PLC0415  # same
+
     if not path.exists():
         return
     if not path.is_socket():
@@ -28,3 +37,22 @@ def remove_stale_socket(path: Path) -> None:
             path.unlink()
             return
     raise SocketInUseError(f"another process listens on {path}; is the daemon running already?")
+
+
+def await_socket(path: Path, timeout_s: float) -> float | None:
+    """Waits for a socket to be there, so that gRPC, which is slow to import, need not wait for it.
+
+    Args:
+        path: of the socket.
+        timeout_s: how long to wait, seconds.
+
+    Returns:
+        What is left of the time for an answer, seconds; None where the socket did not come.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not os.path.exists(path):  # noqa: PTH110  # False of a path that is too long, too
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(PAUSE_S)
+        timeout_s = max(PAUSE_S, deadline - time.monotonic())
+    return timeout_s

@@ -16,6 +16,7 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.fingerprint import first_difference
+from lrms_sim.errors import HanseError
 from lrms_sim.text_files import write_text
 
 SCHEMA = "hanse.training/2"
@@ -25,7 +26,7 @@ FILE_BYTES_MAX = 256 << 20
 """Largest checkpoint that is read; a run of the paper's size has some hundred kilobytes."""
 
 
-class CheckpointError(ValueError):
+class CheckpointError(HanseError, ValueError):
     """A checkpoint that cannot be written, read or gone on from; the text says why."""
 
 

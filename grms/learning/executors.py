@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from lrms_sim.errors import HanseError
+
 _Case = TypeVar("_Case")
 _Found = TypeVar("_Found")
 Task = Callable[[_Case, float], _Found]
@@ -45,7 +47,7 @@ DASK_LOGGERS = ("distributed.client", "distributed.comm", "distributed.core", "d
 """They log tracebacks of what is reported here in words, as `ExecutorError`."""
 
 
-class ExecutorError(RuntimeError):
+class ExecutorError(HanseError, RuntimeError):
     """Workers that cannot be reached, or that died; the text says what and what to do."""
 
 

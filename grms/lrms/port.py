@@ -22,16 +22,20 @@ Moments are seconds of the site's clock, which under a real batch system is the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
-from grms.lrms.plan import QueuePlan
 from grms.values import QuickEnum, dataclass
+from lrms_sim.errors import HanseError
+
+if TYPE_CHECKING:
+    # It is of numpy, which a client need not load.
+    from grms.lrms.plan import QueuePlan
 
 
-class LrmsError(Exception):
+class LrmsError(HanseError):
     """The LRMS has not done what it was told; the text says what and why.
 
     Args:
@@ -288,7 +292,7 @@ class LrmsLoad:
     processors: int
     free: int
     waiting: int
-    plan: QueuePlan | None = field(default=None, compare=False)
+    plan: "QueuePlan | None" = field(default=None, compare=False)
     partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
 
 

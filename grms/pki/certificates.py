@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from grms.names import site_of_uri, tls_name
+from lrms_sim.errors import HanseError
 
 
-class PkiError(Exception):
+class PkiError(HanseError):
     """Something about keys and certificates that a user can put right; the text says how."""
 
 

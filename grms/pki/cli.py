@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 
 from grms.names import printable
+from lrms_sim.errors import HanseError
 from lrms_sim.shown.option import json_option, print_json
 
 if TYPE_CHECKING:
@@ -67,20 +68,12 @@ def _says_what_is_wrong(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        from grms.pki.certificates import PkiError  # noqa: PLC0415  # see the module's docstring
-
         try:
             command(*args, **kwargs)
-        except (PkiError, ValueError) as error:
-            raise _PkiFailedError(str(error)) from error
+        except ValueError as error:
+            raise HanseError(str(error)) from error
 
     return wrapped
-
-
-class _PkiFailedError(click.ClickException):
-    """What a user can put right, told without traceback."""
-
-    exit_code = 2
 
 
 @click.group()

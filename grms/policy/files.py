@@ -12,6 +12,7 @@ from typing import Any
 
 from grms.policy.features import FURTHER_FEATURES, PAPER_FEATURES
 from grms.policy.transfer import Gaussian, Rule, RuleBase
+from lrms_sim.errors import HanseError
 from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
 
@@ -25,7 +26,7 @@ FILE_BYTES_MAX = 4 * 1024 * 1024
 """Largest file that is read."""
 
 
-class RuleBaseError(ValueError):
+class RuleBaseError(HanseError, ValueError):
     """A rule base file that cannot be used; the text says what is wrong and where."""
 
 

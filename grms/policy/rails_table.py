@@ -1,6 +1,5 @@
 """What files of scenarios and of sites say of rails and of spans of time, as validated models."""
 
-import re
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -19,14 +18,13 @@ from pydantic import (
 from grms.kit.models import wrong
 from grms.policy.rails import DOUBLINGS_MAX, RAILS, Promise, Rails
 from grms.policy.rounds import ROUND_ORDERS, RoundOrder, Rounds
+from lrms_sim.spelling import duration_of, unknown
 from lrms_sim.spelling import shown as shown_value
-from lrms_sim.spelling import unknown
 
 NO_RAILS: Final = "none"
 _NO_RULE: Final = Rails(start_now=False, guest_length=None, balance=None, promise=None)
 RAILS_WORDS: Final = (*RAILS, NO_RAILS)
 
-_UNITS: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN_MAX: Final = 1e9
 
 
@@ -39,14 +37,12 @@ def span(value: object) -> float:
     Raises:
         PydanticCustomError: it is neither, or out of its bounds.
     """
-    seconds = -1.0
+    seconds: float | None = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         seconds = float(value)
-    elif isinstance(value, str) and (
-        found := re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)\s?(s|min|h|d)", value)
-    ):
-        seconds = float(found[1]) * _UNITS[found[2]]
-    if not 0 <= seconds <= SPAN_MAX:
+    elif isinstance(value, str) and not value[-1:].isdigit():  # else it would have no unit
+        seconds = duration_of(value)
+    if seconds is None or not 0 <= seconds <= SPAN_MAX:
         text = f"{shown_value(value)} is no span of time; there are seconds, and texts such as 15min, 4h, 1d"
         raise wrong(text)
     return seconds

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from itertools import chain
 from typing import Final, NamedTuple, ParamSpec
 
+from lrms_sim.errors import HanseError
 from lrms_sim.swf_log import SwfLog
 
 RULES: Final = {
@@ -48,7 +49,7 @@ _DAYS_HOURS: Final = re.compile(r"(\d{1,9})-(\d{1,2})")
 _NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d*)?")
 
 
-class AccountingError(ValueError):
+class AccountingError(HanseError, ValueError):
     """A file that cannot be read; the text has file, line and what is wrong."""
 
 

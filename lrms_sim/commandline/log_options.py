@@ -2,13 +2,15 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from lrms_sim.commandline.field_options import field_options
+from lrms_sim.preparation_report import PreparationOptions
 from lrms_sim.spelling import shown
 
 if TYPE_CHECKING:
@@ -21,24 +23,10 @@ PROCESSORS_MAX = 2**31 - 1
 LONG_BYTES = 16_000_000
 """Reading a log of this size shows how far it is."""
 
-PREPARATION = (
-    ("processors_from", ("allocated", "requested"), "The field that says how wide a job is."),
-    ("run_time_zero", ("drop", "one_second"), "Jobs that ran for 0 s."),
-    ("requested_time_missing", ("drop", "run_time"), "Jobs without a requested time."),
-    ("overrun", ("kill", "extend"), "Jobs that ran longer than requested: cap which of the two."),
-    ("too_wide", ("drop", "error"), "Jobs wider than the machine."),
-    ("submit_time_negative", ("drop", "keep"), "Jobs submitted before time 0."),
-    ("partial_execution", ("drop", "keep"), "Lines of status 2, 3, 4 beside one of the whole job."),
-    ("job_id_repeated", ("renumber", "drop", "error"), "Job numbers that come again."),
-)
-"""Name, choices (the default first) and help of each rule of lrms_sim.preparation."""
-
 FILE = click.Path(path_type=Path, dir_okay=False)
 LOG = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 PROCESSORS = click.IntRange(1, PROCESSORS_MAX)
 """Types of options: a file, a file to read or `-` for standard input, the size of a machine."""
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
@@ -49,18 +37,8 @@ def located_log(_: click.Context, __: click.Parameter, value: Path) -> Path:
     return value if str(value) == STANDARD_INPUT else located(value)
 
 
-def preparation_options(command: _Command) -> _Command:
-    """Gives a command an option for each rule of `PREPARATION`."""
-    for name, choices, words in reversed(PREPARATION):
-        command = click.option(
-            f"--{name.replace('_', '-')}",
-            name,
-            type=click.Choice(choices),
-            default=choices[0],
-            show_default=True,
-            help=words,
-        )(command)
-    return command
+preparation_options = field_options(PreparationOptions)
+"""Gives a command an option for each rule of `PreparationOptions`."""
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """What is wrong in a file, key by key, and how a user is told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from lrms_sim.errors import HanseError
 from lrms_sim.spelling import printable
 
 MISTAKES_SHOWN_MAX: Final = 20
@@ -39,3 +40,22 @@ def said_of(file: str, mistakes: Sequence[Mistake]) -> str:
     if (more := len(mistakes) - MISTAKES_SHOWN_MAX) > 0:
         lines.append(f"{file}: … and {more} more mistakes")
     return "\n".join(lines)
+
+
+class MistakesError(HanseError):
+    """A file that cannot be used, with everything that is wrong in it.
+
+    Attributes:
+        file: as the user named it.
+        mistakes: at least one.
+    """
+
+    def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
+        self.file = file
+        self.mistakes = tuple(mistakes)
+        super().__init__(said_of(file, self.mistakes))
+
+    @classmethod
+    def of(cls, file: str) -> Callable[[str], Self]:
+        """Returns what makes an error of a text of `lrms_sim.text_files`, which begins with the file."""
+        return lambda text: cls(file, [Mistake("", text.removeprefix(f"{file}: "))])

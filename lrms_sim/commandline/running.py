@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from lrms_sim.errors import HanseError
 from lrms_sim.process_guard import EXIT_INTERRUPTED
 from lrms_sim.spelling import printable
 
@@ -46,7 +47,6 @@ def run_group(
     name: str,
     arguments: Sequence[str],
     *,
-    user_errors: Callable[[], tuple[type[Exception], ...]],
     no_memory: str,
     show: Callable[[click.ClickException], None] = click.ClickException.show,
     obj: object = None,
@@ -57,8 +57,6 @@ def run_group(
         group: the command.
         name: of the program.
         arguments: what follows the program's name.
-        user_errors: the errors that a user can put right; their text says what, where and how.
-            Asked for where one has come, as what knows them takes long to import.
         no_memory: what to say where the memory is not enough.
         show: writes what click has found wrong.
         obj: for click's context.
@@ -94,7 +92,7 @@ def run_group(
     except Exception as error:
         said = _said(error, no_memory)
         if said is None:
-            if not isinstance(error, user_errors()):
+            if not isinstance(error, HanseError | OSError):
                 raise
             said = str(error)
         for line in said.splitlines():

@@ -1,24 +1,72 @@
-"""Groups of commands whose help has sections, and commands with names of two words.
+"""Groups of commands whose help has sections, that import a command when it is asked for, and names of two words.
 
 `gorba plan FILE…` plans, and `gorba plan show` shows what a broker has planned: the second word
 names a command only where it is one, and a file of that name is `./show`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from lrms_sim.spelling import unknown
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class SectionedGroup(click.Group):
     """See the module."""
 
     def __init__(self, *arguments: object, **options: object) -> None:
+        self._lazy: dict[str, str] = {}
+        self._loaded: MutableMapping[str, click.Command] = {}
         super().__init__(*arguments, **options)  # type: ignore[arg-type]  # click's own
         self._sections: dict[str, tuple[str, ...]] = {}
         self._two_words: dict[tuple[str, str], click.Command] = {}
+
+    @property  # click's attribute; a command may not be loaded yet
+    def commands(self) -> MutableMapping[str, click.Command]:
+        """All commands by name; those that are not loaded are."""
+        for name in tuple(self._lazy):
+            self.get_command(None, name)
+        return self._loaded
+
+    @commands.setter
+    def commands(self, found: MutableMapping[str, click.Command]) -> None:
+        """Sets those that are loaded, as click does."""
+        self._loaded = found
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Adds a command that is loaded; no other is for it."""
+        found = name or cmd.name
+        assert found is not None
+        self._loaded[found] = cmd
+
+    def add_lazily(self, commands: Mapping[str, str]) -> None:
+        """Adds commands that are imported when they are asked for.
+
+        Args:
+            commands: the module of each name; there the command is called as the name, with `_` for `-`.
+        """
+        self._lazy |= commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
+        """Returns the names of all commands; nothing is loaded."""
+        return sorted({*self._loaded, *self._lazy})
+
+    def get_command(
+        self,
+        ctx: click.Context | None,  # noqa: ARG002  # click's
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Returns a command, loaded; None where there is none of that name."""
+        if cmd_name in self._lazy:
+            module = import_module(self._lazy[cmd_name])
+            self._loaded[cmd_name] = getattr(module, cmd_name.replace("-", "_"))
+            del self._lazy[cmd_name]
+        return self._loaded.get(cmd_name)
 
     def add_two_words(self, first: str, command: click.Command) -> None:
         """Adds a command whose name is another one's name and its own."""
@@ -62,7 +110,7 @@ class SectionedGroup(click.Group):
 
 def file_or_second_word(
     context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Returns how a shell completes the files of a command that is also the first of two words.
 
     Args:
@@ -70,6 +118,8 @@ def file_or_second_word(
         parameter: the argument with the files.
         incomplete: what is typed of the word.
     """
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  # shells alone ask for it
+
     files = CompletionItem(incomplete, type="file")
     group = context.parent.command if context.parent is not None else None
     if not isinstance(group, SectionedGroup) or context.params.get(parameter.name or ""):

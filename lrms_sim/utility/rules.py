@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim.errors import HanseError
 from lrms_sim.groups import user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.preparation import PreparationOptions, prepare
@@ -34,7 +35,7 @@ QOS_FIELDS: Final = ("queue", "partition", "executable", "group")
 _GIVES: Final = ("weight", "plateau", "zero", "floor", "shape")
 
 
-class UtilityRulesError(ValueError):
+class UtilityRulesError(HanseError, ValueError):
     """Rules that cannot be used; the text says what is wrong and where."""
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from lrms_sim.errors import HanseError
 from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
 from lrms_sim.utility._formulas import rule_weights
@@ -32,7 +33,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 _KEYS: Final = ("schema", "name", "p", "scales", "provenance")
 
 
-class ValueFunctionError(ValueError):
+class ValueFunctionError(HanseError, ValueError):
     """A file of a value function that cannot be used; the text says what is wrong and where."""
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from lrms_sim.errors import HanseError
 from lrms_sim.jobs import JobTable
 from lrms_sim.log_files import rows_of
 from lrms_sim.spelling import shown
@@ -36,7 +37,7 @@ to run times."""
 _WHOLE: Final = ("job_id", "processors", "processors_min")
 
 
-class WorkloadError(ValueError):
+class WorkloadError(HanseError, ValueError):
     """A file that cannot be read as a workload; the text says where and why."""
 
 

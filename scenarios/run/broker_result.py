@@ -8,10 +8,14 @@ too, as they would where there were no broker.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lrms_sim import metrics
 from lrms_sim.schedule import Schedule
-from scenarios.run.brokered import BrokeredRun, WorkflowResult
+
+if TYPE_CHECKING:
+    # They bring the broker, which most scenarios, and `grms train`, have no use for.
+    from scenarios.run.brokered import BrokeredRun, WorkflowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ class BrokerResult:
 
 
 def evaluate_broker(
-    run: BrokeredRun, schedule: Schedule, schedule_whole: Schedule, sites: Sequence[str]
+    run: "BrokeredRun", schedule: Schedule, schedule_whole: Schedule, sites: Sequence[str]
 ) -> BrokerResult:
     """Computes the figures.
 
@@ -211,7 +215,7 @@ def evaluate_broker(
     return BrokerResult(batch, resources, workflows, tasks, run.plans, run.refusals)
 
 
-def _workflow(found: WorkflowResult) -> WorkflowFigures:
+def _workflow(found: "WorkflowResult") -> WorkflowFigures:
     workflow = found.workflow
     return WorkflowFigures(
         workflow.name,

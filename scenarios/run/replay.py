@@ -299,7 +299,7 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
     try:
         policies = load_policies(spec, shown=shown)
     except SpecError as error:
-        problems += error.problems
+        problems += error.mistakes
     if not problems:
         # What a strategy does is known when its site's time is, which its log may have to say.
         queues = [discipline_of(site) if site.strategy is None else Fcfs() for site in spec.sites]

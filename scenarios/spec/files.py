@@ -1,12 +1,12 @@
 """Reads scenario files."""
 
-import tomllib
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
 from lrms_sim.commandline.mistakes import Mistake
+from lrms_sim.text_files import parse_toml, read_bytes
 from scenarios.errors import SpecError
 from scenarios.spec.problems import cross_problems, problems_of
 from scenarios.spec.spec import ScenarioSpec
@@ -30,14 +30,7 @@ def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
             for each thing that is wrong.
     """
     shown = shown or str(path)
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        text = f"cannot be read: {error.strerror or error}"
-        raise SpecError(shown, [Mistake("", text)]) from error
-    if len(data) > FILE_BYTES_MAX:
-        raise SpecError(shown, [Mistake("", f"is larger than {FILE_BYTES_MAX} bytes")])
+    data = read_bytes(path, FILE_BYTES_MAX, SpecError.of(shown), shown=shown)
     return parse_spec(data, folder=path.parent, shown=shown)
 
 
@@ -52,15 +45,7 @@ def parse_spec(data: bytes, *, folder: Path, shown: str) -> ScenarioSpec:
     Raises:
         SpecError: it is no TOML, or breaks the format.
     """
-    try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        text = f"byte {error.start} is not UTF-8 text"
-        raise SpecError(shown, [Mistake("", text)]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(shown, [Mistake("", f"no TOML: {error}")]) from error
-    except RecursionError as error:
-        raise SpecError(shown, [Mistake("", "no scenario: nested too deeply")]) from error
+    document = parse_toml(data, shown, SpecError.of(shown))
     problems: list[Mistake] = []
     try:
         spec = ScenarioSpec.model_validate(document, context={"folder": folder})

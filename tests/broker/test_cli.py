@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker import cli
+from broker.commandline.search_options import METHODS
 from broker.files.plans import read_plan
 from broker.files.writing import document_of, write_document
 from broker.planner.methods import SEARCHES
@@ -66,7 +67,7 @@ def test_plan_takes_recordings_and_every_option(
     options = ["--due-factor", "3", "--cost-factor=9", "--preference", "cheap", "--cores", "ignore"]
     options += ["--map", "step*=fast,wide", "--reference-mhz", "600", "--time-factor", "60"]
     options += ["--now", "2026-03-02T08:00Z", "--goal", "makespan", "--population", "12"]
-    options += ["--method", "blocks"] if "blocks" in cli.METHODS else ["--method", "asma-best"]
+    options += ["--method", "blocks"] if "blocks" in METHODS else ["--method", "asma-best"]
     options += ["--title", "A diamond", "--html", "d.html", "--seed", "9"]
     assert run("plan", "diamond.json", "-r", "pool.toml", *QUICK, *options) == 0
     assert "4 tasks of 1 workflow on 3 resources" in capfd.readouterr().out
@@ -197,7 +198,7 @@ def test_what_a_user_can_put_right_is_said(
 
 def test_every_option_is_explained() -> None:
     """Help of every command has an example or says what its file is; all methods exist."""
-    assert set(cli.METHODS) <= set(SEARCHES)
+    assert set(METHODS) <= set(SEARCHES)
     for arguments, said in (
         ([], "gorba plan montage.json.gz -r pool.toml --search-time 10s"),
         (["plan"], "Ctrl-C ends the search with the best plan so far, and status 130"),

@@ -50,7 +50,7 @@ def test_a_site_pardons_a_partner_it_has(
     run(scene)
 
 
-def test_broken_promises_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_broken_promises_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a line of their own, and what is in the way in words; nothing is wider than a terminal."""
 
     class Site:
@@ -61,7 +61,7 @@ def test_broken_promises_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
             return [SUSPENDED]
 
     with patch.object(client, "SyncClient", lambda *_, **__: nullcontext(Site())):
-        assert run_command(["partners", "--socket", "x"]) == 0
+        assert run_command(["partners", "--socket", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == [
         "  127.0.0.1:7001",

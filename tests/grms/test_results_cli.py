@@ -69,6 +69,7 @@ def _site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Site]:
     monkeypatch.setattr("grms.client.SyncClient", Own)
     monkeypatch.setenv("HANSE_SOCKET", "sock")
     monkeypatch.chdir(tmp_path)
+    Path("sock").touch()
     return Own
 
 

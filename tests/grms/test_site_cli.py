@@ -384,3 +384,38 @@ def test_what_is_risked_is_said_before_it_is_done(
             assert risk.split()[-1].lower() in capsys.readouterr().out.lower()
 
     run(scene)
+
+
+def test_a_configuration_is_checked_without_the_batch_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong has a line each, also in the policies that it names; no program is asked."""
+    monkeypatch.setenv("PATH", "")
+    text = """
+name = "north"
+processors = 8
+listen.users = "users.sock"
+journal.path = "north.journal"
+clock.kind = "wall"
+lrms.kind = "slurm"
+lrms.completion_log = "/nowhere/jobcomp.txt"
+"""
+    partner = """
+[[partners]]
+name = "south"
+address = "127.0.0.1:7001"
+transfer = "%s"
+"""
+    config = tmp_path / "north.toml"
+    config.write_text(text + partner % "awf")
+    assert run_command(["validate", str(config)]) == 0
+    assert capsys.readouterr().out == "valid: north, 8 processors, partners: south\n"
+    assert run_command(["validate", str(config), "--json"]) == 0
+    told = printed("grms-validate", capsys.readouterr().out)
+    assert (told["lrms"], told["partners"]) == ("slurm", ["south"])
+    config.write_text(text + partner % "gone.json")
+    assert run_command(["validate", str(config)]) == 2
+    assert f"{config}: partners.south.transfer: " in capsys.readouterr().err
+    config.write_text("naem = 1\n")
+    assert run_command(["validate", str(config)]) == 2
+    assert "naem: 'naem' is no key here, did you mean 'name'?" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Literal, get_args, get_type_hints
 
+import click
 import pytest
 
 from lrms_sim import _schedule_csv, cli, machine, schedule_files
@@ -171,8 +172,12 @@ def test_preparation_options_reach_the_preparation(run: Run) -> None:
 def test_options_are_those_of_the_modules() -> None:
     """Options, choices, defaults and disciplines on the command line are those that there are."""
     hints = get_type_hints(PreparationOptions)
-    expected = [(field.name, get_args(hints[field.name])) for field in fields(PreparationOptions)]
-    assert [(name, choices) for name, choices, _ in log_options.PREPARATION] == expected
+    params = {param.name: param for param in cli.cli.commands["info"].params}
+    for field in fields(PreparationOptions):
+        option = params[field.name]
+        assert isinstance(option.type, click.Choice)
+        assert tuple(option.type.choices) == get_args(hints[field.name])
+        assert option.default == field.default
     for field in fields(PreparationOptions):
         assert get_args(hints[field.name])[0] == field.default
     assert list(cli.SENTENCES) == list(DISCIPLINES)

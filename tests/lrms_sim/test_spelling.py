@@ -77,3 +77,18 @@ def test_printable_text_steers_nothing() -> None:
     assert spelling.printable("a\tb\x1b[2J\x00\x7f\x9b\u2028\u202e") == (
         r"a b\x1b[2J\x00\x7f\x9b\u2028\u202e"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("7", 7), ("10s", 10), (" 3 min ", 180), ("3m", 180), ("1.5h", 5400), ("2d", 172_800)],
+)
+def test_durations_are_read_with_their_unit(text: str, seconds: float) -> None:
+    """A number alone is seconds."""
+    assert spelling.duration_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "-3s", "1e3s", "15 minutes", "3 min 5 s", "٣s"])
+def test_what_is_no_duration_is_none(text: str) -> None:
+    """Nothing is guessed."""
+    assert spelling.duration_of(text) is None

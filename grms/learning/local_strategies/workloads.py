@@ -9,6 +9,7 @@ import numpy as np
 
 from grms.learning.fingerprint import jobs_sha256
 from grms.learning.local_strategies.fitness import TuningCase, tuning_case
+from lrms_sim.errors import HanseError
 from lrms_sim.groups import known_user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.objectives import PAPER_THETA, Theta
@@ -23,7 +24,7 @@ Days = tuple[float | None, float | None]
 """First day, included, and last day, not included; None for no limit."""
 
 
-class WorkloadError(ValueError):
+class WorkloadError(HanseError, ValueError):
     """A workload that nothing can be tuned on; the text says what is wrong with which."""
 
 

@@ -13,12 +13,13 @@ from typing import Any
 from grms.federation.federation import Federation, Site
 from grms.learning.rule_bases.fitness import TrainingCase
 from grms.policy.location import location_of
+from lrms_sim.errors import HanseError
 
 LOADER_GROUP = "hanse.scenario_loaders"
 """The entry point group of functions that read scenarios."""
 
 
-class SourceError(ValueError):
+class SourceError(HanseError, ValueError):
     """A scenario that cannot be learned from; the text says what, where and what to do."""
 
 

@@ -14,9 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from grms.lrms.batch.slurm_machine import read_limit
-from grms.lrms.port import LrmsRefusedError
-
 WITH_VALUE: Final = frozenset(
     (
         *("array", "account", "bb", "bbf", "begin", "comment", "cpu-freq", "cpus-per-task"),
@@ -226,6 +223,8 @@ class DryRun:
     @property
     def limit_s(self) -> float | None:
         """Seconds that it may run; None where no option says so, or none bounds it."""
+        from grms.lrms.batch.slurm_machine import read_limit  # noqa: PLC0415  # as above
+
         return read_limit(self.options["time"]) if "time" in self.options else None
 
 
@@ -339,6 +338,8 @@ def options_at_home(words: Sequence[str], name: str, processors: int) -> AtHome:
     Raises:
         LrmsRefusedError: one of them is not a user's to give.
     """
+    from grms.lrms.port import LrmsRefusedError  # noqa: PLC0415  # the commands of users need it not
+
     others: list[str] = []
     streams: list[str] = []
     for word in words:
@@ -384,6 +385,8 @@ def read_default_limit(text: str) -> float | None:
     Raises:
         ValueError: it cannot be read.
     """
+    from grms.lrms.batch.slurm_machine import read_limit  # noqa: PLC0415  # as above
+
     first = (text.splitlines() or [""])[0]
     default, _, longest = first.partition("|")
     return read_limit(longest if default in {"n/a", "N/A"} else default)

@@ -26,13 +26,14 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import KINDS
 from grms.site.configuration.written import CarefulLocation, CarefulTransfer
 from lrms_sim.commandline.mistakes import said_of
+from lrms_sim.errors import HanseError
 from lrms_sim.text_files import parse_toml, read_bytes
 
 FILE_BYTES_MAX: Final = 1 << 20
 """Largest configuration file that is read."""
 
 
-class ConfigError(Exception):
+class ConfigError(HanseError):
     """A configuration that cannot be used; the text has one line for each thing that is wrong."""
 
 

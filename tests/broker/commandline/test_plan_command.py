@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from broker.commandline.plan_command import BUDGET_SECONDS, Request, Wanted, prepared, run_plan
+from broker.commandline.plan_command import (
+    BUDGET_SECONDS,
+    Request,
+    budget_of_each,
+    prepared,
+    run_plan,
+)
+from broker.commandline.search_options import Wanted
 from broker.errors import OutputError
 from broker.files.importing import ImportOptions
 from broker.files.plans import read_plan
@@ -32,10 +39,10 @@ def text_of(console: Console) -> str:
 def test_budgets_are_shared_by_methods() -> None:
     """Time is split equally; schedules count for each, and without a time alone."""
     two = ("gleam", "asma")
-    assert Wanted(two).budget_of_each() == Budget(BUDGET_SECONDS / 2)
-    assert Wanted(two, budget=10.0).budget_of_each() == Budget(5.0)
-    assert Wanted(two, evaluations=7).budget_of_each() == Budget(math.inf, 7)
-    assert Wanted(two, budget=10.0, evaluations=7).budget_of_each() == Budget(5.0, 7)
+    assert budget_of_each(Wanted(two)) == Budget(BUDGET_SECONDS / 2)
+    assert budget_of_each(Wanted(two, budget=10.0)) == Budget(5.0)
+    assert budget_of_each(Wanted(two, evaluations=7)) == Budget(math.inf, 7)
+    assert budget_of_each(Wanted(two, budget=10.0, evaluations=7)) == Budget(5.0, 7)
 
 
 def test_everything_asked_for_is_written(tmp_path: Path) -> None:

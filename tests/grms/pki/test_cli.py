@@ -1,11 +1,15 @@
 import os
 import stat
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from grms.cli import cli, run_command
+from grms.cli import run_command
 from grms.pki.certificates import facts
 from grms.pki.files import read_certificates, read_key
 from tests.schemas import printed
@@ -18,10 +22,16 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("init", "ca", "--name", "Test federation").exit_code == 0
 
 
+class _Program(click.Command):
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
+        sys.exit(run_command(args or ()))
+
+
 def run(*arguments: str) -> Result:
     """Runs `grms pki`."""
-    # Through the whole program: a command keeps the options for help that it is asked with first.
-    return CliRunner().invoke(cli, ["pki", *arguments], prog_name="grms")
+    # Through the whole program: it is what tells errors, and a command keeps the options for help that it is
+    # asked with first.
+    return CliRunner().invoke(_Program("grms"), ["pki", *arguments])
 
 
 def test_the_way_from_nothing_to_a_site(tmp_path: Path) -> None:

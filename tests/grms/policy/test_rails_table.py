@@ -78,7 +78,7 @@ def test_problems_name_the_key(tmp_path: Path) -> None:
     path.write_text(head + "".join(rows) + "]\n")
     with pytest.raises(SpecError) as caught:
         load_spec(path)
-    assert [(problem.key, problem.text[:30]) for problem in caught.value.problems] == [
+    assert [(problem.key, problem.text[:30]) for problem in caught.value.mistakes] == [
         ("sites.a.rails", "'fair' is no word for rails; t"),
         ("sites.b.rails.balanse", "'balanse' is no key here, did "),
         ("sites.c.reoffer", "'15 minutes' is no span of tim"),
@@ -116,7 +116,7 @@ def test_a_number_that_is_none_is_one_mistake(key: str, value: object) -> None:
     document = to_toml({"name": "x", "sites": [one]})
     with pytest.raises(SpecError) as caught:
         parse_spec(document.encode(), folder=Path(), shown="x.toml")
-    (problem,) = caught.value.problems
+    (problem,) = caught.value.mistakes
     assert problem.key == f"sites.a.rails.{key}"
     assert problem.text.startswith("is ")
 
@@ -155,5 +155,5 @@ def test_what_is_wrong_with_rounds_is_said_with_its_key(
     }
     with pytest.raises(SpecError) as caught:
         parse_spec(to_toml(document).encode(), folder=Path(), shown="x.toml")
-    (problem,) = caught.value.problems
+    (problem,) = caught.value.mistakes
     assert (problem.key, problem.text[: len(text)]) == (key, text)

@@ -260,7 +260,7 @@ def test_a_scenario_reads_them() -> None:
     wrong = document("my_policies:S", "my_policies:T", "my_policies:L")
     with pytest.raises(SpecError) as caught:
         check_files(ScenarioSpec.model_validate(wrong))
-    assert [problem.key for problem in caught.value.problems] == [
+    assert [problem.key for problem in caught.value.mistakes] == [
         "sites.A.discipline",
         "sites.A.location",
         "sites.A.transfer.default",

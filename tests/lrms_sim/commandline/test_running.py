@@ -10,9 +10,10 @@ from lrms_sim.commandline.running import (
     open_console,
     run_group,
 )
+from lrms_sim.errors import HanseError
 
 
-class _BadLuckError(Exception):
+class _BadLuckError(HanseError):
     pass
 
 
@@ -29,9 +30,7 @@ def ended(error: BaseException | None, status: int | None = None) -> int:
             raise error
         return status
 
-    return run_group(
-        cli, "try", ["work"], user_errors=lambda: (_BadLuckError, OSError), no_memory="try less"
-    )
+    return run_group(cli, "try", ["work"], no_memory="try less")
 
 
 def _encoded(text: str) -> UnicodeEncodeError:
@@ -73,7 +72,7 @@ def test_without_a_command_the_help_is_on_standard_error(
 ) -> None:
     """As it stands, also that of a group within the group: with status 2, and nothing before it."""
     cli = click.Group("try", commands=[click.Group("more", commands=[click.Command("work")])])
-    status = run_group(cli, "try", arguments, user_errors=lambda: (), no_memory="")
+    status = run_group(cli, "try", arguments, no_memory="")
     out, err = capsys.readouterr()
     assert (status, out) == (EXIT_ERROR, "")
     assert err.startswith(f"Usage: {' '.join(('try', *arguments))} [OPTIONS] COMMAND")
@@ -85,7 +84,7 @@ def test_shells_ask_for_completions_without_a_command(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cli, "main", lambda *_, **__: 7)
     for variable, status in (("_TRY_COMPLETE", EXIT_ERROR), ("_TO_TRY_COMPLETE", 7)):
         monkeypatch.setenv(variable, "bash_source")
-        assert run_group(cli, "to-try", (), user_errors=lambda: (), no_memory="") == status
+        assert run_group(cli, "to-try", (), no_memory="") == status
 
 
 def test_what_nobody_can_put_right_is_raised() -> None:

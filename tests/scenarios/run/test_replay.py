@@ -169,7 +169,7 @@ def test_checking_files_finds_missing_logs_too() -> None:
     )
     with pytest.raises(SpecError) as caught:
         check_files(spec(*sites))
-    keys = [problem.key for problem in caught.value.problems]
+    keys = [problem.key for problem in caught.value.mistakes]
     assert keys == ["sites.a.workload.swf", "sites.a.transfer.b"]
     check_files(spec(*THREE))
 
@@ -323,7 +323,7 @@ def test_guests_that_a_discipline_cannot_have_are_said_with_the_key(
     for look in (run_scenario, check_files):
         with pytest.raises(SpecError, match=rf"^name: sites\.a\.discipline: 'a' {text}") as caught:
             look(wrong, shown="name")
-        assert len(caught.value.problems) == 1
+        assert len(caught.value.mistakes) == 1
     kept: dict[str, Any] = {**a, "rails": "start-now"} if b else {}
     check_files(spec(site("a", 8, discipline="conservative", **kept), site("b", 8, **b)))
 

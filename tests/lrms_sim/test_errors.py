@@ -1,0 +1,19 @@
+"""What is shown to a user as a message has one base, which imports nothing."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+before = set(sys.modules)
+import lrms_sim.errors
+assert set(sys.modules) - before <= {"lrms_sim", "lrms_sim.version", "lrms_sim.errors"}
+"""
+
+
+def test_the_base_imports_nothing() -> None:
+    """So every module can have it, and no command is slower for it."""
+    done = subprocess.run(  # noqa: S603  # ours
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -28,9 +28,11 @@ class SectionedGroup(click.Group):
 
     @property  # click's attribute; a command may not be loaded yet
     def commands(self) -> MutableMapping[str, click.Command]:
-        """All commands by name; those that are not loaded are."""
+        """All commands by name, in the order of the names, whenever each was loaded; those that are not are."""
         for name in tuple(self._lazy):
             self.get_command(None, name)
+        if list(self._loaded) != sorted(self._loaded):
+            self._loaded = dict(sorted(self._loaded.items()))
         return self._loaded
 
     @commands.setter

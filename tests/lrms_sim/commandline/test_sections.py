@@ -1,5 +1,7 @@
 """Commands in sections, and commands of two words."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -79,3 +81,15 @@ def test_a_group_without_sections_lists_nothing_twice() -> None:
     assert runner.invoke(group, ["a", "b"]).output == "two words\n"
     assert runner.invoke(group, ["a"]).output == "one word\n"
     assert runner.invoke(group, ["b"]).exit_code == 2
+
+
+def test_the_order_of_commands_is_not_that_of_their_loading() -> None:
+    """Whoever walks through all of them finds them in the same order in each process."""
+    orders = []
+    for first in ("submit", "advise"):
+        code = f"from grms.cli import cli; cli.get_command(None, {first!r}); print(*cli.commands)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )  # this program
+        orders.append(done.stdout.split())
+    assert orders[0] == orders[1] == sorted(orders[0])

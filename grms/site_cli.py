@@ -293,4 +293,4 @@ def _journal_kind() -> "JournalKind[Record]":
     return KIND
 
 
-journal = journal_group(_journal_kind, "home.journal")
+journal = journal_group(_journal_kind, "grms", "home.journal")

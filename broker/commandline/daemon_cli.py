@@ -333,7 +333,7 @@ def _journal_kind() -> "JournalKind[Record]":
     return KIND
 
 
-journal = journal_group(_journal_kind, "gorba.journal")
+journal = journal_group(_journal_kind, "gorba", "gorba.journal")
 
 
 COMMANDS: tuple[click.Command, ...] = (

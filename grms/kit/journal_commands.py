@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def journal_group(kind: Callable[[], "JournalKind[Any]"], example: str) -> click.Group:
+def journal_group(
+    kind: Callable[[], "JournalKind[Any]"], program: str, example: str
+) -> click.Group:
     """Returns the group of commands.
 
     Args:
         kind: imports the kind of journal, when a command needs it.
+        program: the command that gets it, for help.
         example: a journal's name, for help.
     """
 
@@ -48,8 +51,8 @@ def journal_group(kind: Callable[[], "JournalKind[Any]"], example: str) -> click
     Bytes, as what a job runs, are in base64.
 
     \b
-      ... journal show {example} --last 20
-      ... journal show {example} --kind JobEnded | jq .outcome
+      {program} journal show {example} --last 20
+      {program} journal show {example} --kind JobEnded | jq .outcome
     """
 
     @journal.command("check", short_help="Read all of a journal.")

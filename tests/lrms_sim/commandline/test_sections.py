@@ -88,8 +88,7 @@ def test_the_order_of_commands_is_not_that_of_their_loading() -> None:
     orders = []
     for first in ("submit", "advise"):
         code = f"from grms.cli import cli; cli.get_command(None, {first!r}); print(*cli.commands)"
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )  # this program
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # this program
         orders.append(done.stdout.split())
     assert orders[0] == orders[1] == sorted(orders[0])

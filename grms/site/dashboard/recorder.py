@@ -8,10 +8,10 @@ import math
 import statistics
 import time
 from collections import deque
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import msgspec
 import structlog
 
 from grms.site.dashboard.notes import (
@@ -188,7 +188,7 @@ class Recorder:
 
     def _note(self, record: Record) -> Noted:
         if isinstance(record, JobReceived | GuestAccepted):
-            return Noted(replace(record, payload=b""))
+            return Noted(msgspec.structs.replace(record, payload=b""))
         if isinstance(record, JobOffered | JobKept):
             return Noted(record, self._decided(record))
         return Noted(record)

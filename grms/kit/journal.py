@@ -303,7 +303,7 @@ class Scan(Generic[R]):
             raise self._broken(begin, None)
         body = self._file.read(size)
         if len(body) < size:
-            raise _TornError(begin)
+            raise self._damaged(begin) if self._goes_on(head + body) else _TornError(begin)
         if zlib.crc32(body, self.checksum) != checksum or not body.endswith(_END):
             raise self._broken(begin, begin + _HEAD.size + size)
         return Batch(begin, begin + _HEAD.size + size, count, body[:-1], checksum)
@@ -315,14 +315,17 @@ class Scan(Generic[R]):
         rest = self._file.read()
         if end is not None and len(rest) > end - begin:
             return self._damaged(begin)
-        at = rest.find(_MARK, 1)
-        while at >= 0:
-            if _is_head(rest[at : at + _HEAD.size]):
-                return self._damaged(begin)
-            at = rest.find(_MARK, at + 1)
-        if _has_gap(rest, begin):
+        if _has_gap(rest, begin) and not self._goes_on(rest):
             return _TornError(begin)
         return self._damaged(begin)
+
+    @staticmethod
+    def _goes_on(rest: bytes) -> bool:
+        # Whether another batch begins behind one: then that one is not the last.
+        at = rest.find(_MARK, 1)
+        while at >= 0 and not _is_head(rest[at : at + _HEAD.size]):
+            at = rest.find(_MARK, at + 1)
+        return at >= 0
 
     def _noted(self, batch: Batch) -> dict[str, str]:
         try:

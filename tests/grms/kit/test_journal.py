@@ -301,6 +301,7 @@ def test_groups_are_chained(tmp_path: Path) -> None:
         one + foreign[ends[0] : ends[1]] + three,
         one + bytes(len(two)) + three,
         one + two[:-3] + three,
+        one + two[:30] + three,
         one + two + three + b"text behind",
     ):
         path.write_bytes(whole[:begin] + what)

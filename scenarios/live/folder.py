@@ -31,7 +31,7 @@ RUN: Final = "run"
 
 LEFT_BEHIND: Final = (
     *(".toml", ".log", ".watch.json", DASHBOARD_FILE_END, PSEUDONYMS_END),
-    *(".journal", ".journal.lock", ".journal-wal", ".journal-shm", ".journal-journal"),
+    *(".journal", ".journal.lock", ".journal.new"),
 )
 """What follows a site's name in the names of the files that its daemon leaves."""
 

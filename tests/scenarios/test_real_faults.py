@@ -1,9 +1,9 @@
 """Real daemons are broken while they replay: nothing is lost, and nothing runs twice."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.exactly_once import Federation
 from benchmarks.fault_tools import mosquitto_path

@@ -55,7 +55,7 @@ def test_the_next_federation_replaces_the_last(tmp_path: Path) -> None:
         (folder / RUN).mkdir()
         for name in (
             "a.toml",
-            "a.journal-wal",
+            "a.journal.new",
             ".a.watch.json.new",
             "b.c.log",
             f"{RUN}/result.json",

@@ -153,7 +153,7 @@ def replaying(scenario: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
     # Where tests run in the background, processes are born deaf to Ctrl-C.
     listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     folder = scenario.parent / "out" / "two-live"
-    journals = [folder / "a.journal-wal", folder / "b.journal-wal"]
+    journals = [folder / "a.journal", folder / "b.journal"]
     with subprocess.Popen(  # noqa: S603  # our own command
         [
             sys.executable,

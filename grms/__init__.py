@@ -5,10 +5,12 @@ The names below can be imported from here; what they need is loaded when they ar
 
 from __future__ import annotations
 
+from lrms_sim.lazy_names import lazy_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Named like the constant of `typing`: this runs before a command hears Ctrl-C, and takes no time.
-    from typing import Any, Final
+    from typing import Final
 
     from grms.federation.federation import Federation, Site, replay, replay_alone
     from grms.policy.files import load_rule_base, save_rule_base
@@ -44,16 +46,4 @@ __all__ = [
     "save_rule_base",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415  # see above
-
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -6,12 +6,13 @@ names below can be imported from here; what they need is loaded when they are fi
 
 from __future__ import annotations
 
+from lrms_sim.lazy_names import lazy_names
 from lrms_sim.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Named like the constant of `typing`: this runs before a command hears Ctrl-C, and takes no time.
-    from typing import Any, Final
+    from typing import Final
 
     from lrms_sim.disciplines import (
         Conservative,
@@ -111,16 +112,4 @@ __all__ = [
     "write_swf",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415  # see above
-
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

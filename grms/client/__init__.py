@@ -16,10 +16,12 @@ The names below are loaded when they are first used: what is wrong can be told b
 
 from __future__ import annotations
 
+from lrms_sim.lazy_names import lazy_names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Named like the constant of `typing`, as in `grms`.
-    from typing import Any, Final
+    from typing import Final
 
     from grms.client.answers import Job, JobState, Outcome, ResultFile, Results
     from grms.client.asynchronous import Client
@@ -51,16 +53,4 @@ __all__ = [
     "SyncClient",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415  # see above
-
-    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

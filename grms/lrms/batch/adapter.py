@@ -18,7 +18,7 @@ from grms.lrms.batch.looks import Looks
 from grms.lrms.batch.orders import Orders
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.table import Evidence, JobRow, Question, Table
-from grms.lrms.launched import is_fenced, is_unstarted, true_end
+from grms.lrms.launched import is_fenced, true_end
 from grms.lrms.originals import VARIABLE, Fate, Watched
 from grms.lrms.port import (
     Ended,
@@ -346,8 +346,7 @@ class BatchLrms:
         if known.phase in _WAITS and await self._has_begun(key):
             known = replace(known, restarted=True)
         job = self._ledger.job(key)
-        doubtful = not self._repeats and known.end is not None and is_unstarted(known.end)
-        if (row.exact and not doubtful) or (job is not None and job.end is not None):
+        if self._ledger.says_all(row) or (job is not None and job.end is not None):
             return known
         if job is not None:
             # Its end is being looked up.

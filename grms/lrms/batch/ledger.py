@@ -290,6 +290,12 @@ class JobLedger:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
         return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
 
+    def says_all(self, row: JobRow) -> bool:
+        """Returns whether nothing but its row is to be looked at for how a job has ended."""
+        # One that had its start forgotten may have run: its folder says so.
+        doubtful = self._fences and row.end is not None and is_unstarted(row.end)
+        return row.exact and not doubtful
+
     def unshown(self, key: str) -> JobRow | None:
         """Returns what is known of a job that no table shows, by which it can be ended all the same."""
         job = self._jobs.get(key)
@@ -548,9 +554,7 @@ class JobLedger:
         self._hindered(job, row, findings)
         if not row.live:
             question = self._question(job, row)
-            # One that had its start forgotten may have run: its folder says so.
-            doubtful = self._fences and row.end is not None and is_unstarted(row.end)
-            if row.exact and not doubtful:
+            if self.says_all(row):
                 findings.events.extend(self.conclude(question, Evidence(), table.taken_at))
             else:
                 findings.questions.append(question)
@@ -589,11 +593,10 @@ class JobLedger:
 
     def _not_shown(self, job: FollowedJob, table: Table, step_s: float) -> bool:
         # Nothing follows from that; returns whether it is to be asked about now.
-        ends = (
-            job.want is Want.GONE
-        )  # else one that has not come is looked up by who hands it in again
-        if not (job.number or job.maybe_released or ends) or _is_later(job.acknowledged_at, table):
+        if _is_later(job.acknowledged_at, table):
             return False
+        if not (job.number or job.maybe_released or job.want is Want.GONE):
+            return False  # it has not come, and whoever hands it in again looks it up
         if job.missing:
             job.missing_s += step_s
         else:

@@ -1,7 +1,7 @@
 """Where Slurm's adapter has the end of a job from: the completion log, the controller, accounting, in this order."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -234,6 +234,10 @@ class Records(Programs):
         """Notes."""
         del also, dies_with_us, folder, umask
         self.words.append((account, program, *arguments))
+        return self.answer(program, arguments)
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
         if program == "scontrol":
             return said(SHOWN.format(self.shown, "RUNNING", "0:0"))
         machine = "main*|up|infinite|1-infinite|4|1\nb|up|infinite|1-infinite|4|1\n"
@@ -377,33 +381,17 @@ class Takes(Programs):
         return said("7\n")
 
 
-class Waits(Programs):
-    """Slurm's programs, of which the first partition is too short, and the second down; one job waits.
+class Waits(Records):
+    """The same, of which the first partition is too short, and the second down; one job waits."""
 
-    Attributes:
-        name: as squeue prints the job's, once it has been handed in.
-    """
-
-    name = ""
-
-    async def run(
-        self,
-        program: str,
-        *arguments: str,
-        also: Mapping[str, str] | None = None,
-        dies_with_us: bool = False,
-        account: str = "",
-        folder: str = "/",
-        umask: int = -1,
-    ) -> Answer:
-        """Answers."""
-        del also, dies_with_us, account, folder, umask
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
         if program == "sbatch":
-            (self.name,) = (w[11:] for w in arguments if w.startswith("--job-name="))
+            (self.shown,) = (w[11:] for w in arguments if w.startswith("--job-name="))
             return said("7\n")
         if program == "squeue":
             token = arguments[-1].partition("|")[0]
-            row = f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||main|{self.name}\n"
+            row = f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||main|{self.shown}\n"
             return said(row)
         machine = "main*|up|1:00:00|1-infinite|4|1\nb|down|infinite|1-infinite|4|1\n"
         return said("up|1/3/0/4\n" if SIZES_FORMAT in arguments else machine)
@@ -412,7 +400,7 @@ class Waits(Programs):
 @pytest.mark.parametrize("word", ["", "my job"])
 async def test_what_a_job_waits_for_is_known_whatever_its_user_calls_it(word: str) -> None:
     """One partition would start it if it were shorter, and the other one is down: that is known by what it wants."""
-    programs = Waits({})
+    programs = Waits()
     system = Slurm(programs, SlurmSettings("A", "grid", ("main", "b")))
     job = LrmsJob("B/1/2", 1, 7200.0, program=Program("#!/bin/sh\n"), name=word)
     await system.submit(system.encode(job.key), job, Path("/jobs/B+1+2"))

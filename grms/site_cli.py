@@ -74,21 +74,20 @@ def client_of(socket: Path, timeout_s: float) -> "SyncClient":
 
     Args:
         socket: the site's Unix socket.
-        timeout_s: how long the socket, and an answer, may take, seconds.
+        timeout_s: how long the socket may take, and then each answer, seconds.
 
     Raises:
         SiteUnavailable: nobody has listened there in time.
         ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
     """
     require("google.protobuf")
-    left_s = await_socket(socket, timeout_s)
-    if left_s is None:
+    if not await_socket(socket, timeout_s):
         from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
 
         raise unreached(socket)
     from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
 
-    return SyncClient(socket, timeout_s=left_s)
+    return SyncClient(socket, timeout_s=timeout_s)
 
 
 @click.command(short_help="Run a site's daemon.")
@@ -135,13 +134,11 @@ def validate(config: Path, *, as_json: bool) -> None:
     """
     from grms.site.configuration.files import (  # noqa: PLC0415  # see the module's docstring
         load_config,
-        load_policies,
-        location_policy,
+        policies_of,
     )
 
     settings = load_config(config)
-    load_policies(settings, str(config))
-    location_policy(settings)
+    policies_of(settings, str(config))
     partners = [partner.name for partner in settings.partners]
     if as_json:
         found = {

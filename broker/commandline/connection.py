@@ -11,6 +11,7 @@ from grms.kit.unix_sockets import await_socket
 from lrms_sim.process_guard import require
 
 if TYPE_CHECKING:
+    from broker.client import BrokerClient
     from broker.core.records import Supply
     from broker.model.pool import Pool
 
@@ -47,6 +48,27 @@ timeout_option = click.option(
 )
 
 
+def broker_of(socket: Path, timeout_s: float) -> "BrokerClient":
+    """Returns a client of the broker at a socket, when there is one.
+
+    Args:
+        socket: the broker's Unix socket.
+        timeout_s: how long the socket may take, and then each answer, seconds.
+
+    Raises:
+        CallError: nobody has listened there in time.
+        ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
+    """
+    require("google.protobuf")
+    if not await_socket(socket, timeout_s):
+        from broker.errors import unreached  # noqa: PLC0415  # help should come at once
+
+        raise unreached(socket)
+    from broker.client import BrokerClient  # noqa: PLC0415  # same
+
+    return BrokerClient(socket, timeout_s=timeout_s)
+
+
 def with_broker(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that say which broker is meant, and calls the command with it as `broker`."""
 
@@ -54,15 +76,7 @@ def with_broker(command: Callable[..., None]) -> Callable[..., None]:
     @timeout_option
     @wraps(command)
     def connected(*, socket: Path, timeout_s: float, **given: Any) -> None:
-        require("google.protobuf")
-        left_s = await_socket(socket, timeout_s)
-        if left_s is None:
-            from broker.errors import unreached  # noqa: PLC0415  # help should come at once
-
-            raise unreached(socket)
-        from broker.client import BrokerClient  # noqa: PLC0415  # same
-
-        with BrokerClient(socket, timeout_s=left_s) as broker:
+        with broker_of(socket, timeout_s) as broker:
             command(broker=broker, **given)
 
     return connected

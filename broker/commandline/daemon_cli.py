@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.commandline.command_types import duration, moment, preference
-from broker.commandline.connection import SOCKET_VARIABLE, pool_of, timeout_option, with_broker
+from broker.commandline.connection import (
+    SOCKET_VARIABLE,
+    broker_of,
+    pool_of,
+    timeout_option,
+    with_broker,
+)
 from broker.commandline.resources_cli import resources
 from grms.kit.journal_commands import journal_group
 from grms.kit.web.link_command import link_command
@@ -73,9 +79,7 @@ def _socket_in(config: Path) -> str:
 
 
 def _link(socket: Path, timeout_s: float) -> str:
-    from broker.client import BrokerClient  # noqa: PLC0415  # see the module's docstring
-
-    with BrokerClient(socket, timeout_s=timeout_s) as broker:
+    with broker_of(socket, timeout_s) as broker:
         return broker.open_page().address
 
 

@@ -51,7 +51,10 @@ WRITTEN_BY: Final = "written_by"
 """The note that says which version of this program has opened a journal last, to write it."""
 
 RECORDS_AT_ONCE: Final = 4096
-"""Records of one batch when a file is written anew."""
+"""Records of one batch when a file is written anew, at most."""
+
+BATCH_BYTES: Final = 8 << 20
+"""A batch of more than one record has no more bytes then."""
 
 PROGRAM: Final = "program"
 """The note that says whose journal it is."""
@@ -237,6 +240,11 @@ class Scan(Generic[R]):
                 "read; end its jobs with the program that wrote it, and begin a new one"
             )
         raise self._kind.damaged(self._path, "byte 0: it is no journal")
+
+    @property
+    def descriptor(self) -> int:
+        """Of the open file."""
+        return self._file.fileno()
 
     def batches(self) -> Iterator[Batch]:
         """Yields the batches; whoever has all of them has read to `end`.
@@ -564,11 +572,10 @@ class JournalFile(Generic[R]):
             data, checksum = _batch(0, msgspec.json.encode(self._notes), checksum)
             _write_all(file.fileno(), first + data, 0)
             end = len(first) + len(data)
-            some = iter(records)
-            while together := list(islice(some, RECORDS_AT_ONCE)):
-                data, checksum = _batch(len(together), self._kind.codec.encode(together), checksum)
+            for together, content in self._bodies(records):
+                data, checksum = _batch(together, content, checksum)
                 _write_all(file.fileno(), data, end)
-                end, count = end + len(data), count + len(together)
+                end, count = end + len(data), count + together
             self._sync(file)
             self._beside.rename(self.path)
         except BaseException:
@@ -585,6 +592,19 @@ class JournalFile(Generic[R]):
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+    def _bodies(self, records: Iterable[R]) -> Iterator[tuple[int, bytes]]:
+        some = iter(records)
+        while together := list(islice(some, RECORDS_AT_ONCE)):
+            parts = [together]
+            while parts:
+                part = parts.pop()
+                body = self._kind.codec.encode(part)
+                if len(body) > BATCH_BYTES and len(part) > 1:
+                    half = len(part) // 2
+                    parts += [part[half:], part[:half]]
+                else:
+                    yield len(part), body
 
     def _sync(self, file: IO[bytes]) -> None:
         if self._synced:

@@ -1,9 +1,10 @@
 """The commands that look into a journal, for each program that has one."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,6 +12,9 @@ from lrms_sim.shown.option import json_option
 
 if TYPE_CHECKING:
     from grms.kit.journal import JournalKind
+
+LINES_AT_ONCE: Final = 1000
+"""Lines that are written together."""
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -39,12 +43,12 @@ def journal_group(
     def show(file: Path, *, kinds: tuple[str, ...], last: int | None) -> None:
         from grms.kit.journal_lines import lines  # noqa: PLC0415  # what it needs is slow to import
 
-        found = lines(file, kind(), kinds)
+        found: Iterable[str] = lines(file, kind(), kinds)
         if last is not None:
-            count = sum(1 for _ in found)
-            found = islice(lines(file, kind(), kinds), max(0, count - last), None)
-        for line in found:
-            click.echo(line)
+            found = deque(found, maxlen=last)
+        some = iter(found)
+        while together := list(islice(some, LINES_AT_ONCE)):
+            click.echo("\n".join(together))
 
     show.help = f"""Print the records of FILE, oldest first, a JSON object on each line.
 
@@ -61,7 +65,7 @@ def journal_group(
     def check(file: Path, *, as_json: bool) -> None:
         """Read all of FILE, as the daemon does at its start, and say what there is.
 
-        The status is 1 where something is not what was written; the message names the byte.
+        The status is 2 where something is not what was written; the message names the byte.
         """
         from grms.kit.journal_lines import checked  # noqa: PLC0415  # same
         from lrms_sim.shown.option import print_json  # noqa: PLC0415  # same

@@ -1,13 +1,16 @@
 """What people see of a journal."""
 
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel
 
 from grms.kit.journal import WRITTEN_BY, JournalError, JournalKind, reading
+from lrms_sim.shown.models import Shown
+from lrms_sim.shown.option import escaped
+from lrms_sim.spelling import unknown
 
 
 def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> Iterator[str]:
@@ -21,29 +24,20 @@ def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> It
     Raises:
         JournalError: it cannot be read, or a name is none of a kind.
     """
-    if unknown := set(names) - set(kind.kinds):
-        known = ", ".join(sorted(kind.kinds))
-        raise JournalError(f"{', '.join(sorted(unknown))}: no kind of record; there are {known}")
+    for name in names:
+        if name not in kind.kinds:
+            raise JournalError(unknown("kind of record", name, sorted(kind.kinds)))
     with reading(path, kind) as scan:
         for number, record in enumerate(scan.records(), start=1):
             name = type(record).__name__
             if not names or name in names:
-                fields = {each: getattr(record, each) for each in record.__struct_fields__}
-                content = {"number": number, "kind": name, **fields}
-                yield msgspec.json.encode(content, enc_hook=vars).decode()
+                # By its place; some kinds have a number of their own.
+                shown = {"record": number, "kind": name, **msgspec.structs.asdict(record)}
+                yield escaped(msgspec.json.encode(shown).decode())
 
 
-class JournalShown(BaseModel):
-    """What there is in a journal.
-
-    Attributes:
-        file: its path.
-        notes: what it says of itself.
-        records: how many it holds.
-        bytes: what it has on the disk, as far as it was written whole.
-        unfinished_bytes: of an end that was never acknowledged; 0 for none.
-        written_by: the version that has opened it last, to write it.
-    """
+class JournalShown(Shown):
+    """What there is in a journal."""
 
     file: Path
     notes: dict[str, str]
@@ -61,6 +55,7 @@ def checked(path: Path, kind: JournalKind[Any]) -> JournalShown:
         JournalError: it cannot be read.
     """
     with reading(path, kind) as scan:
+        size = os.fstat(scan.descriptor).st_size  # of this file, whatever has its name by the end
         for batch in scan.batches():
             scan.decoded(batch)
         return JournalShown(
@@ -68,6 +63,6 @@ def checked(path: Path, kind: JournalKind[Any]) -> JournalShown:
             notes=scan.notes,
             records=scan.count,
             bytes=scan.end,
-            unfinished_bytes=path.stat().st_size - scan.end,
+            unfinished_bytes=max(0, size - scan.end),
             written_by=scan.notes[WRITTEN_BY],
         )

@@ -39,7 +39,7 @@ def remove_stale_socket(path: Path) -> None:
     raise SocketInUseError(f"another process listens on {path}; is the daemon running already?")
 
 
-def await_socket(path: Path, timeout_s: float) -> float | None:
+def await_socket(path: Path, timeout_s: float) -> bool:
     """Waits for a socket to be there, so that gRPC, which is slow to import, need not wait for it.
 
     Args:
@@ -47,12 +47,11 @@ def await_socket(path: Path, timeout_s: float) -> float | None:
         timeout_s: how long to wait, seconds.
 
     Returns:
-        What is left of the time for an answer, seconds; None where the socket did not come.
+        Whether it has come.
     """
     deadline = time.monotonic() + timeout_s
     while not os.path.exists(path):  # noqa: PTH110  # False of a path that is too long, too
-        if time.monotonic() >= deadline:
-            return None
+        if not time.monotonic() < deadline:  # of no number either
+            return False
         time.sleep(PAUSE_S)
-        timeout_s = max(PAUSE_S, deadline - time.monotonic())
-    return timeout_s
+    return True

@@ -31,9 +31,8 @@ from grms.policy.rails_table import rounds_said
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import (
     ConfigError,
-    load_policies,
-    location_policy,
     place_held,
+    policies_of,
 )
 from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import KINDS
@@ -84,14 +83,15 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         ConfigError: a policy cannot be used.
     """
     limits, virtual = config.limits, config.clock.kind == "virtual"
+    transfer, location = policies_of(config, shown)
     speed = config.clock.speed
     return SiteSettings(
         name=config.name,
         processors=config.processors,
         epoch=epoch,
         partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
-        transfer=load_policies(config, shown),
-        location=location_policy(config),
+        transfer=transfer,
+        location=location,
         partners_asked=config.partners_asked,
         reoffer=rounds_said(config.reoffer),
         confirm_time_max=place_held(config),

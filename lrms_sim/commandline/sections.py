@@ -44,6 +44,7 @@ class SectionedGroup(click.Group):
         """Adds a command that is loaded; no other is for it."""
         found = name or cmd.name
         assert found is not None
+        self._lazy.pop(found, None)
         self._loaded[found] = cmd
 
     def add_lazily(self, commands: Mapping[str, str]) -> None:

@@ -85,10 +85,16 @@ def print_json(schema: str, values: object, *, line: bool = False) -> None:
     checked = model_of(schema).model_validate(_plain(values))
     document = checked.model_dump(mode="json", by_alias=True, exclude_unset=True)
     text = json.dumps(document, indent=None if line else 2, ensure_ascii=False, allow_nan=False)
-    if not text.replace("\n", "").isprintable():
-        # What could steer a terminal is the same value as an escape of JSON.
-        text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
-    click.echo(text)
+    click.echo(escaped(text))
+
+
+def escaped(text: str) -> str:
+    """Returns JSON in which what could steer a terminal is an escape of the same value."""
+    if text.replace("\n", "").isprintable():
+        return text
+    import json  # noqa: PLC0415  # help comes at once
+
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def _plain(value: Any) -> Any:

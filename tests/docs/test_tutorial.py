@@ -89,8 +89,8 @@ def test_a_strangers_half_hour(tmp_path: Path) -> None:
     said = done.stdout
     assert "lubeck-1\nlubeck-2\n" in said
     assert "lubeck-2: ended, completed on wismar" in said
-    assert re.search(r'"number":1,"kind":"GuestAccepted".*lubeck', said)
-    assert re.search(r'"number":4,"kind":"GuestAcknowledged"', said)
+    assert re.search(r'"record":1,"kind":"GuestAccepted".*lubeck', said)
+    assert re.search(r'"record":4,"kind":"GuestAcknowledged"', said)
     assert "lubeck-1: ended, completed on lubeck 12.0" in said
     deadline = time.monotonic() + 300
     while list(tmp_path.glob("*.sock")) and time.monotonic() < deadline:

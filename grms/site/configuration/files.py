@@ -123,8 +123,32 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
     return policies
 
 
-def location_policy(config: SiteConfig) -> LocationPolicy:
+def policies_of(config: SiteConfig, shown: str) -> tuple[dict[str, TransferPolicy], LocationPolicy]:
+    """Returns the policies of a site, as `load_policies` and `location_policy` do.
+
+    Raises:
+        ConfigError: some cannot be used; the text has a line for each.
+    """
+    problems = []
+    try:
+        transfer = load_policies(config, shown)
+    except ConfigError as error:
+        problems.append(str(error))
+    try:
+        location = location_policy(config, shown)
+    except ConfigError as error:
+        problems.append(str(error))
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return transfer, location
+
+
+def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
     """Returns the order in which partners are asked.
+
+    Args:
+        config: the site.
+        shown: what errors call its file.
 
     Raises:
         ConfigError: a policy written in Python cannot be loaded.
@@ -132,7 +156,7 @@ def location_policy(config: SiteConfig) -> LocationPolicy:
     try:
         policy = location_by_name(config.location, awrt="awrt-open")
     except ValueError as error:
-        raise ConfigError(f"location: {error}") from error
+        raise ConfigError(f"{shown}: location: {error}") from error
     if isinstance(policy, WrittenLocation):
         return WrittenLocation(CarefulLocation(policy))
     return policy

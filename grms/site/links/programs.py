@@ -12,7 +12,7 @@ from grms.names import printable
 from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import WireError, read_request, write_offer
-from grms.site.links.calls import SenselessError, answer_to
+from grms.site.links.calls import SenselessError, answer_to, stub_of
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.links.pseudonyms import GuestOwners
 from grms.v1 import partner_pb2, request_pb2
@@ -46,14 +46,15 @@ class ProgramFetcher:
             ProgramGoneError: it is not to be run here.
             ProgramAwayError: nobody has said what it runs.
         """
-        link = self._links.links.get(partner)
-        if link is None or link.stub is None:
-            raise ProgramAwayError(f"{partner} is not connected")
+        try:
+            stub = stub_of(self._links.links, partner)
+        except ConnectionError as error:
+            raise ProgramAwayError(str(error)) from error
         _, epoch, number = key.split("/")
         offer = write_offer(OfferId(int(epoch, 16), int(number)))
         request = partner_pb2.FetchProgramRequest(site=self._site, offer=offer)
         try:
-            answer = await answer_to(link.stub.FetchProgram(request, timeout=TIMEOUT_S))
+            answer = await answer_to(stub.FetchProgram(request, timeout=TIMEOUT_S))
             wanted = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
             wanted.program.CopyFrom(answer.program)
             payload = read_request(wanted, "program")[1]

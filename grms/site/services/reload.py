@@ -19,9 +19,8 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import (
     ConfigError,
     load_config,
-    load_policies,
-    location_policy,
     place_held,
+    policies_of,
 )
 from grms.site.engine.engine import Engine
 from grms.site.facts.events import PoliciesChanged
@@ -101,7 +100,7 @@ class Reload:
         """
         shown, engine = str(self._path), self._engine
         config = load_config(self._path)
-        transfer, location = load_policies(config, shown), location_policy(config)
+        transfer, location = policies_of(config, shown)
         partners = tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners)
         try:
             replace(

@@ -379,7 +379,7 @@ def test_a_replay_with_its_journals() -> None:
 def test_the_order_of_a_daemon_that_is_told_nothing_is_replayed() -> None:
     """Open jobs count as they do in a daemon by default; that makes another schedule, and the same here."""
     config = load_config_of("a")
-    location = location_policy(config)
+    location = location_policy(config, "x")
     assert location.count_open
     plain = random_sites(300)
     sites = [replace(site, location_policy=location) for site in plain]

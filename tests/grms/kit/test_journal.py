@@ -177,6 +177,21 @@ def test_all_records_can_be_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "j").stat().st_mode & 0o777 == 0o600
 
 
+def test_batches_of_a_new_file_have_few_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long records are; one that is too long by itself stands alone."""
+    monkeypatch.setattr(module, "BATCH_BYTES", 1000)
+    many = [Thing(f"{number}" * (900 if number % 50 == 0 else 30)) for number in range(1, 500)]
+    with Things(tmp_path / "j") as things:
+        things.replace(many)
+        assert things.count == len(many)
+        assert list(things.records()) == many
+    with reading(tmp_path / "j", KIND) as scan:
+        for batch in scan.batches():
+            assert len(batch.body) <= 1000 or batch.count == 1
+
+
 def test_records_are_replaced_by_their_own(tmp_path: Path) -> None:
     """What is read comes of the old file while the new one is written."""
     written(tmp_path / "j", *GROUPS)

@@ -8,14 +8,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.cli import cli as gorba
+from broker.core.records import KINDS as BROKER_KINDS
 from broker.engine.journal import Journal as BrokerJournal
 from grms.cli import cli as grms
-from grms.kit.journal import JournalDamagedError, JournalError
+from grms.cli import run_command
+from grms.kit.journal import Batch, JournalDamagedError, JournalError, Scan
 from grms.kit.journal_lines import checked, lines
 from grms.site.engine.journal import KIND, Journal
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
-from grms.site.facts.records import GuestWithdrawn, JobEnded, JobKept, JobReceived, Record
+from grms.site.facts.records import KINDS, GuestWithdrawn, JobEnded, JobKept, JobReceived, Record
 from lrms_sim.version import __version__
 from tests.broker.core.test_codec import lived
 from tests.schemas import printed
@@ -49,7 +51,7 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
     assert done.exit_code == 0, done.output
     first, second, third, last = map(json.loads, done.output.splitlines())
     assert first == {
-        "number": 1,
+        "record": 1,
         "kind": "JobReceived",
         "time": 1.0,
         "job": 1,
@@ -59,7 +61,7 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "request": {"processors": 2, "requested_time": 60.0},
         "payload": "/wA=",
     }
-    assert second == {"number": 2, "kind": "JobKept", "time": 2.0, "job": 1}
+    assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
     assert third["offer"] == {"epoch": 4, "number": 5}
     assert (last["outcome"], last["time"], last["end_time"]) == ("completed", None, None)
 
@@ -78,15 +80,47 @@ def test_some_records_can_be_asked_for(
 ) -> None:
     """By their kinds, and the last ones."""
     done = grms_journal("show", str(path), *words)
-    assert [json.loads(line)["number"] for line in done.output.splitlines()] == numbers
+    assert [json.loads(line)["record"] for line in done.output.splitlines()] == numbers
 
 
 def test_a_kind_that_is_none_is_refused(path: Path) -> None:
-    """The message has those that there are."""
-    done = grms_journal("show", str(path), "--kind", "JobTeleported")
+    """The message has the likeliest one."""
+    done = grms_journal("show", str(path), "--kind", "JobKepd")
     assert isinstance(done.exception, JournalError)
-    assert "JobTeleported" in str(done.exception)
-    assert "JobKept" in str(done.exception)
+    assert "'JobKepd' is no kind of record, did you mean 'JobKept'?" in str(done.exception)
+
+
+def test_no_field_hides_the_place_of_a_record() -> None:
+    """Nor its kind: a number that a record has is its own."""
+    for kind in (*KINDS, *BROKER_KINDS):
+        assert not {"record", "kind"} & set(kind.__struct_fields__), kind
+
+
+def test_what_strangers_have_written_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    """It is the same value, as an escape of JSON."""
+    name = "\x9b31m\u202e"
+    with Journal(tmp_path / "j", "home") as journal:
+        journal.append([JobReceived(1.0, 1, "ann", "k", name, Request(2, 60.0), b"")])
+    text = grms_journal("show", str(tmp_path / "j")).output
+    assert text.rstrip("\n").isprintable()
+    assert json.loads(text)["name"] == name
+
+
+def test_the_last_ones_are_those_of_one_moment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is written meanwhile, or written anew."""
+    with Journal(path, "home") as journal:
+        decoded = Scan.decoded
+
+        def meanwhile(scan: Scan[Record], batch: Batch) -> list[Record]:
+            if scan.count == len(RECORDS):
+                journal.replace([JobKept(9.0, 9)])
+            return decoded(scan, batch)
+
+        monkeypatch.setattr(Scan, "decoded", meanwhile)
+        shown = grms_journal("show", str(path), "--last", "2").output.splitlines()
+        assert [json.loads(line)["record"] for line in shown] == [3, 4]
+        journal.replace(RECORDS)
+        assert checked(path, KIND).unfinished_bytes == 0
 
 
 def test_all_of_a_journal_is_read(path: Path) -> None:
@@ -104,6 +138,7 @@ def test_all_of_a_journal_is_read(path: Path) -> None:
     assert path.stat().st_size == size + 700
     data = path.read_bytes()
     path.write_bytes(data[:200] + b"x" + data[201:size])
+    assert run_command(["journal", "check", str(path)]) == 2
     with pytest.raises(JournalDamagedError, match=r"byte \d+: "):
         checked(path, KIND)
     with pytest.raises(JournalDamagedError, match=r"byte \d+: "):

@@ -24,7 +24,7 @@ from grms.policy.transfer import (
 )
 from grms.policy.words import PolicyShelf, written_location
 from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import ConfigError, load_policies, location_policy
+from grms.site.configuration.files import ConfigError, load_policies, location_policy, policies_of
 from lrms_sim.disciplines import Easy
 from lrms_sim.jobs import JobTable
 from scenarios.errors import SpecError
@@ -226,7 +226,7 @@ def test_a_daemon_reads_them(mine: Any) -> None:
     """A site's file may name policies written in Python; what cannot be loaded is said."""
     config = site_config("my_policies:Threshold", "my_policies:slowest_last", "my_policies:Sjf")
     assert load_policies(config, "a.toml")["b"].name == "my-threshold"
-    order = location_policy(config)
+    order = location_policy(config, "x")
     assert isinstance(order, WrittenLocation)
     partners = [PartnerRecord("b", 1.0, 9.0), PartnerRecord("c", 1.0, 2.0)]
     assert order.asking_order(partners) == mine.slowest_last(partners) == ["c", "b"]
@@ -235,8 +235,13 @@ def test_a_daemon_reads_them(mine: Any) -> None:
     wrong = site_config("my_policies:Treshold", "my_policies:fastest", "fcfs")
     with pytest.raises(ConfigError, match=r"partners.b.transfer: transfer policy 'my_policies:Tr"):
         load_policies(wrong, "a.toml")
-    with pytest.raises(ConfigError, match="location: location policy 'my_policies:fastest'"):
-        location_policy(wrong)
+    with pytest.raises(
+        ConfigError, match=r"a\.toml: location: location policy 'my_policies:fastest'"
+    ):
+        location_policy(wrong, "a.toml")
+    with pytest.raises(ConfigError) as both:
+        policies_of(wrong, "a.toml")
+    assert len(str(both.value).splitlines()) == 2, "all that is wrong is said at once"
 
 
 def test_a_scenario_reads_them() -> None:

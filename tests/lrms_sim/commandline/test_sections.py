@@ -92,3 +92,13 @@ def test_the_order_of_commands_is_not_that_of_their_loading() -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # this program
         orders.append(done.stdout.split())
     assert orders[0] == orders[1] == sorted(orders[0])
+
+
+def test_a_command_that_is_added_is_the_one_that_counts() -> None:
+    """Also where one of its name would have been loaded."""
+    group = SectionedGroup()
+    group.add_lazily({"jobs": "grms.jobs_cli"})
+    mine = click.Command("jobs")
+    group.add_command(mine)
+    assert group.get_command(None, "jobs") is mine
+    assert group.commands["jobs"] is mine

@@ -171,7 +171,7 @@ def test_the_order_of_asking(word: str, policy: object) -> None:
     config = parse_config(
         f"location = {word}\n{GOOD}".encode(), folder=Path("/etc"), shown="site.toml"
     )
-    assert location_policy(config) == policy
+    assert location_policy(config, "x") == policy
 
 
 def test_everything_wrong_is_said_at_once() -> None:

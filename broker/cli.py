@@ -137,7 +137,9 @@ def cli() -> None:
     type=click.FloatRange(0),
     help="The same, as a multiple of the shortest time a workflow can take.",
 )
-@click.option("--cost-limit", type=click.FloatRange(0), help="Budget of workflows without one.")
+@click.option(
+    "--budget", type=click.FloatRange(0), metavar="SUM", help="Budget of workflows without one."
+)
 @click.option(
     "--cost-factor",
     type=click.FloatRange(0),
@@ -162,7 +164,7 @@ def plan(
     stability: float | None,
     due_in: float | None,
     due_factor: float | None,
-    cost_limit: float | None,
+    budget: float | None,
     cost_factor: float | None,
     preferred: float | None,
     rules: tuple[RuleText, ...],
@@ -199,7 +201,7 @@ def plan(
     request = Request(
         files=(*files, *resources),
         options=_options(rules, cores, reference_mhz, time_factor),
-        limits=Limits(due_in, due_factor, cost_limit, cost_factor, preferred),
+        limits=Limits(due_in, due_factor, budget, cost_factor, preferred),
         now=now,
         old=old,
     )

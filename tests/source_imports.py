@@ -79,13 +79,12 @@ def imports(text: str, importer: Path) -> tuple[Import, ...]:
     return tuple(_found(text, importer))
 
 
-def is_inside(module: str, packages: tuple[str, ...]) -> bool:
-    """Returns whether a module is one of the packages or within one."""
+def _is_inside(module: str, packages: tuple[str, ...]) -> bool:
     return any(module == package or module.startswith(package + ".") for package in packages)
 
 
 def reaches(found: Import, modules: tuple[str, ...]) -> bool:
     """Returns whether an import takes one of the modules, as `import x.y` or `from x import y`."""
-    return is_inside(found.module, modules) or any(
-        is_inside(f"{found.module}.{name}", modules) for name in found.names
+    return _is_inside(found.module, modules) or any(
+        _is_inside(f"{found.module}.{name}", modules) for name in found.names
     )

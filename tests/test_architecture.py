@@ -31,7 +31,8 @@ IMPURE_CALLS = re.compile(
     r"(?<![\w.])(?<!def )(?:open|input|print|exec|eval|__import__)\s*\("
     r"|\b(?:np|numpy)\.(?:random\.\w+|load|loadtxt|genfromtxt|save|memmap)\s*\("
     r"|\.(?:now|today|utcnow|default_rng|fromfile|tofile|savetxt|read_text|read_bytes|write_text|write_bytes)\s*\("
-    r"|\bfrom numpy import [^\n]*\brandom\b"
+    r"|\bfrom numpy import (?:\([^)]*|[^\n]*)\b(?:random|load|loadtxt|genfromtxt|save|memmap)\b"
+    r"|\b(?:from|import) numpy\.random\b"
     r"|\bfrom libc\.stdlib cimport [^\n]*\b(?:rand|srand|random|getenv|system|exit|abort)\b"
 )
 
@@ -229,6 +230,10 @@ def test_pure_modules_call_nothing_impure() -> None:
     "text",
     [
         "from numpy import random",
+        "from numpy import (\n    array,\n    random,\n)",
+        "from numpy import load\nload('x')",
+        "from numpy.random import default_rng\ndefault_rng()",
+        "import numpy.random as r\nr.rand()",
         "import numpy as np\nnp.random.seed(1)",
         "import numpy as np\nrng = np.random.default_rng()",
         "import numpy as np\nnp.load('x.npy')",

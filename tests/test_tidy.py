@@ -57,7 +57,7 @@ TEXTS = [
 
 
 _EXEMPTION = re.compile(
-    r"^[^\n]*#\s*(?:noqa|type:\s*ignore)(?:[^\w\n]*(?:[A-Z]+\d+|\[[\w, -]+\])[, ]*)*[^\w\n]*$",
+    r"^[^\n]*#\s*(?:(?:ruff:\s*)?noqa|type:\s*ignore)(?:[^\w\n]*(?:[A-Z]+\d+|\[[\w, -]+\])[, ]*)*[^\w\n]*$",
     re.MULTILINE,
 )
 
@@ -185,6 +185,7 @@ def test_every_exemption_has_a_reason() -> None:
         ("noqa: S603", 1),
         ("noqa: S603, T201", 1),
         ("type: ignore[arg-type]", 1),
+        ("ruff: noqa: S603", 1),
         ("noqa: S603  # a tool of ours", 0),
         ("noqa: S603, T201 - a tool of ours", 0),
         ("type: ignore[arg-type]  # the column's own type", 0),

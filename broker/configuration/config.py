@@ -103,7 +103,7 @@ class JournalConfig(Model):
     """The journal.
 
     Attributes:
-        path: the SQLite file; it is made where it is missing.
+        path: the file; it is made where it is missing.
     """
 
     path: FilePath

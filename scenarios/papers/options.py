@@ -97,8 +97,9 @@ def _click_option(each: "Field[Any]") -> Decorate:
     default = None if each.default is MISSING else each.default
     is_flag = annotated is bool
     settings: dict[str, Any] = {"is_flag": True} if is_flag else {"type": _kind(annotated, found)}
-    if is_flag:
-        settings["flag_value"] = not default
+    if is_flag and default:
+        # Not every version of click has a default that differs from a flag's value.
+        default, settings["callback"] = False, _negated
     return click.option(
         found.flag or f"--{each.name.replace('_', '-')}",
         each.name,
@@ -108,6 +109,12 @@ def _click_option(each: "Field[Any]") -> Decorate:
         multiple=bool(found.choices) and isinstance(default, tuple),
         **settings,
     )
+
+
+def _negated(
+    _context: click.Context, _option: click.Parameter, value: bool
+) -> bool:  # as click has it
+    return not value
 
 
 def _kind(annotated: Any, found: Option) -> "click.ParamType[Any]":

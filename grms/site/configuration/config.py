@@ -95,7 +95,7 @@ class JournalConfig(Model):
     """The journal.
 
     Attributes:
-        path: the SQLite file; it is made where it is missing.
+        path: the file; it is made where it is missing.
         survives: `power_loss`: what is acknowledged is on the disk; `crash`: it is with the
             operating system, which survives the daemon but not the machine. For replays.
     """

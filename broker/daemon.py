@@ -469,6 +469,10 @@ def serve(config_path: Path, log: Log, *, behind: bool = False) -> None:
 
     async def main() -> None:
         with Journal(Path(config.journal.path)) as journal:
+            if journal.cut_bytes:
+                log.warning(
+                    "journal_end_cut_off", journal=str(journal.path), bytes=journal.cut_bytes
+                )
             daemon = Daemon(config, journal, log, path=config_path, behind=behind)
             async with signals(daemon.stop, daemon.reload):
                 await daemon.run()

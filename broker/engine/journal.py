@@ -8,9 +8,10 @@ sites would answer for the first. Begin a new one instead.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+import structlog
 
 from broker.core.codec import BrokerCodec
 from broker.core.records import (
@@ -29,6 +30,7 @@ from grms.kit.journal import (
     JournalFullError,
     JournalKind,
     JournalTakenError,
+    JournalUnchangedError,
 )
 
 __all__ = [
@@ -40,6 +42,8 @@ __all__ = [
     "JournalTakenError",
     "needed",
 ]
+
+_log = structlog.get_logger()
 
 COMPACTED_FROM: Final = 16 << 20
 """A file of so many bytes is compacted, and again when it is twice as long as it was after that."""
@@ -87,9 +91,11 @@ class Journal(JournalFile[Record]):
         yield from needed(super().records(kinds))
 
     def _compact(self) -> None:
-        # A full disk has room for what is appended, perhaps, and what is there is whole.
-        with suppress(JournalFullError):
+        try:
             self.replace(self.records())
+        except (JournalUnchangedError, JournalDamagedError) as error:
+            # What is appended may have room, and what was there is as it was.
+            _log.warning("journal_not_compacted", problem=str(error))
         self._compact_at = max(COMPACTED_FROM, 2 * self.size_bytes)
 
 

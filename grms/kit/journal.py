@@ -48,7 +48,7 @@ OTHERS: Final = 0o077
 """The permissions that nobody but a journal's user has."""
 
 WRITTEN_BY: Final = "written_by"
-"""The note that says which version of this program has opened a journal last, to write it."""
+"""The note that says which version of this program has written records last."""
 
 RECORDS_AT_ONCE: Final = 4096
 """Records of one batch when a file is written anew, at most."""
@@ -89,7 +89,11 @@ class JournalLaterError(JournalError):
     """A later version of this program has written it, and nothing is wrong with it."""
 
 
-class JournalFullError(JournalError):
+class JournalUnchangedError(JournalError):
+    """Something could not be done, and nothing was changed."""
+
+
+class JournalFullError(JournalUnchangedError):
     """There is no room on the disk. What was to be appended is not in the journal."""
 
 
@@ -386,6 +390,7 @@ class JournalFile(Generic[R]):
         path: of the file, without symbolic links.
         narrowed: the permissions that the file had and others had use of, which were taken away;
             None where it was as it should be.
+        cut_bytes: of an end that was never acknowledged, and was cut off at opening; 0 for none.
         count: how many records it holds.
 
     Args:
@@ -411,9 +416,9 @@ class JournalFile(Generic[R]):
         *,
         durability: Literal["power", "process"] = "power",
     ) -> None:
-        # By whatever way it is named: the lock lies beside the file itself.
-        self.path = path.resolve()
+        self.path = path
         self.narrowed: int | None = None
+        self.cut_bytes = 0
         self._kind = kind
         self._synced = durability == "power"
         self._own_notes = {
@@ -423,10 +428,16 @@ class JournalFile(Generic[R]):
             WRITTEN_BY: __version__,
         }
         self._notes: dict[str, str] = {}
-        self._beside = self.path.with_name(f"{self.path.name}.new")
         self._file: IO[bytes] | None = None
+        self._cut_due = False
         self._end = self._checksum = self.count = 0
-        self._lock = self._take()
+        try:
+            # By whatever way it is named: the lock lies beside the file itself.
+            self.path = path.resolve()
+            self._beside = self.path.with_name(f"{self.path.name}.new")
+            self._lock = self._take()
+        except (OSError, RuntimeError) as error:
+            raise JournalError(f"{path}: cannot be opened: {error}") from error
         try:
             self._open()
         except BaseException:
@@ -447,13 +458,19 @@ class JournalFile(Generic[R]):
                 f"{beside}: {error.strerror}; the journal's folder must exist and be writable"
             ) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            self._have(lock)
+        except BaseException:
             lock.close()
+            raise
+        return lock
+
+    def _have(self, file: IO[bytes]) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
             raise JournalTakenError(
                 f"{self.path}: another process has this journal; {self._kind.only_one}"
             ) from error
-        return lock
 
     def _open(self) -> None:
         try:
@@ -464,6 +481,7 @@ class JournalFile(Generic[R]):
                 return
             self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CLOEXEC), "r+b", 0)
             self._make_private(self._file.fileno())
+            self._have(self._file)  # somebody may have deleted the lock that lies beside it
             with self.path.open("rb", buffering=_CHUNK_BYTES) as file:
                 scan = Scan(file, self.path, self._kind)
                 for _ in scan.batches():
@@ -509,15 +527,12 @@ class JournalFile(Generic[R]):
 
     def _cut_off(self) -> None:
         assert self._file is not None
-        if os.fstat(self._file.fileno()).st_size > self._end:
+        self.cut_bytes = os.fstat(self._file.fileno()).st_size - self._end
+        if self.cut_bytes:
             os.ftruncate(self._file.fileno(), self._end)
-        self._sync(
-            self._file
-        )  # what a process that was killed has written is relied on from now on
-        if self._notes.get(WRITTEN_BY) != __version__:
-            with suppress(JournalFullError):  # it is for people
-                self._put(0, msgspec.json.encode({WRITTEN_BY: __version__}))
-                self._notes[WRITTEN_BY] = __version__
+        # What a process that was killed has written, or named, is relied on from now on.
+        self._sync(self._file)
+        self._sync_folder()
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -532,6 +547,8 @@ class JournalFile(Generic[R]):
         """
         some = list(records)
         if some:
+            if self._notes[WRITTEN_BY] != __version__:
+                self._note(WRITTEN_BY, __version__)
             self._put(len(some), self._kind.codec.encode(some))
             self.count += len(some)
 
@@ -539,37 +556,49 @@ class JournalFile(Generic[R]):
         """Puts others in the place of all records: all of it or nothing.
 
         Raises:
-            JournalFullError: the disk is full. Nothing was changed.
-            JournalError: the disk has failed otherwise.
+            JournalUnchangedError: it was not possible; the disk may be full (`JournalFullError`).
+            JournalError: the disk has failed. It is not known which of both a power failure would leave.
         """
         try:
             self._write_anew(records)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._failed(error, unchanged=True) from error
 
     def _put(self, count: int, content: bytes) -> None:
         assert self._file is not None
         data, checksum = _batch(count, content, self._checksum)
         try:
-            try:
-                _write_all(self._file.fileno(), data, self._end)
-                self._sync(self._file)
-            except OSError as error:
-                if error.errno in _FULL:
-                    os.ftruncate(self._file.fileno(), self._end)
-                raise
+            self._cut()
+            self._cut_due = True
+            _write_all(self._file.fileno(), data, self._end)
+            self._sync(self._file)
         except OSError as error:
+            with suppress(OSError):  # else before anything is written again
+                self._cut()
             raise self._failed(error) from error
+        self._cut_due = False
         self._end, self._checksum = self._end + len(data), checksum
+
+    def _cut(self) -> None:
+        # What is left of an append that failed goes, for good, before the next one.
+        assert self._file is not None
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise OSError(errno.ENOENT, "it was deleted while it was used")
+        if self._cut_due:
+            os.ftruncate(self._file.fileno(), self._end)
+            self._sync(self._file)
+            self._cut_due = False
 
     def _write_anew(self, records: Iterable[R]) -> None:
         # Beside it, under another name until it is whole.
         self._beside.unlink(missing_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         file = os.fdopen(os.open(self._beside, flags, MODE), "r+b", 0)
+        notes = self._notes | {WRITTEN_BY: __version__}
         try:
+            self._have(file)
             end, checksum, count = 0, zlib.crc32(first := _first(VERSION)), 0
-            data, checksum = _batch(0, msgspec.json.encode(self._notes), checksum)
+            data, checksum = _batch(0, msgspec.json.encode(notes), checksum)
             _write_all(file.fileno(), first + data, 0)
             end = len(first) + len(data)
             for together, content in self._bodies(records):
@@ -586,12 +615,11 @@ class JournalFile(Generic[R]):
         if self._file is not None:
             self._file.close()
         self._file, self._end, self._checksum, self.count = file, end, checksum, count
-        if self._synced:
-            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        self._notes, self._cut_due = notes, False
+        try:
+            self._sync_folder()
+        except OSError as error:
+            raise JournalError(str(self._failed(error))) from error
 
     def _bodies(self, records: Iterable[R]) -> Iterator[tuple[int, bytes]]:
         some = iter(records)
@@ -609,6 +637,14 @@ class JournalFile(Generic[R]):
     def _sync(self, file: IO[bytes]) -> None:
         if self._synced:
             os.fdatasync(file.fileno())
+
+    def _sync_folder(self) -> None:
+        if self._synced:
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -641,6 +677,9 @@ class JournalFile(Generic[R]):
         """
         if key in self._own_notes:
             raise ValueError(f"the note {key!r} is the journal's own")
+        self._note(key, value)
+
+    def _note(self, key: str, value: str) -> None:
         self._put(0, msgspec.json.encode({key: value}))
         self._notes[key] = value
 
@@ -668,12 +707,13 @@ class JournalFile(Generic[R]):
     ) -> None:
         self.close()
 
-    def _failed(self, error: OSError) -> JournalError:
+    def _failed(self, error: OSError, *, unchanged: bool = False) -> JournalError:
         if error.errno in _FULL:
             return JournalFullError(
                 f"{self.path}: the disk is full; make room for the journal, it loses nothing"
             )
-        return JournalError(
+        kind = JournalUnchangedError if unchanged else JournalError
+        return kind(
             f"{self.path}: {error.strerror or error}; check that the folder and the disk are as they should be, "
             f"then start the {self._kind.program} again"
         )

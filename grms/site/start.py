@@ -114,6 +114,10 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False, behind: bool 
                     mode=f"{journal.narrowed:04o}",
                     now=f"{MODE:04o}",
                 )
+            if journal.cut_bytes:
+                log.warning(
+                    "journal_end_cut_off", journal=str(journal.path), bytes=journal.cut_bytes
+                )
             async with (
                 user_socket(config, shares, port_limits) as users,
                 signals(reins.stop, reins.reload),

@@ -432,9 +432,12 @@ class Spool:
     def evidence(self, key: str) -> Evidence:
         """Returns what a job's folder, and what was kept of it, say about its run."""
         marks, last, runs = self.marks(key), self._last_begun(key), self.runs(key)
+        # A full disk takes the name of a file and not a line; another account has an empty one from the beginning.
+        half_said = (self.place(key) / BEGUN).exists() and not self.account(key)
+        unknown = not runs and (marks is None or half_said)
         return Evidence(
             script=read_script_end(last),
-            begun=None if marks is None and not runs else bool(runs),
+            begun=None if unknown else bool(runs),
             begun_at=read_begun_at(last),
             released=marks is not None and marks.released,
             limit_s=0.0 if marks is None else marks.limit_s,

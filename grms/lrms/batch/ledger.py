@@ -201,8 +201,9 @@ class JobLedger:
             number: the batch system's id.
             at: when it was acknowledged, seconds.
         """
-        job = self._jobs[key]
-        job.number, job.acknowledged_at = number, at
+        job = self._jobs.get(key)
+        if job is not None:  # else a look has shown its end meanwhile, or that it was lost
+            job.number, job.acknowledged_at = number, at
 
     def refused(self, key: str) -> None:
         """Notes that a job is not to run here; should the batch system have it all the same, it stays held."""
@@ -331,8 +332,6 @@ class JobLedger:
         asking = [job for job in unseen if self._not_shown(job, table, step_s)]
         # Who was not asked about for longest goes first, so that everybody has his turn.
         for job in sorted(asking, key=lambda job: (job.asked, job.key))[:QUESTIONS_MOST]:
-            job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
-            job.asked = self._looks
             findings.questions.append(self._question(job, None))
         return findings
 
@@ -350,6 +349,10 @@ class JobLedger:
         job = self._jobs.get(question.key)
         if job is None:
             return []
+        if question.row is None:
+            # Here, as there may have been no time for the question.
+            job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
+            job.asked = self._looks
         ending = evidence.ending
         if ending is None and question.row is not None:
             ending = _of_row(question.row)

@@ -76,9 +76,9 @@ class Orders:
             LrmsUnavailableError: nobody answers.
         """
         orders = list(orders)
-        until = time.monotonic() + self._looks.orders_s
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
-        await self._end_again({mark: row for mark, row in ends.items() if self._is_free(mark)})
+        away = await self._end_again({m: row for m, row in ends.items() if self._is_free(m)})
+        until = time.monotonic() + self._looks.orders_s
         others = [order for order in orders if order.act is not Act.CANCEL]
         for order in self._rotation.ordered(others, key=lambda each: each.key):
             if time.monotonic() > until:
@@ -91,17 +91,23 @@ class Orders:
                 _refused(order.act, order.key, error)
             except LrmsDiskError:
                 pass  # it was logged, and the next look finds the same; no other job waits for that
+        if away is not None:
+            raise away
 
     def _is_free(self, mark: str) -> bool:
         return mark not in self._under_way
 
-    async def _end_again(self, rows: Mapping[str, JobRow]) -> None:
+    async def _end_again(self, rows: Mapping[str, JobRow]) -> LrmsError | None:
+        # Returns what is to be said when others have had their turn: of some nobody has answered.
+        away: LrmsError | None = None
         self._under_way.update(rows)
         try:
             for mark, error in (await self._end(rows)).items():
-                if not isinstance(error, LrmsRefusedError):
-                    raise error
-                _refused(Act.CANCEL, mark, error)
+                if isinstance(error, LrmsRefusedError):
+                    _refused(Act.CANCEL, mark, error)
+                else:
+                    away = error
+            return away
         finally:
             self._under_way.difference_update(rows)
 

@@ -17,6 +17,7 @@ from grms.kit.journal import (
     JournalKind,
     JournalLaterError,
     JournalTakenError,
+    JournalUnchangedError,
     RecordCodec,
     Scan,
     reading,
@@ -32,6 +33,7 @@ __all__ = [
     "JournalFullError",
     "JournalLaterError",
     "JournalTakenError",
+    "JournalUnchangedError",
     "reading_of",
 ]
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from grms.site.engine.journal import Journal, JournalFullError
+from grms.site.engine.journal import Journal, JournalUnchangedError
 from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.facts.compaction import Reading
 from grms.site.facts.settings import SiteSettings
@@ -127,7 +127,7 @@ def compact(
         return
     try:
         journal.replace(records)
-    except JournalFullError as error:
+    except JournalUnchangedError as error:
         log.warning("journal_not_compacted", problem=str(error))
     else:
         log.info("journal_compacted", before=before, after=journal.count)

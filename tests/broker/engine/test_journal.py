@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker.core.events import Submit
 from broker.core.memory import Memory
-from broker.core.records import Counted, PlanAdopted, WorkflowForgotten
+from broker.core.records import Counted, PlanAdopted, Record, WorkflowForgotten
 from broker.engine import journal as module
 from broker.engine.journal import Journal, JournalError, JournalFullError, needed
 from grms.site.engine.journal import Journal as SiteJournal
@@ -109,11 +109,29 @@ def test_a_file_that_has_grown_is_compacted(
         assert list(journal.records()) == [*world().journal, plans[-1]]
 
 
+def forgotten(memory: Memory) -> list[Record]:
+    """Returns records that forget each workflow that is over, and how many names there were."""
+    held = {booking.placement.workflow for booking in memory.releasing.values()}
+    over = [
+        each.workflow_id
+        for each in memory.workflows.values()
+        if each.has_ended and each.workflow.name not in held
+    ]
+    counted = Counted(memory.latest, memory.workflows_count, memory.bookings_count)
+    return [counted, *(WorkflowForgotten(memory.latest, each) for each in over), counted]
+
+
+def test_only_the_last_count_is_needed() -> None:
+    """It outlives what is forgotten."""
+    assert needed([Counted(1.0, 1, 2), Counted(2.0, 3, 4)]) == [Counted(2.0, 3, 4)]
+
+
 @given(st.integers(0, 2**32))
 @FEW
 def test_what_is_needed_makes_the_same_broker(seed: int) -> None:
     """However often it is asked what that is, and whatever came between."""
     records = lived(seed).journal
+    records += forgotten(Memory(records))
     half = len(records) // 2
     assert needed([*needed(records[:half]), *records[half:]]) == needed(records)
     again, known = Memory(needed(records)), Memory(records)

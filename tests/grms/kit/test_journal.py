@@ -23,6 +23,7 @@ from grms.kit.journal import (
     JournalKind,
     JournalLaterError,
     JournalTakenError,
+    JournalUnchangedError,
     RecordCodec,
     reading,
 )
@@ -137,7 +138,8 @@ def test_what_is_durable_was_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert synced == ["data j.new", f"all {tmp_path.name}"]
         synced.clear()
     with Things(tmp_path / "j"):
-        assert synced == ["data j"], "what a killed process has left is relied on"
+        named = f"all {tmp_path.name}"
+        assert synced == ["data j", named], "what a killed process has left is relied on"
         synced.clear()
     with JournalFile(tmp_path / "p", KIND, {}, durability="process") as other:
         other.append([Thing("a")])
@@ -223,6 +225,8 @@ def test_a_tail_that_was_cut_anywhere_is_cut_off(tmp_path: Path) -> None:
     names = list("abc" + "d" * 700)
     for length in range(ends[-2], ends[-1]):
         path.write_bytes(whole[:length])
+        with Things(path) as things:
+            assert things.cut_bytes == length - ends[-2]
         assert found(path) == names
         assert path.stat().st_size == ends[-2]
     with Things(path) as things:
@@ -318,10 +322,27 @@ def test_groups_are_chained(tmp_path: Path) -> None:
         one + two[:-3] + three,
         one + two[:30] + three,
         one + two + three + b"text behind",
+        one + bytes(len(two)) + b"text behind",
     ):
         path.write_bytes(whole[:begin] + what)
         with pytest.raises(JournalDamagedError, match="is not what was written"):
             Things(path)
+
+
+def test_zeros_in_the_middle_are_damage(tmp_path: Path) -> None:
+    """However many: other groups follow, so that this one was acknowledged. With something else behind, too."""
+    path = tmp_path / "j"
+    begin, *ends = written(path, ["a"], ["b" * 3000], ["c"])
+    whole = path.read_bytes()
+    for data in (
+        whole[: ends[0]] + bytes(ends[1] - ends[0]) + whole[ends[1] :],
+        whole[: ends[0] + 40] + bytes(2000) + whole[ends[0] + 2040 :],
+        whole[: ends[0] + 40] + bytes(2000) + whole[ends[0] + 2040 : ends[1]] + b"text behind",
+    ):
+        path.write_bytes(data)
+        with pytest.raises(JournalDamagedError, match=rf"byte {ends[0]}:"):
+            Things(path)
+    assert begin < ends[0]
 
 
 def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -441,6 +462,82 @@ def test_a_full_disk_costs_nothing(
     assert found(tmp_path / "j") == ["a", "d"]
 
 
+@pytest.mark.parametrize("cuts", [False, True])
+def test_nothing_is_written_behind_what_is_left_of_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: bool
+) -> None:
+    """Where even cutting it off fails for lack of room, that comes before the next append, and counts as full."""
+    disk, truncate = Disk(monkeypatch), os.ftruncate
+    with Things(tmp_path / "j") as things:
+        things.put("a")
+        disk.fails_to_sync(errno.ENOSPC)
+        if not cuts:
+
+            def fails(number: int, length: int) -> None:
+                raise OSError(errno.EDQUOT, f"{number} {length}")
+
+            monkeypatch.setattr(os, "ftruncate", fails)
+        for _ in range(2):
+            with pytest.raises(JournalFullError):
+                things.put("b" * 5000)
+        disk.works()
+        if not cuts:
+            with pytest.raises(JournalFullError):
+                things.put("c")
+        monkeypatch.setattr(os, "ftruncate", truncate)
+        things.put("d")
+    assert found(tmp_path / "j") == ["a", "d"]
+
+
+def test_a_file_whose_name_may_be_lost_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new file has the old one's name, and nobody knows for how long: this is no full disk."""
+    written(tmp_path / "j", "ab")
+    with Things(tmp_path / "j") as things:
+
+        def fails(number: int) -> None:
+            raise OSError(errno.ENOSPC, str(number))
+
+        monkeypatch.setattr(os, "fsync", fails)
+        with pytest.raises(JournalError) as caught:
+            things.replace([Thing("c")])
+        assert type(caught.value) is JournalError
+        monkeypatch.undo()
+    assert found(tmp_path / "j") == ["c"]
+
+
+def test_a_compaction_that_cannot_begin_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For whatever reason; what is appended is appended all the same."""
+    written(tmp_path / "j", "ab")
+    with Things(tmp_path / "j") as things:
+        opens = os.open
+
+        def fails(path: str | Path, flags: int, mode: int = 0o777) -> int:
+            if str(path).endswith(".new"):
+                raise OSError(errno.EMFILE, "Too many open files")
+            return opens(path, flags, mode)
+
+        monkeypatch.setattr(os, "open", fails)
+        with pytest.raises(JournalUnchangedError, match="Too many open files") as caught:
+            things.replace([Thing("c")])
+        assert not isinstance(caught.value, JournalFullError)
+        monkeypatch.undo()
+        things.put("d")
+    assert found(tmp_path / "j") == ["a", "b", "d"]
+
+
+def test_a_file_that_was_deleted_takes_no_records(tmp_path: Path) -> None:
+    """Nobody would find them."""
+    with Things(tmp_path / "j") as things:
+        things.put("a")
+        (tmp_path / "j").unlink()
+        with pytest.raises(JournalError, match="deleted while it was used"):
+            things.put("b")
+
+
 def test_a_disk_that_fails_otherwise_is_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -461,17 +558,22 @@ def test_a_disk_that_fails_otherwise_is_told_apart(
 def test_a_full_disk_keeps_no_journal_from_being_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who opens it is a word for people, which can wait."""
+    """Nothing is written before there is a record; then it says who has written it."""
     monkeypatch.setattr(module, "__version__", "0.0.1")
     written(tmp_path / "j", "ab")
     monkeypatch.undo()
     Disk(monkeypatch).full_after(0)
     assert found(tmp_path / "j") == ["a", "b"]
     monkeypatch.undo()
+    before = (tmp_path / "j").read_bytes()
     with Things(tmp_path / "j") as things:
+        assert things.note("written_by") == "0.0.1"
+        assert (tmp_path / "j").read_bytes() == before
+        things.put("c")
+        things.put("d")
         assert things.note("written_by") == __version__
     with reading(tmp_path / "j", KIND) as scan:
-        assert [batch.count for batch in scan.batches()] == [2, 0]
+        assert [batch.count for batch in scan.batches()] == [2, 0, 1, 1]
         assert scan.notes["written_by"] == __version__
 
 
@@ -521,6 +623,26 @@ def test_the_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> Non
         holder.kill()
         holder.wait(300)
         Things(path).close()
+
+
+def test_a_lock_that_was_deleted_still_keeps_others_away(tmp_path: Path) -> None:
+    """The file itself is locked as well, also one that has taken another's place."""
+    with Things(tmp_path / "j") as things:
+        things.put("a")
+        for _ in range(2):
+            (tmp_path / "j.lock").unlink()
+            with pytest.raises(JournalTakenError):
+                Things(tmp_path / "j")
+            things.replace([Thing("b")])
+
+
+def test_a_path_that_leads_nowhere_is_said(tmp_path: Path) -> None:
+    """Links in a circle, and a name that is too long, are errors of a journal."""
+    (tmp_path / "j").symlink_to("k")
+    (tmp_path / "k").symlink_to("j")
+    for path in (tmp_path / "j", tmp_path / ("x" * 300)):
+        with pytest.raises(JournalError, match="cannot be opened"):
+            Things(path)
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe"])

@@ -239,3 +239,13 @@ def test_the_last_begin_is_read() -> None:
     assert read_begun_at("0 100\n1\n") is None
     assert read_begun_at("nonsense\n") is None
     assert read_begun_at("") is None
+
+
+@pytest.mark.parametrize("begun", [None, True])
+def test_a_limit_that_was_reached_is_believed_where_nothing_speaks_against_it(
+    begun: bool | None,
+) -> None:
+    """Only a folder that knows that its script never began does."""
+    end = LrmsEnd(LrmsOutcome.TIMEOUT, 100.0, 60.0)
+    assert true_end(end, None, 60.0, begun=begun) == end
+    assert true_end(end, None, 60.0, begun=False).outcome is LrmsOutcome.NODE_FAIL

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.followed_job import Want
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
@@ -18,6 +20,7 @@ from grms.lrms.port import (
     Appeared,
     Ended,
     LoadSeen,
+    Lost,
     LrmsDiskError,
     LrmsEnd,
     LrmsError,
@@ -212,7 +215,10 @@ async def test_a_folder_that_is_half_deleted_makes_no_job_begun(tmp_path: Path) 
     await scene.lrms.open()
     scene.spool.prepare(KEY, OWN.program or Program(""), run=True, limit_s=60.0)
 
-    def cut_off(*_: object, **__: object) -> None:
+    delete = shutil.rmtree
+
+    def cut_off(path: Path, **__: object) -> None:
+        delete(path)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
@@ -303,6 +309,80 @@ async def test_who_cannot_be_asked_in_time_is_asked_first_in_the_next_look(
     await scene.looks(6)
     assert set(asked) == {"A/1/1", "A/1/2", "A/1/3"}
     assert scene.told(Ended) == []
+
+
+async def test_jobs_that_no_time_was_left_for_are_asked_about_next(tmp_path: Path) -> None:
+    """What no table shows is asked about less and less often; who has not been asked about does not wait for that."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.rows = jobs(40, LrmsPhase.RUNNING)
+    await scene.looks(1)
+    scene.system.rows = ()
+    asked: Counter[str] = Counter()
+
+    async def knows(question: Question) -> bool:
+        asked[question.key] += 1
+        time.sleep(0.004)  # noqa: ASYNC251  # so that a look has time for few
+        return True
+
+    scene.system.knows = knows  # type: ignore[method-assign]  # of a test
+    await scene.looks(60)
+    assert len(asked) == 40
+    assert max(asked.values()) <= min(asked.values()) + 2
+
+
+@pytest.mark.parametrize("ends", [LrmsPhase.ENDED, None])
+async def test_a_submission_may_be_answered_after_its_end_was_seen(
+    tmp_path: Path, ends: LrmsPhase | None
+) -> None:
+    """An operator has cancelled the job at once, or the batch system has forgotten it."""
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    scene.system.answer = None
+    submit = scene.system.submit
+
+    async def slow(name: str, job: LrmsJob, folder: Path) -> str:
+        number = await submit(name, job, folder)
+        await scene.lrms._looks.new()
+        end = None if ends is None else replace(HELD, phase=ends, end=CANCELLED)
+        scene.system.rows, scene.system.known = (() if end is None else (end,)), False
+        for _ in range(4):
+            await scene.lrms._looks.new()
+        return number
+
+    scene.system.submit = slow  # type: ignore[method-assign]  # of a test
+    await scene.lrms.submit(OWN)
+    assert len(scene.told(Ended if ends else Lost)) == 1
+
+
+async def test_cancels_that_take_long_keep_no_job_from_its_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does one without an answer: others have their turn before that is told."""
+    monkeypatch.setattr("grms.lrms.batch.looks.ORDERS_POLLS", 1)
+    scene = Scene(tmp_path)
+    await scene.lrms.open()
+    for number in (1, 2):
+        scene.spool.prepare(f"A/1/{number}", OWN.program or Program(""), run=True, limit_s=60.0)
+    scene.system.rows = jobs(2, LrmsPhase.HELD)
+    await scene.lrms._looks.new()
+    job = scene.lrms._ledger.job("A/1/1")
+    assert job is not None
+    job.want = Want.GONE
+    released: list[str] = []
+
+    async def cancel(_row: JobRow) -> None:
+        time.sleep(0.03)  # noqa: ASYNC251  # longer than there is time for orders
+        raise LrmsUnavailableError("no answer")
+
+    async def release(row: JobRow) -> None:
+        released.append(row.number)
+
+    scene.system.cancel = cancel  # type: ignore[method-assign, assignment]  # of a test
+    scene.system.release = release  # type: ignore[method-assign]  # same
+    with pytest.raises(LrmsUnavailableError):
+        await scene.looks(1)
+    assert released == ["2"]
 
 
 async def test_orders_that_no_time_was_left_for_go_first(

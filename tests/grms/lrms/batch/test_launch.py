@@ -388,8 +388,10 @@ def test_a_run_that_was_cut_off_as_it_began_has_begun(tmp_path: Path) -> None:
     """It would be turned away, so that nobody lets it run once more."""
     spool = Spool(tmp_path)
     folder = spool.prepare("A/1/1", Program(SCRIPT), run=True)
+    assert spool.evidence("A/1/1").begun is False
     (folder / "begun").touch()
     assert spool.runs("A/1/1") == []
+    assert spool.evidence("A/1/1").begun is None, "a full disk takes a name and no line"
     (folder / "begun.once").touch()
     assert spool.runs("A/1/1") == ["0"]
     assert spool.evidence("A/1/1").begun

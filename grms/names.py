@@ -28,20 +28,6 @@ _LABEL_CHARACTERS = 60
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
-def printable(text: str) -> str:
-    """Returns a text for a table or a message: what is not printable is written as an escape.
-
-    A name that somebody else has chosen can neither move the cursor nor begin a line, nor change
-    the direction of what follows.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-
-
 def check_site_name(name: str) -> str:
     """Returns the name of a site.
 

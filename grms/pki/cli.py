@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from grms.names import printable
 from lrms_sim.errors import HanseError
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
     from cryptography import x509

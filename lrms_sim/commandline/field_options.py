@@ -1,6 +1,6 @@
 """Options of a command that are the fields of a dataclass: name, kind, default and help stand there once."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -14,7 +14,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 def field_options(cls: type[Any], names: Collection[str] = ()) -> Callable[[_Command], _Command]:
     """Gives a command an option for each field of a dataclass that has metadata.
 
-    The command gets each as an argument of the field's name. A field of `bool` is a flag, one of `Literal`
+    The command gets each as an argument of the field's name. A field of `bool` is a flag that turns its default around, one of `Literal`
     a choice, one of `tuple[X, ...]` may be given several times; any other has its type. Metadata are what
     `click.option` takes; `type` there stands for the field's, and `option` for its name.
 
@@ -24,7 +24,7 @@ def field_options(cls: type[Any], names: Collection[str] = ()) -> Callable[[_Com
     """
     hints = get_type_hints(cls)
     found = [
-        _option(each, hints[each.name])
+        field_option(each, hints[each.name], each.metadata)
         for each in fields(cls)
         if each.metadata and (not names or each.name in names)
     ]
@@ -37,12 +37,30 @@ def field_options(cls: type[Any], names: Collection[str] = ()) -> Callable[[_Com
     return given
 
 
-def _option(each: Field[Any], hint: Any) -> Callable[[_Command], _Command]:
-    more = dict(each.metadata)
+def field_option(
+    each: Field[Any], hint: Any, metadata: Mapping[str, Any]
+) -> Callable[[_Command], _Command]:
+    """Returns the option of one field.
+
+    Args:
+        each: the field, with its name and default.
+        hint: its type.
+        metadata: as for `field_options`.
+    """
+    more = dict(metadata)
     name = more.pop("option", f"--{each.name.replace('_', '-')}")
-    if each.default is not MISSING and each.default not in {None, ()}:
+    if hint is bool and each.default is True:
+        # Not every version of click has a default that differs from a flag's value.
+        more = {"callback": _negated} | more
+    elif each.default is not MISSING and each.default not in {None, ()}:
         more = {"default": each.default, "show_default": hint is not bool} | more
     return click.option(name, each.name, **(_kind(hint) | more))
+
+
+def _negated(
+    _context: click.Context, _option: click.Parameter, value: bool
+) -> bool:  # as click has it
+    return not value
 
 
 def _kind(hint: Any) -> dict[str, Any]:

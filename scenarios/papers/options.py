@@ -5,12 +5,13 @@ It imports nothing that is slow, so that `--help` answers at once.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, get_args
 
 import click
 
+from lrms_sim.commandline.field_options import field_option
 from lrms_sim.commandline.running import open_console
 from lrms_sim.commandline.values import ParamType
 
@@ -93,38 +94,24 @@ def takes(options: Any, *wanted: str | Decorate) -> Decorate:
 
 
 def _click_option(each: "Field[Any]") -> Decorate:
-    annotated, found = get_args(each.type)
-    default = None if each.default is MISSING else each.default
-    is_flag = annotated is bool
-    settings: dict[str, Any] = {"is_flag": True} if is_flag else {"type": _kind(annotated, found)}
-    if is_flag and default:
-        # Not every version of click has a default that differs from a flag's value.
-        default, settings["callback"] = False, _negated
-    return click.option(
-        found.flag or f"--{each.name.replace('_', '-')}",
-        each.name,
-        default=default,
-        show_default=not (default is None or isinstance(default, bool | tuple)),
-        help=found.words,
-        multiple=bool(found.choices) and isinstance(default, tuple),
-        **settings,
-    )
-
-
-def _negated(
-    _context: click.Context, _option: click.Parameter, value: bool
-) -> bool:  # as click has it
-    return not value
-
-
-def _kind(annotated: Any, found: Option) -> "click.ParamType[Any]":
+    hint, found = get_args(each.type)
+    metadata: dict[str, Any] = {"help": found.words}
+    if found.flag:
+        metadata["option"] = found.flag
     if found.kind is not None:
-        return found.kind
-    if found.choices:
-        return click.Choice(found.choices)
-    if annotated is Path:
-        return click.Path(path_type=Path)
-    return click.IntRange(found.least, found.most)
+        metadata["type"] = found.kind
+    elif found.choices:
+        metadata |= {
+            "type": click.Choice(found.choices),
+            "multiple": isinstance(each.default, tuple),
+        }
+    elif hint is Path:
+        metadata["type"] = click.Path(path_type=Path)
+    elif hint is not bool:
+        metadata["type"] = click.IntRange(found.least, found.most)
+    if isinstance(each.default, tuple):
+        metadata |= {"show_default": False, "multiple": bool(found.choices)}
+    return field_option(each, hint, metadata)
 
 
 def run_and_tell(run_command: Callable[..., Path], options: Any) -> None:

@@ -10,7 +10,6 @@ from grms.names import (
     is_loopback,
     is_tls_name,
     parse_endpoint,
-    printable,
     site_of_uri,
     site_uri,
     tls_name,
@@ -134,11 +133,3 @@ def test_loopback_is_known_by_the_address(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
     assert Endpoint(host, 1).is_loopback is loopback
     assert Endpoint(host, 1).is_unspecified is (host in {"0.0.0.0", "::"})  # noqa: S104  # as above
-
-
-@given(st.text())
-def test_what_is_shown_is_printable(text: str) -> None:
-    """Nothing is left that a terminal would act on; an ordinary text stays as it is."""
-    shown = printable(text)
-    assert shown.isprintable()
-    assert shown == text or not text.isprintable()

@@ -92,3 +92,11 @@ def test_durations_are_read_with_their_unit(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_none(text: str) -> None:
     """Nothing is guessed."""
     assert spelling.duration_of(text) is None
+
+
+@given(st.text())
+def test_what_is_shown_is_printable(text: str) -> None:
+    """Nothing is left that a terminal would act on; an ordinary text stays as it is."""
+    shown = spelling.printable(text)
+    assert shown.isprintable()
+    assert shown == text or not text.isprintable()

@@ -8,12 +8,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile, check_shared
-from grms.names import printable
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
-from lrms_sim.spelling import shorten
+from lrms_sim.spelling import printable, shorten
 
 PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""

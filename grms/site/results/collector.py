@@ -26,7 +26,6 @@ from grpc import aio
 from grms.kit.backoff import Backoff, BackoffSettings
 from grms.kit.file_names import STREAMS
 from grms.kit.job_files import FileLimits, FileProblem, JobFile
-from grms.names import printable
 from grms.site.engine.engine import Engine
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState, Outcome
@@ -37,6 +36,7 @@ from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
 from grms.site.results.turns import Turns
 from grms.v1 import partner_pb2, results_pb2
+from lrms_sim.spelling import printable
 
 PAUSES: Final = BackoffSettings(first_s=0.5, most_s=60.0)
 """Between attempts to get a job's files."""

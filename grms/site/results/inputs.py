@@ -17,7 +17,6 @@ from grpc import aio
 
 from grms.kit.job_files import FileLimits, JobFile
 from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
-from grms.names import printable
 from grms.site.engine.lrms_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.facts.commands import LrmsSubmit
 from grms.site.facts.jobs import HomeJob, OfferId
@@ -29,6 +28,7 @@ from grms.site.results.digests import digest_of
 from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
 from grms.v1 import partner_pb2
+from lrms_sim.spelling import printable
 
 GUEST: Final = "guest-"
 """With this the names of partners' jobs begin."""

@@ -74,3 +74,24 @@ def test_the_help_is_the_metadata() -> None:
     assert "How.  [default: fast]" in text
     assert "How long." in text
     assert "inner" not in text
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A flag that leaves something out."""
+
+    logs: bool = field(default=True, metadata={"option": "--no-logs", "help": "Leave logs out."})
+
+
+def test_a_flag_turns_its_default_around() -> None:
+    """Whatever version of click there is."""
+    given: list[bool] = []
+
+    @click.command()
+    @field_options(Turned)
+    def command(logs: bool) -> None:
+        given.append(logs)
+
+    for words in ([], ["--no-logs"]):
+        assert CliRunner().invoke(command, words).exit_code == 0
+    assert given == [True, False]

@@ -7,7 +7,9 @@ PROGRAM = """
 import sys
 before = set(sys.modules)
 import lrms_sim.errors
-assert set(sys.modules) - before <= {"lrms_sim", "lrms_sim.version", "lrms_sim.errors"}
+package = {"lrms_sim", "lrms_sim.version", "lrms_sim.lazy_names"}
+more = set(sys.modules) - before - package - {"lrms_sim.errors"}
+assert not more, sorted(more)
 """
 
 

@@ -4,6 +4,7 @@ A reader never sees half a file: what is written appears under its name when it 
 read has a largest size, and every error names the file, the place in it and what is wrong there.
 """
 
+import errno
 import json
 import math
 import os
@@ -24,6 +25,21 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
+def without_links(path: Path) -> Path:
+    """Returns where a path leads; what is there need not exist.
+
+    Raises:
+        OSError: its links lead in a circle.
+    """
+    try:
+        found = path.resolve()
+    except RuntimeError:  # up to Python 3.12
+        found = path
+    if found.is_symlink():  # later ones leave a link of the circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return found
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary path beside `path`, which becomes `path` when the block ends well.
@@ -41,7 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    target = target.resolve()
+    target = without_links(target)
     # The suffix stays at the end: writers look at it to know whether to compress.
     temporary = target.with_name(f".{os.getpid()}.part.{target.name}")
     try:

@@ -36,6 +36,7 @@ from typing import IO, Any, Final, Generic, Literal, Protocol, Self, TypeVar
 import msgspec
 
 from lrms_sim.errors import HanseError
+from lrms_sim.text_files import without_links
 from lrms_sim.version import __version__
 
 VERSION: Final = 1
@@ -433,10 +434,10 @@ class JournalFile(Generic[R]):
         self._end = self._checksum = self.count = 0
         try:
             # By whatever way it is named: the lock lies beside the file itself.
-            self.path = path.resolve()
+            self.path = without_links(path)
             self._beside = self.path.with_name(f"{self.path.name}.new")
             self._lock = self._take()
-        except (OSError, RuntimeError) as error:
+        except OSError as error:
             raise JournalError(f"{path}: cannot be opened: {error}") from error
         try:
             self._open()

@@ -100,6 +100,15 @@ def test_replacing_follows_links(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text() == "new"
 
 
+def test_links_in_a_circle_are_not_replaced(tmp_path: Path) -> None:
+    """Every Python says so: later ones would take one of the links for the file."""
+    (tmp_path / "a.txt").symlink_to("b.txt")
+    (tmp_path / "b.txt").symlink_to("a.txt")
+    with pytest.raises(OSError, match=r"symbolic links.*a\.txt"):
+        write_text(tmp_path / "a.txt", "text")
+    assert (tmp_path / "b.txt").is_symlink()
+
+
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     """What was there stays where the new one cannot be written."""
     path = tmp_path / "page.html"

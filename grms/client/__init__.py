@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     # Named like the constant of `typing`, as in `grms`.
     from typing import Final
 
-    from grms.client.answers import Job, JobState, Outcome, ResultFile, Results
+    from grms.client.answers import Job, JobState, ResultFile, Results
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
     from grms.client.synchronous import SyncClient
+    from grms.outcomes import Outcome
 
 _HOMES: Final = {
     "Client": "asynchronous",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from grpc import aio
 
+from grms.outcomes import Outcome
 from grms.v1 import job_pb2, request_pb2, results_pb2
 from grms.values import dataclass
 
@@ -29,20 +30,6 @@ class JobState(enum.StrEnum):
     ENDED = "ended"
     UNKNOWN = "unknown"
     """A state that came with a later version of the site; the job has not ended."""
-
-
-class Outcome(enum.StrEnum):
-    """How a job came to its end."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    NOT_RUN = "not_run"
-    NODE_FAIL = "node_fail"
-    OUT_OF_MEMORY = "out_of_memory"
-    LOST = "lost"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

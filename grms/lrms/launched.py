@@ -21,7 +21,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from grms.lrms.port import LrmsEnd, LrmsOutcome
+from grms.lrms.port import LrmsEnd
+from grms.outcomes import Outcome
 
 BEGUN: Final = "begun"
 """A line for each beginning (how often the batch system had started the job anew, and when) and each end."""
@@ -151,7 +152,7 @@ def read_script_end(text: str) -> ScriptEnd | None:
 
 def is_unstarted(end: LrmsEnd) -> bool:
     """Returns whether a job was cancelled before its start, as far as the batch system remembers."""
-    return end.outcome is LrmsOutcome.CANCELLED and end.run_time == 0.0
+    return end.outcome is Outcome.CANCELLED and end.run_time == 0.0
 
 
 def true_end(
@@ -180,18 +181,18 @@ def true_end(
             ended_itself(script, end.end_time),
             reason="the batch system says cancelled before its start; its script had run to its end",
         )
-    if begun is False and end.outcome is LrmsOutcome.TIMEOUT:
+    if begun is False and end.outcome is Outcome.TIMEOUT:
         reason = "the batch system says timeout; the script was never started on its node"
-        return replace(end, outcome=LrmsOutcome.NODE_FAIL, reason=reason)
-    if script is None or end.outcome not in {LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL}:
+        return replace(end, outcome=Outcome.NODE_FAIL, reason=reason)
+    if script is None or end.outcome not in {Outcome.TIMEOUT, Outcome.NODE_FAIL}:
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0
     if script.run_time is not None and script.code in _KILLED:
         # What it ran was ended a moment before the script itself: the limit may have been lowered since.
         early = early and end.run_time - script.run_time > _KILLING_S
-    if end.outcome is LrmsOutcome.TIMEOUT and not early:
+    if end.outcome is Outcome.TIMEOUT and not early:
         return end  # it may have ended as it was told that its time is over
-    if end.outcome is LrmsOutcome.NODE_FAIL and script.code in _KILLED:
+    if end.outcome is Outcome.NODE_FAIL and script.code in _KILLED:
         return end  # what it ran was killed with the node, a moment before the script itself
     ran = end.run_time if script.run_time is None else script.run_time
     return replace(
@@ -209,6 +210,6 @@ def ended_itself(script: ScriptEnd, at: float) -> LrmsEnd:
         script: how its script has ended.
         at: no later than this, seconds.
     """
-    outcome = LrmsOutcome.FAILED if script.code else LrmsOutcome.COMPLETED
+    outcome = Outcome.FAILED if script.code else Outcome.COMPLETED
     reason = "no record of the batch system says it; its folder does"
     return LrmsEnd(outcome, at, script.run_time or 0.0, script.code, reason=reason)

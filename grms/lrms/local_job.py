@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase
+from grms.lrms.port import LrmsEnd, LrmsJob, LrmsPhase
+from grms.outcomes import Outcome
 from lrms_sim.groups import GROUPS
 from lrms_sim.stepped import SUBMITTED
 
@@ -67,7 +68,7 @@ def end_of(known: LocalJob, time: float) -> LrmsEnd:
     """Returns how a job ends that runs until a moment."""
     job = known.job
     if job.program is not None:
-        return LrmsEnd(LrmsOutcome.NOT_RUN, time, known.run_time, reason=NOT_RUN)
+        return LrmsEnd(Outcome.NOT_RUN, time, known.run_time, reason=NOT_RUN)
     if job.simulated is not None and job.simulated.run_time > job.requested_time:
-        return LrmsEnd(LrmsOutcome.TIMEOUT, time, known.run_time, reason=CUT_OFF)
-    return LrmsEnd(LrmsOutcome.COMPLETED, time, known.run_time)
+        return LrmsEnd(Outcome.TIMEOUT, time, known.run_time, reason=CUT_OFF)
+    return LrmsEnd(Outcome.COMPLETED, time, known.run_time)

@@ -19,12 +19,12 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsJob,
     LrmsLoad,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     LrmsRefusedError,
     Started,
 )
+from grms.outcomes import Outcome
 from lrms_sim.disciplines import Discipline
 from lrms_sim.stepped import Machine
 
@@ -154,7 +154,7 @@ class SteppedMachine:
             del self._waiting[key]
         start = now if known.start_time is None else known.start_time
         known.phase = LrmsPhase.ENDED
-        known.end = LrmsEnd(LrmsOutcome.CANCELLED, now, now - start)
+        known.end = LrmsEnd(Outcome.CANCELLED, now, now - start)
         self._events.append(Ended(key, known.end))
         self._over(key)
         self._build_anew(now)
@@ -177,7 +177,7 @@ class SteppedMachine:
         there = self._machine.withdraw(known.number, pass_later=self._passes_held)
         assert there
         del self._waiting[key]
-        known.phase, known.end = LrmsPhase.ENDED, LrmsEnd(LrmsOutcome.CANCELLED, now, 0.0)
+        known.phase, known.end = LrmsPhase.ENDED, LrmsEnd(Outcome.CANCELLED, now, 0.0)
         self._events.append(Ended(key, known.end))
         self._over(key)
         self.advance(now)

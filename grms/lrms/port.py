@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from grms.kit.job_files import JobFile
 from grms.kit.shared_folders import SharedFile
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
+from grms.outcomes import Outcome
 from grms.values import QuickEnum, dataclass
 from lrms_sim.errors import HanseError
 
@@ -105,31 +106,6 @@ class LrmsPhase(QuickEnum):
     SUSPENDED = "suspended"
     COMPLETING = "completing"
     ENDED = "ended"
-    UNKNOWN = "unknown"
-
-
-class LrmsOutcome(QuickEnum):
-    """How a job came to its end.
-
-    COMPLETED: by itself, with exit code 0.
-    FAILED: by itself, with another one or a signal, or it could not be started.
-    TIMEOUT: it was ended at the limit of its requested time.
-    CANCELLED: somebody ended it: the site, its user, an operator of the LRMS.
-    NODE_FAIL: what it ran on failed.
-    OUT_OF_MEMORY: it was ended as it needed more memory than it had.
-    LOST: the LRMS has forgotten it, before it started.
-    NOT_RUN: a simulated machine has held its processors for it; its program was not run.
-    UNKNOWN: it is over, and nobody can say how.
-    """
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    TIMEOUT = "timeout"
-    CANCELLED = "cancelled"
-    NODE_FAIL = "node_fail"
-    OUT_OF_MEMORY = "out_of_memory"
-    LOST = "lost"
-    NOT_RUN = "not_run"
     UNKNOWN = "unknown"
 
 
@@ -247,7 +223,7 @@ class LrmsEnd:
         reason: for a person, in the words of the LRMS; may be empty.
     """
 
-    outcome: LrmsOutcome
+    outcome: Outcome
     end_time: float
     run_time: float
     exit_code: int | None = None

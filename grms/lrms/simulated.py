@@ -16,7 +16,6 @@ from grms.lrms.port import (
     LrmsEvent,
     LrmsJob,
     LrmsLoad,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     LrmsRefusedError,
@@ -24,6 +23,7 @@ from grms.lrms.port import (
     Tell,
 )
 from grms.lrms.queue import configured_queue
+from grms.outcomes import Outcome
 from lrms_sim.disciplines import DISCIPLINES, Discipline
 from lrms_sim.written import DISCIPLINE_GROUP, names_written
 
@@ -166,7 +166,7 @@ class SimulatedLrms:
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """See `Lrms.cancel`."""
         if self._held.pop(key, None) is not None:
-            end = LrmsEnd(LrmsOutcome.CANCELLED, self._clock.now(), 0.0)
+            end = LrmsEnd(Outcome.CANCELLED, self._clock.now(), 0.0)
             self._tell([Ended(key, end)])
             return True
         return self.cancel_now(key, only_waiting=only_waiting)

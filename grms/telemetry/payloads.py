@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from grms.names import SITE_NAME
+from grms.outcomes import Outcome
 
 PAYLOAD_BYTES_MAX = 65_536
 """Longest payload that is published or read; a longer one is dropped and counted."""
@@ -36,17 +37,6 @@ JobStateName = Literal[
     "delegated",
     "suspect",
     "ended",
-]
-OutcomeName = Literal[
-    "completed",
-    "failed",
-    "cancelled",
-    "timeout",
-    "not_run",
-    "node_fail",
-    "out_of_memory",
-    "lost",
-    "unknown",
 ]
 SiteName = Annotated[str, Field(pattern=f"^{SITE_NAME.pattern}$")]
 Word = Annotated[str, Field(min_length=1, max_length=256)]
@@ -111,7 +101,7 @@ class JobEvent(Payload):
     job: Word
     state: JobStateName
     partner: SiteName | None = None
-    outcome: OutcomeName | None = None
+    outcome: Outcome | None = None
 
 
 class Jobs(Payload):

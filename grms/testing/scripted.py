@@ -21,7 +21,6 @@ from grms.lrms.port import (
     LrmsEvent,
     LrmsJob,
     LrmsLoad,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     LrmsRefusedError,
@@ -31,6 +30,7 @@ from grms.lrms.port import (
     Started,
     Tell,
 )
+from grms.outcomes import Outcome
 from grms.site.facts.jobs import Request
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
@@ -248,7 +248,7 @@ class ScriptedLrms:
             return None
         run_time = 0.0 if job.start_time is None else job.end_time - job.start_time
         reason = "cancelled by root" if job.by_others else ""
-        outcome = LrmsOutcome[job.outcome.name]
+        outcome = Outcome[job.outcome.name]
         return LrmsEnd(outcome, job.end_time + self._offset, run_time, reason=reason)
 
     # --- what it tells -------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from broker.core.lifecycle import Outcome as TaskOutcome
 from broker.sites.port import ReservationState
 from broker.sites.remote import _read as read_reservation
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
-from grms.client.answers import JobState, Outcome, read_job, read_results
+from grms.client.answers import JobState, read_job, read_results
+from grms.outcomes import Outcome
 from grms.site.facts import wire
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.lifecycle import GuestState

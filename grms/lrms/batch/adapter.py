@@ -25,7 +25,6 @@ from grms.lrms.port import (
     LrmsDiskError,
     LrmsEnd,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     LrmsRefusedError,
@@ -35,6 +34,7 @@ from grms.lrms.port import (
     Unseen,
 )
 from grms.lrms.slips import Slips
+from grms.outcomes import Outcome
 
 _WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 _STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING))
@@ -289,9 +289,7 @@ class BatchLrms:
         if await self._disk.do(notes.choose, token, Fate.HOME) is not Fate.HOME:
             return False
         reason = f"it stays as it was handed in: job {original.number} of the batch system"
-        self._looks.staying[job.key] = LrmsEnd(
-            LrmsOutcome.CANCELLED, self._clock(), 0.0, reason=reason
-        )
+        self._looks.staying[job.key] = LrmsEnd(Outcome.CANCELLED, self._clock(), 0.0, reason=reason)
         self._looks.want()
         return True
 

@@ -18,7 +18,8 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.checks import Finding, doubt, good, missing
-from grms.lrms.port import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, LrmsOutcome, Program
+from grms.lrms.port import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, Program
+from grms.outcomes import Outcome
 
 SPACE_MIN: Final = 1 << 30
 """Less room than this for jobs is told, bytes."""
@@ -171,7 +172,7 @@ def _judged(end: LrmsEnd, place: Path) -> list[Finding]:
         cure = "put lrms.spool on a disk that this host and all nodes have under the same path"
         text = f"a job ended ({end.outcome.value}), and nothing of it came into {where}"
         return [missing("job", text, cure)]
-    if end.outcome is not LrmsOutcome.COMPLETED:
+    if end.outcome is not Outcome.COMPLETED:
         cure = "if it is unknown, see `records`; else its reason says more"
         return [
             missing("job", f"a job of `exit 0` ended as {end.outcome.value}: {end.reason}", cure)

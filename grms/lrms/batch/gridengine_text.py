@@ -16,7 +16,8 @@ from typing import Final
 from grms.lrms.batch.table import Ending, JobRow
 from grms.lrms.job_names import tag_of
 from grms.lrms.partitions import Partition, Partitions
-from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
+from grms.lrms.port import LrmsEnd, LrmsPhase
+from grms.outcomes import Outcome
 
 _JOB = re.compile(r'<job_list state="\w+">(.*?)</job_list>', re.DOTALL)
 _FIELD = re.compile(r"<(\w+)>([^\n]*)</\1>\n")
@@ -234,11 +235,11 @@ def _ending(start: int, end: int, failed: int, status: int) -> Ending:
     code = signal = None
     reason = "" if failed in {0, SIGNALLED} else f"Grid Engine says: failed {failed}"
     if failed == LIMIT_REACHED:
-        outcome = LrmsOutcome.TIMEOUT
+        outcome = Outcome.TIMEOUT
     elif failed == 0 and status == 0:
-        outcome, code = LrmsOutcome.COMPLETED, 0
+        outcome, code = Outcome.COMPLETED, 0
     else:
-        outcome = LrmsOutcome.FAILED
+        outcome = Outcome.FAILED
         if failed == SIGNALLED and status > 128:
             signal = status - 128
         elif failed == 0:

@@ -36,7 +36,6 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsEvent,
     LrmsLoad,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     Requeued,
@@ -46,6 +45,7 @@ from grms.lrms.port import (
     Vanished,
 )
 from grms.lrms.slips import Slips
+from grms.outcomes import Outcome
 
 MISSING_LOOKS: Final = 2
 """A job is asked about when so many looks one after the other have not shown it."""
@@ -367,7 +367,7 @@ class JobLedger:
             ending = replace(ending, end=end)
         if job.want is Want.GONE and ending.end.signal in _KILLED:
             # Not every batch system tells a job that it has ended from one that died of itself.
-            end = replace(ending.end, outcome=LrmsOutcome.CANCELLED, signal=None)
+            end = replace(ending.end, outcome=Outcome.CANCELLED, signal=None)
             ending = replace(ending, end=end)
         return self._ended(job, ending)
 
@@ -466,7 +466,7 @@ class JobLedger:
 
     def _cancelled(self, job: FollowedJob, at: float, reason: str) -> list[LrmsEvent]:
         ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
-        end = LrmsEnd(LrmsOutcome.CANCELLED, at, ran, reason=reason)
+        end = LrmsEnd(Outcome.CANCELLED, at, ran, reason=reason)
         return self._ended(job, Ending(job.start_time, end))
 
     def _shown(

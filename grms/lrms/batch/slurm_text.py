@@ -19,7 +19,8 @@ from typing import Final
 from grms.lrms.batch.table import Ending, JobRow
 from grms.lrms.job_names import tag_of
 from grms.lrms.plan import Taken
-from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase
+from grms.lrms.port import LrmsEnd, LrmsPhase
+from grms.outcomes import Outcome
 
 TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%P|%j"
 """What is asked of squeue, behind the token: id, state, processors, moments of submission, start and
@@ -50,26 +51,26 @@ PHASES: Final = {
 """Where a job stands, by its compact state (squeue(1), "Job state codes")."""
 
 _OUTCOMES: Final = {
-    "CD": LrmsOutcome.COMPLETED,
-    "COMPLETED": LrmsOutcome.COMPLETED,
-    "F": LrmsOutcome.FAILED,
-    "FAILED": LrmsOutcome.FAILED,
-    "BF": LrmsOutcome.FAILED,
-    "BOOT_FAIL": LrmsOutcome.FAILED,
-    "TO": LrmsOutcome.TIMEOUT,
-    "TIMEOUT": LrmsOutcome.TIMEOUT,
-    "DL": LrmsOutcome.TIMEOUT,
-    "DEADLINE": LrmsOutcome.TIMEOUT,
-    "CA": LrmsOutcome.CANCELLED,
-    "CANCELLED": LrmsOutcome.CANCELLED,
-    "PR": LrmsOutcome.CANCELLED,
-    "PREEMPTED": LrmsOutcome.CANCELLED,
-    "RV": LrmsOutcome.CANCELLED,
-    "REVOKED": LrmsOutcome.CANCELLED,
-    "NF": LrmsOutcome.NODE_FAIL,
-    "NODE_FAIL": LrmsOutcome.NODE_FAIL,
-    "OOM": LrmsOutcome.OUT_OF_MEMORY,
-    "OUT_OF_MEMORY": LrmsOutcome.OUT_OF_MEMORY,
+    "CD": Outcome.COMPLETED,
+    "COMPLETED": Outcome.COMPLETED,
+    "F": Outcome.FAILED,
+    "FAILED": Outcome.FAILED,
+    "BF": Outcome.FAILED,
+    "BOOT_FAIL": Outcome.FAILED,
+    "TO": Outcome.TIMEOUT,
+    "TIMEOUT": Outcome.TIMEOUT,
+    "DL": Outcome.TIMEOUT,
+    "DEADLINE": Outcome.TIMEOUT,
+    "CA": Outcome.CANCELLED,
+    "CANCELLED": Outcome.CANCELLED,
+    "PR": Outcome.CANCELLED,
+    "PREEMPTED": Outcome.CANCELLED,
+    "RV": Outcome.CANCELLED,
+    "REVOKED": Outcome.CANCELLED,
+    "NF": Outcome.NODE_FAIL,
+    "NODE_FAIL": Outcome.NODE_FAIL,
+    "OOM": Outcome.OUT_OF_MEMORY,
+    "OUT_OF_MEMORY": Outcome.OUT_OF_MEMORY,
 }
 """How a job ended, by its state in either form; every other state is no end."""
 
@@ -190,16 +191,16 @@ def _row(fields: list[str]) -> JobRow:
 
 
 # Of a failure the table does not say the code. The others may be wrong: the job's folder knows better.
-_INEXACT = frozenset((LrmsOutcome.FAILED, LrmsOutcome.TIMEOUT, LrmsOutcome.NODE_FAIL))
+_INEXACT = frozenset((Outcome.FAILED, Outcome.TIMEOUT, Outcome.NODE_FAIL))
 _NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD, LrmsPhase.UNKNOWN))
 
 
 def _end(state: str, start_time: float | None, end_time: float, reason: str) -> LrmsEnd:
-    outcome = _OUTCOMES.get(state, LrmsOutcome.UNKNOWN)
+    outcome = _OUTCOMES.get(state, Outcome.UNKNOWN)
     run_time = 0.0 if start_time is None else max(0.0, end_time - start_time)
-    code = 0 if outcome is LrmsOutcome.COMPLETED else None
+    code = 0 if outcome is Outcome.COMPLETED else None
     why = "" if reason in {"None", ""} else reason
-    if outcome is LrmsOutcome.CANCELLED and start_time is None and " by " not in why:
+    if outcome is Outcome.CANCELLED and start_time is None and " by " not in why:
         why = "it was cancelled before it began"  # Slurm goes on saying what it had waited for
     return LrmsEnd(outcome, end_time, run_time, exit_code=code, reason=why)
 
@@ -249,7 +250,7 @@ def ending_of(fields: dict[str, str], offset: float = 0.0) -> Ending | None:
     start_time = None if fields.get("NodeList", "") in {"", "(null)"} else started
     end = _end(state, start_time, ended, fields.get("Reason", ""))
     code, signal = _exit(fields.get("ExitCode", ""))
-    if end.outcome not in {LrmsOutcome.COMPLETED, LrmsOutcome.FAILED}:
+    if end.outcome not in {Outcome.COMPLETED, Outcome.FAILED}:
         code = signal = None  # what Slurm writes where the script has returned nothing
     return Ending(
         start_time,

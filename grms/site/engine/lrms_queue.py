@@ -22,7 +22,8 @@ from typing import Any
 
 from grms.kit.backoff import pause_after
 from grms.lrms import port
-from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsOutcome, LrmsPhase, LrmsRecord
+from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
+from grms.outcomes import Outcome
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
     Event,
@@ -41,7 +42,6 @@ from grms.site.facts.events import (
     LrmsUnseen,
 )
 from grms.site.facts.jobs import NO_EXIT, Exit
-from grms.site.facts.lifecycle import Outcome
 from grms.values import QuickEnum, dataclass
 
 PAUSE_FIRST_S = 0.5
@@ -52,8 +52,6 @@ PAUSE_MOST_S = 30.0
 
 ENDS_AT_ONCE = 256
 """Jobs whose ends are asked for at one time; who asks for more ends waits for these, and nobody else does."""
-
-_OUTCOMES = {outcome: Outcome[outcome.name] for outcome in LrmsOutcome}
 
 
 class LrmsStep(QuickEnum):
@@ -453,7 +451,7 @@ class LrmsQueue:
         return LrmsEnded(
             next(self._new_id),
             key,
-            _OUTCOMES[end.outcome],
+            end.outcome,
             end.end_time,
             end.run_time,
             end.reason,

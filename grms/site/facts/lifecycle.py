@@ -14,6 +14,7 @@ and so is every step of one that leaves the queue for a partner.)
 
 from collections.abc import Mapping, Sequence
 
+from grms.outcomes import Outcome as Outcome  # noqa: PLC0414  # a word of the site's as well
 from grms.values import QuickEnum
 
 
@@ -71,20 +72,6 @@ class ReservationState(QuickEnum):
     ENDED = "ended"
     RELEASED = "released"
     EXPIRED = "expired"
-
-
-class Outcome(QuickEnum):
-    """How a job came to its end; what each says is in the port of the batch system."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    NOT_RUN = "not_run"
-    NODE_FAIL = "node_fail"
-    OUT_OF_MEMORY = "out_of_memory"
-    LOST = "lost"
-    UNKNOWN = "unknown"
 
 
 JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {

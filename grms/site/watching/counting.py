@@ -46,7 +46,7 @@ from grms.site.facts.records import (
 from grms.site.watching.lrms_figures import Surprise
 from grms.site.watching.metrics import Answer, JobKind, SiteMetrics
 from grms.site.watching.telemetry import JobChange
-from grms.telemetry.payloads import JobStateName, OutcomeName
+from grms.telemetry.payloads import JobStateName
 
 _SURPRISES: Final[dict[type[Event], Surprise]] = {
     LrmsLost: "lost",
@@ -216,5 +216,4 @@ def job_change(job: HomeJob, now: float) -> JobChange:
         job: as it is.
         now: on the site's clock, seconds.
     """
-    outcome: OutcomeName | None = None if job.outcome is None else job.outcome.value
-    return JobChange(now, job.job_id, _name(job.shown), job.partner or None, outcome)
+    return JobChange(now, job.job_id, _name(job.shown), job.partner or None, job.outcome)

@@ -12,6 +12,7 @@ import numpy as np
 import structlog
 
 from grms.names import Endpoint
+from grms.outcomes import Outcome
 from grms.site.watching.discovery import Discovery, PartnerChange
 from grms.telemetry import topics
 from grms.telemetry.link import MqttLink, MqttSettings, Outgoing
@@ -22,7 +23,6 @@ from grms.telemetry.payloads import (
     Jobs,
     JobStateName,
     Metrics,
-    OutcomeName,
     PayloadError,
     Presence,
     decode_presence,
@@ -53,7 +53,7 @@ class JobChange:
     job: str
     state: JobStateName
     partner: str | None = None
-    outcome: OutcomeName | None = None
+    outcome: Outcome | None = None
 
 
 class SiteTelemetry:

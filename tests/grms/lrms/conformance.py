@@ -23,7 +23,6 @@ from grms.lrms.port import (
     Back,
     LoadSeen,
     Lost,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
@@ -31,6 +30,7 @@ from grms.lrms.port import (
     Requeued,
     Started,
 )
+from grms.outcomes import Outcome
 from tests.grms.lrms.worlds import NAME, Site, World
 
 _log = structlog.get_logger()
@@ -55,7 +55,7 @@ async def plain(site: Site) -> None:
     job = site.job(1, "", program=program, processors=2)
     await site.lrms.submit(job)
     end = (await site.ended(job.key)).end
-    assert (end.outcome, end.exit_code, end.signal) == (LrmsOutcome.COMPLETED, 0, None)
+    assert (end.outcome, end.exit_code, end.signal) == (Outcome.COMPLETED, 0, None)
     assert site.kinds(job.key) == LIFE
     assert site.output(job.key) == f"4|a b|$(id)||#SBATCH -n 99\n#$ -N x|x'y\"z\n,=||{NAME}|own"
     assert site.runs(job.key) == 1
@@ -66,7 +66,7 @@ async def exit_code(site: Site) -> None:
     job = site.job(2, "exit 7")
     await site.lrms.submit(job)
     end = (await site.ended(job.key)).end
-    assert (end.outcome, end.exit_code, end.signal) == (LrmsOutcome.FAILED, 7, None)
+    assert (end.outcome, end.exit_code, end.signal) == (Outcome.FAILED, 7, None)
 
 
 async def killed_by_signal(site: Site) -> None:
@@ -74,7 +74,7 @@ async def killed_by_signal(site: Site) -> None:
     job = site.job(3, "kill -SEGV $$")
     await site.lrms.submit(job)
     end = (await site.ended(job.key)).end
-    assert (end.outcome, end.exit_code, end.signal) == (LrmsOutcome.FAILED, None, 11)
+    assert (end.outcome, end.exit_code, end.signal) == (Outcome.FAILED, None, 11)
 
 
 async def submitted_twice(site: Site) -> None:
@@ -116,7 +116,7 @@ async def time_limit(site: Site) -> None:
     await site.told(job.key, Started)
     site.world.end_limit(await site.number(job.key))
     end = (await site.ended(job.key)).end
-    assert (end.outcome, end.exit_code) == (LrmsOutcome.TIMEOUT, None)
+    assert (end.outcome, end.exit_code) == (Outcome.TIMEOUT, None)
 
 
 async def cancelled_by_others(site: Site) -> None:
@@ -126,7 +126,7 @@ async def cancelled_by_others(site: Site) -> None:
     await site.told(job.key, Accepted)
     site.world.cancel(await site.number(job.key))
     end = (await site.ended(job.key)).end
-    assert (end.outcome, end.run_time) == (LrmsOutcome.CANCELLED, 0.0)
+    assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
     assert end.reason in {"it was cancelled before it began", "deleted"}
     assert site.kinds(job.key) == ["Accepted", "Ended"]
 
@@ -138,8 +138,8 @@ async def killed_by_others(site: Site) -> None:
     await site.told(job.key, Started)
     site.world.cancel(await site.number(job.key))
     end = (await site.ended(job.key)).end
-    own = (end.outcome, end.signal) == (LrmsOutcome.FAILED, 9)
-    assert end.outcome is LrmsOutcome.CANCELLED or own
+    own = (end.outcome, end.signal) == (Outcome.FAILED, 9)
+    assert end.outcome is Outcome.CANCELLED or own
 
 
 async def cancelled(site: Site) -> None:
@@ -150,7 +150,7 @@ async def cancelled(site: Site) -> None:
     await site.told(runs.key, Started)
     for job in (waits, runs):
         assert await site.lrms.cancel(job.key)
-        assert (await site.ended(job.key)).end.outcome is LrmsOutcome.CANCELLED
+        assert (await site.ended(job.key)).end.outcome is Outcome.CANCELLED
         assert not await site.lrms.cancel(job.key)
     assert (site.runs(waits.key), site.runs(runs.key)) == (0, 1)
     assert not await site.lrms.cancel(f"{site.name}/1/999")
@@ -172,8 +172,8 @@ async def cancelled_together(site: Site) -> None:
     await site.system.cancel_all(rows)
     for job in jobs[:-1]:
         assert (await site.ended(job.key)).end.outcome in {
-            LrmsOutcome.CANCELLED,
-            LrmsOutcome.FAILED,  # Grid Engine says of one that ran that a signal ended it
+            Outcome.CANCELLED,
+            Outcome.FAILED,  # Grid Engine says of one that ran that a signal ended it
         }
     await site.system.cancel_all(rows)
     assert [site.runs(job.key) for job in jobs] == [1] + [0] * 7
@@ -194,13 +194,13 @@ async def cancelled_only_if_it_waits(site: Site) -> None:
     assert await site.lrms.cancel(wide.key, only_waiting=True)
     assert not await site.lrms.cancel(wide.key, only_waiting=True)
     end = (await site.ended(wide.key)).end
-    assert (end.outcome, end.run_time) == (LrmsOutcome.CANCELLED, 0.0)
+    assert (end.outcome, end.run_time) == (Outcome.CANCELLED, 0.0)
     await site.told(runs.key, Started)
     assert not await site.lrms.cancel(runs.key, only_waiting=True)
     assert await site.lrms.cancel(waits.key, only_waiting=True)
     site.go(runs.key)
-    assert (await site.ended(runs.key)).end.outcome is LrmsOutcome.COMPLETED
-    assert (await site.ended(waits.key)).end.outcome is LrmsOutcome.CANCELLED
+    assert (await site.ended(runs.key)).end.outcome is Outcome.COMPLETED
+    assert (await site.ended(waits.key)).end.outcome is Outcome.CANCELLED
     assert (site.runs(waits.key), site.runs(runs.key)) == (0, 1)
 
 
@@ -341,7 +341,7 @@ async def node_fails(strict: Site) -> None:
     strict.world.break_node(await strict.number(doomed.key))
     end = (await strict.ended(doomed.key)).end
     strict.world.mend_nodes()
-    assert end.outcome is LrmsOutcome.NODE_FAIL
+    assert end.outcome is Outcome.NODE_FAIL
     assert strict.runs(doomed.key) == 1
 
 

@@ -23,11 +23,11 @@ from grms.lrms.port import (
     Ended,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     LrmsRefusedError,
     Program,
     Started,
 )
+from grms.outcomes import Outcome
 from grms.site.engine.clock import WallClock
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
@@ -221,7 +221,7 @@ async def run_both(world: Cluster, more: str = "") -> None:
         assert await lrms.cancel("north/1/1")
         event = await world.told("north/1/1", Ended)
         assert isinstance(event, Ended)
-        assert event.end.outcome is LrmsOutcome.CANCELLED
+        assert event.end.outcome is Outcome.CANCELLED
     place = lrms.folders.place("north/1/2")
     assert (place / "d/file").read_text() == "made\n"
     assert (lrms.folders.place("south/1/3") / "stdout").read_text() == f"{OWN}\n"

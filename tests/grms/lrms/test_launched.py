@@ -19,7 +19,8 @@ from grms.lrms.launched import (
     read_script_end,
     true_end,
 )
-from grms.lrms.port import LrmsEnd, LrmsOutcome
+from grms.lrms.port import LrmsEnd
+from grms.outcomes import Outcome
 from tests.waiting import TIME_OUT_S
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.access(shell, os.X_OK)]
@@ -108,16 +109,16 @@ def test_what_folders_say() -> None:
         assert read_script_end(text) is None
 
 
-TIMEOUT = LrmsEnd(LrmsOutcome.TIMEOUT, 1100.0, 100.0, reason="TimeLimit")
+TIMEOUT = LrmsEnd(Outcome.TIMEOUT, 1100.0, 100.0, reason="TimeLimit")
 
 
 def test_an_end_at_the_limit_is_looked_at() -> None:
     """A script that ended before its time was over was not ended for that."""
     found = true_end(TIMEOUT, ScriptEnd(0, 20.0), 60.0)
-    assert (found.outcome, found.exit_code, found.run_time) == (LrmsOutcome.COMPLETED, 0, 20.0)
+    assert (found.outcome, found.exit_code, found.run_time) == (Outcome.COMPLETED, 0, 20.0)
     assert found.end_time == 1020.0
     assert "its script had ended before" in found.reason
-    assert true_end(TIMEOUT, ScriptEnd(3, 20.0), 60.0).outcome is LrmsOutcome.FAILED
+    assert true_end(TIMEOUT, ScriptEnd(3, 20.0), 60.0).outcome is Outcome.FAILED
     for script in (None, ScriptEnd(0, None), ScriptEnd(0, 60.0), ScriptEnd(0, 59.5)):
         assert true_end(TIMEOUT, script, 60.0) is TIMEOUT
     assert true_end(TIMEOUT, ScriptEnd(0, 20.0), 0.0) is TIMEOUT  # nobody knows its limit
@@ -132,38 +133,38 @@ def test_an_end_at_the_limit_is_looked_at() -> None:
 def test_what_was_never_started_did_not_run_out_of_time() -> None:
     """The batch system believes that it ran; its folder, which is as it was made, knows better."""
     found = true_end(TIMEOUT, None, 60.0, begun=False)
-    assert (found.outcome, found.end_time) == (LrmsOutcome.NODE_FAIL, TIMEOUT.end_time)
+    assert (found.outcome, found.end_time) == (Outcome.NODE_FAIL, TIMEOUT.end_time)
     assert "was never started" in found.reason
     for begun in (True, None):
         assert true_end(TIMEOUT, None, 60.0, begun=begun) is TIMEOUT
-    for outcome in set(LrmsOutcome) - {LrmsOutcome.TIMEOUT}:
+    for outcome in set(Outcome) - {Outcome.TIMEOUT}:
         end = replace(TIMEOUT, outcome=outcome)
         assert true_end(end, None, 60.0, begun=False) is end
 
 
 def test_other_ends() -> None:
     """A script that has ended was there to the end, whatever became of its node; a cancel stays one."""
-    failed = replace(TIMEOUT, outcome=LrmsOutcome.NODE_FAIL)
-    assert true_end(failed, ScriptEnd(0, 90.0), 60.0).outcome is LrmsOutcome.COMPLETED
+    failed = replace(TIMEOUT, outcome=Outcome.NODE_FAIL)
+    assert true_end(failed, ScriptEnd(0, 90.0), 60.0).outcome is Outcome.COMPLETED
     found = true_end(failed, ScriptEnd(2, None), 60.0)
     assert (found.exit_code, found.run_time, found.end_time) == (2, 100.0, 1100.0)
     assert true_end(failed, ScriptEnd(0, 500.0), 0.0).run_time == 100.0
     for code in (137, 143):  # its command was killed a moment before it
         assert true_end(failed, ScriptEnd(code, 100.0), 60.0) is failed
-    for outcome in set(LrmsOutcome) - {LrmsOutcome.NODE_FAIL, LrmsOutcome.TIMEOUT}:
+    for outcome in set(Outcome) - {Outcome.NODE_FAIL, Outcome.TIMEOUT}:
         end = replace(TIMEOUT, outcome=outcome)
         assert true_end(end, ScriptEnd(0, 1.0), 60.0) is end
     # A copy that waits, of a job that has run and may not run again, has been cancelled and not the job.
-    copy = replace(TIMEOUT, outcome=LrmsOutcome.CANCELLED, run_time=0.0)
+    copy = replace(TIMEOUT, outcome=Outcome.CANCELLED, run_time=0.0)
     found = true_end(copy, ScriptEnd(3, 7.0), 60.0, once=True)
-    assert (found.outcome, found.exit_code, found.run_time) == (LrmsOutcome.FAILED, 3, 7.0)
+    assert (found.outcome, found.exit_code, found.run_time) == (Outcome.FAILED, 3, 7.0)
     assert true_end(copy, ScriptEnd(3, 7.0), 60.0) is copy
     assert true_end(copy, ScriptEnd(143, 7.0), 60.0, once=True) is copy
     assert true_end(copy, None, 60.0, once=True) is copy
     cut = replace(copy, run_time=5.0)
     assert true_end(cut, ScriptEnd(0, 5.0), 60.0, once=True) is cut
     found = ended_itself(ScriptEnd(4, 7.0), 50.0)
-    assert (found.outcome, found.exit_code, found.run_time) == (LrmsOutcome.FAILED, 4, 7.0)
+    assert (found.outcome, found.exit_code, found.run_time) == (Outcome.FAILED, 4, 7.0)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -225,7 +226,7 @@ def test_another_folder_is_not_taken_for_the_jobs(tmp_path: Path, shell: str) ->
 
 def test_a_run_that_was_turned_away_is_told_from_a_script_that_says_the_same() -> None:
     """By what the first run has written down, if there was one."""
-    end = LrmsEnd(LrmsOutcome.FAILED, 50.0, 1.0, FENCED)
+    end = LrmsEnd(Outcome.FAILED, 50.0, 1.0, FENCED)
     assert is_fenced(end, None, begun=True)
     assert is_fenced(end, ScriptEnd(0, 20.0), begun=True)
     assert not is_fenced(end, ScriptEnd(FENCED, 20.0), begun=True)
@@ -246,6 +247,6 @@ def test_a_limit_that_was_reached_is_believed_where_nothing_speaks_against_it(
     begun: bool | None,
 ) -> None:
     """Only a folder that knows that its script never began does."""
-    end = LrmsEnd(LrmsOutcome.TIMEOUT, 100.0, 60.0)
+    end = LrmsEnd(Outcome.TIMEOUT, 100.0, 60.0)
     assert true_end(end, None, 60.0, begun=begun) == end
-    assert true_end(end, None, 60.0, begun=False).outcome is LrmsOutcome.NODE_FAIL
+    assert true_end(end, None, 60.0, begun=False).outcome is Outcome.NODE_FAIL

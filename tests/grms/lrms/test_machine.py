@@ -15,13 +15,13 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsError,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     Program,
     SimulatedRun,
     Started,
 )
+from grms.outcomes import Outcome
 from lrms_sim.choosing import StrategyTable
 from lrms_sim.criteria import Criterion, CriterionOrder
 from lrms_sim.disciplines import discipline_by_name
@@ -48,7 +48,7 @@ def run_of(name: str, width: int, run_time: float, group: int | None = None) -> 
 
 def completed(name: str, end_time: float, run_time: float) -> Ended:
     """Returns the end of a job that has run to it."""
-    return Ended(name, LrmsEnd(LrmsOutcome.COMPLETED, end_time, run_time))
+    return Ended(name, LrmsEnd(Outcome.COMPLETED, end_time, run_time))
 
 
 def test_what_waits_can_be_taken_out() -> None:
@@ -60,7 +60,7 @@ def test_what_waits_can_be_taken_out() -> None:
     assert not lrms.withdraw("nobody's", 1.0)
     assert lrms.withdraw("b", 1.0)
     assert not lrms.withdraw("b", 1.0)
-    gone = Ended("b", LrmsEnd(LrmsOutcome.CANCELLED, 1.0, 0.0))
+    gone = Ended("b", LrmsEnd(Outcome.CANCELLED, 1.0, 0.0))
     assert lrms.poll(1.0) == [Started("a", 0.0), gone, Started("c", 1.0)]
     assert lrms.look_up("b") == LrmsRecord(LrmsPhase.ENDED, None, gone.end)
     assert lrms.load_at(1.0).free == 0
@@ -90,7 +90,7 @@ def by_itself(lrms: SteppedMachine, now: float) -> list[tuple[MachineEvent, floa
     return [
         (event, moment_of(event))
         for event in lrms.poll(now)
-        if isinstance(event, Started) or event.end.outcome is not LrmsOutcome.CANCELLED
+        if isinstance(event, Started) or event.end.outcome is not Outcome.CANCELLED
     ]
 
 
@@ -252,12 +252,12 @@ def test_no_processor_is_used_twice_and_none_is_lost(drawn: Driven, name: str) -
         assert record.phase is LrmsPhase.ENDED
         assert record.end is not None
         assert ends[f"j{row}"] == record.end
-        if record.end.outcome is LrmsOutcome.COMPLETED:
+        if record.end.outcome is Outcome.COMPLETED:
             run_time = float(drawn.case.jobs.run_time[row])
             assert record.start_time is not None
             assert record.end.end_time == record.start_time + run_time
         else:
-            assert record.end.outcome is LrmsOutcome.CANCELLED
+            assert record.end.outcome is Outcome.CANCELLED
     assert lrms.load_at(math.inf).free == drawn.case.processors
     assert lrms.load_at(math.inf).waiting == 0
 
@@ -303,7 +303,7 @@ def test_a_cancelled_job_gives_its_place_to_the_next() -> None:
     assert not lrms.cancel("a", 3.0)
     assert not lrms.cancel("nobody", 3.0)
     assert starts(list(lrms.poll(3.0))) == {"a": 0.0, "c": 3.0}
-    end = LrmsEnd(LrmsOutcome.CANCELLED, 3.0, 3.0)
+    end = LrmsEnd(Outcome.CANCELLED, 3.0, 3.0)
     assert lrms.look_up("a") == LrmsRecord(LrmsPhase.ENDED, 0.0, end)
     assert lrms.jobs()["a"].end == end
     assert lrms.look_up("nobody") is None
@@ -317,7 +317,7 @@ def test_a_job_without_run_time_runs_as_long_as_requested() -> None:
     events = lrms.poll(100.0)
     assert [event for event in events if isinstance(event, Ended)] == [
         completed("a", 20.0, 20.0),
-        Ended("b", LrmsEnd(LrmsOutcome.TIMEOUT, 20.0, 20.0, reason=CUT_OFF)),
+        Ended("b", LrmsEnd(Outcome.TIMEOUT, 20.0, 20.0, reason=CUT_OFF)),
     ]
 
 
@@ -432,7 +432,7 @@ def test_a_program_is_not_run() -> None:
     lrms = lrms_of(2)
     lrms.submit(LrmsJob("a", 1, 7.0, program=Program("#!/bin/sh")), 0.0)
     *_, ended = lrms.poll(20.0)
-    assert ended == Ended("a", LrmsEnd(LrmsOutcome.NOT_RUN, 7.0, 7.0, reason=NOT_RUN))
+    assert ended == Ended("a", LrmsEnd(Outcome.NOT_RUN, 7.0, 7.0, reason=NOT_RUN))
 
 
 def test_no_job_that_is_followed_ends_before_the_first_end() -> None:

@@ -12,13 +12,13 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRecord,
     LrmsRefusedError,
     Started,
 )
 from grms.lrms.simulated import SimulatedLrms
+from grms.outcomes import Outcome
 from grms.site.engine.clock import VirtualClock
 from lrms_sim.disciplines import Fcfs
 from tests.waiting import run, until
@@ -40,7 +40,7 @@ def job(key: str, processors: int = 4) -> LrmsJob:
 
 def cancelled(key: str, end_time: float, run_time: float) -> Ended:
     """Returns the end of a job that was cancelled."""
-    return Ended(key, LrmsEnd(LrmsOutcome.CANCELLED, end_time, run_time))
+    return Ended(key, LrmsEnd(Outcome.CANCELLED, end_time, run_time))
 
 
 def test_it_answers_at_once_and_knows_its_future() -> None:
@@ -57,7 +57,7 @@ def test_it_answers_at_once_and_knows_its_future() -> None:
     clock.advance(10.0)
     assert lrms.starts_now(4, 5.0)
     lrms.tell_now()
-    assert told[2:] == [Ended("a", LrmsEnd(LrmsOutcome.COMPLETED, 10.0, 10.0))]
+    assert told[2:] == [Ended("a", LrmsEnd(Outcome.COMPLETED, 10.0, 10.0))]
 
 
 def test_it_tells_what_happens_when_it_happens() -> None:

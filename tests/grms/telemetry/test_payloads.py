@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from grms.outcomes import Outcome
 from grms.telemetry import payloads
 from grms.telemetry.payloads import (
     EVENTS_MAX,
@@ -92,7 +93,7 @@ def test_the_fullest_payload_is_short_enough() -> None:
         job=LONGEST,
         state="withdrawing",
         partner="x" * 64,
-        outcome="completed",
+        outcome=Outcome.COMPLETED,
     )
     jobs = Jobs(site="x" * 64, instance=LONGEST, dropped=2**63 - 1, events=(event,) * EVENTS_MAX)
     assert len(encode(jobs)) <= PAYLOAD_BYTES_MAX

@@ -14,7 +14,6 @@ from grms.lrms.port import (
     Lrms,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
@@ -22,6 +21,7 @@ from grms.lrms.port import (
     Requeued,
     Started,
 )
+from grms.outcomes import Outcome
 from grms.testing.clock import ManualClock, sleep
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrms
@@ -76,7 +76,7 @@ def test_a_life() -> None:
     assert record.start_time == stage.machine.jobs["a"].start_time + 100.0  # type: ignore[operator]  # it runs
     stage.clock.advance(10.0)
     assert stage.look() == [Ended]
-    assert stage.do(port.look_up("a")).end.outcome is LrmsOutcome.COMPLETED
+    assert stage.do(port.look_up("a")).end.outcome is Outcome.COMPLETED
     assert stage.do(port.look_up("b")) is None
     assert not stage.do(port.cancel("a"))
     assert isinstance(stage.do(port.submit(job("w", processors=3))), LrmsRefusedError)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from grms.lrms.batch.launch import KEY as KEY_FORM
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.port import LrmsEnd, LrmsJob, LrmsOutcome, LrmsPhase
+from grms.lrms.port import LrmsEnd, LrmsJob, LrmsPhase
+from grms.outcomes import Outcome
 
 KEY = "A/1/1"
 HELD = JobRow(f"hanse:S:{KEY}", "7", 1.0, LrmsPhase.HELD, 2)
-END = Ending(40.0, LrmsEnd(LrmsOutcome.FAILED, 50.0, 10.0, 3))
+END = Ending(40.0, LrmsEnd(Outcome.FAILED, 50.0, 10.0, 3))
 
 
 class Forgetful:
@@ -61,7 +62,7 @@ class Forgetful:
         """See `BatchSystem.cancel`."""
         del row
         self.told.append("cancel")
-        end = LrmsEnd(LrmsOutcome.CANCELLED, self.now, 0.0)
+        end = LrmsEnd(Outcome.CANCELLED, self.now, 0.0)
         self.rows = (replace(HELD, phase=LrmsPhase.ENDED, end=end),)
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:

@@ -18,11 +18,11 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     Program,
     Started,
     Vanished,
 )
+from grms.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster
 from tests.waiting import TIME_OUT_S, until
@@ -151,7 +151,7 @@ async def undisturbed(scene: Scene[Any], keys: Sequence[str]) -> None:
     for key in keys:
         assert not scene.has(key, Ended, Vanished, Lost, Appeared)
         end = await scene.ends(key)
-        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert (end.outcome, end.exit_code) == (Outcome.COMPLETED, 0)
         assert scene.runs(key) == 1
     slips = asdict(scene.lrms.slips)
     assert slips == dict.fromkeys(slips, 0)

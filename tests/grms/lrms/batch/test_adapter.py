@@ -23,7 +23,6 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
@@ -33,6 +32,7 @@ from grms.lrms.port import (
     Unseen,
     Vanished,
 )
+from grms.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
@@ -134,7 +134,7 @@ async def test_a_job_that_has_begun_once_is_not_let_go(tmp_path: Path) -> None:
 
 async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) -> None:
     """The table, or a record, says that the time was over; or there is none: the job's folder says how it ended."""
-    late = LrmsEnd(LrmsOutcome.TIMEOUT, 1000.0, 960.0)
+    late = LrmsEnd(Outcome.TIMEOUT, 1000.0, 960.0)
     told = replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=late, exact=False)
     system = Forgetful()
     await waiting(system, tmp_path)
@@ -159,7 +159,7 @@ async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) ->
                 continue
             assert record.end is not None
             assert record.end.exit_code == code
-            assert record.end.outcome is (LrmsOutcome.FAILED if code else LrmsOutcome.TIMEOUT)
+            assert record.end.outcome is (Outcome.FAILED if code else Outcome.TIMEOUT)
 
 
 async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
             cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
             await until(lambda: any(isinstance(event, Ended) for event in events))
         (event,) = [event for event in events if isinstance(event, Ended)]
-        assert (event.end.outcome, event.end.exit_code) == (LrmsOutcome.FAILED, 3)
+        assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
         assert lrms.slips.end_forgotten == 1
         assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
         follows.cancel()
@@ -211,7 +211,7 @@ async def test_a_job_that_its_node_never_started_is_the_nodes_failure(
         scene.cluster.ask("scontrol", "update", "JobId=1", "EndTime=now")
         await until(lambda: scene.has(key, Ended, Vanished))
     (end,) = [each.end for each in scene.events if isinstance(each, Ended)]
-    assert end.outcome is (LrmsOutcome.TIMEOUT if emptied else LrmsOutcome.NODE_FAIL)
+    assert end.outcome is (Outcome.TIMEOUT if emptied else Outcome.NODE_FAIL)
     assert ("was never started" in end.reason) is not emptied
     assert scene.lrms.slips.end_forgotten == 0
 
@@ -429,7 +429,7 @@ async def test_one_that_no_table_shows_can_be_cancelled(tmp_path: Path) -> None:
         assert "CANCELLED" in scene.cluster.ask("scontrol", "show", "job", "1")
         await until(lambda: scene.has(key, Ended))
         (end,) = [event.end for event in scene.events if isinstance(event, Ended)]
-        assert end.outcome is LrmsOutcome.CANCELLED
+        assert end.outcome is Outcome.CANCELLED
 
 
 async def test_a_controller_without_a_memory_ends_no_script(tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ async def test_a_controller_without_a_memory_ends_no_script(tmp_path: Path) -> N
         assert not scene.has(key, Ended, Vanished)
         assert await scene.submitted(2, held=True) == held
         end = await scene.ends(key)
-        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert (end.outcome, end.exit_code) == (Outcome.COMPLETED, 0)
         assert scene.runs(key) == 1
         assert scene.lrms.slips.submission_forgotten == 1
 
@@ -528,7 +528,7 @@ async def test_a_run_that_the_controller_has_forgotten_is_waited_for(
             assert record is not None
             assert record.end is None
         end = await scene.ends(key)
-        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert (end.outcome, end.exit_code) == (Outcome.COMPLETED, 0)
         assert scene.runs(key) == 1
         await until(lambda: scene.states() == (["CA"] if held else ["F"]))
 
@@ -540,4 +540,4 @@ async def test_a_job_that_may_run_anew_does(tmp_path: Path) -> None:
         key = await scene.running(1)
         scene.cluster.machine.forget_run("1")
         await until(lambda: scene.runs(key) == 2)
-        assert (await scene.ends(key)).outcome is LrmsOutcome.COMPLETED
+        assert (await scene.ends(key)).outcome is Outcome.COMPLETED

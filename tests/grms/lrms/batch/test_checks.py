@@ -24,10 +24,10 @@ from grms.lrms.port import (
     Ended,
     LrmsEnd,
     LrmsJob,
-    LrmsOutcome,
     LrmsRefusedError,
     LrmsUnavailableError,
 )
+from grms.outcomes import Outcome
 
 GOOD, DOUBT, MISSING = FindingLevel.GOOD, FindingLevel.DOUBT, FindingLevel.MISSING
 
@@ -117,7 +117,7 @@ class Lrms:
         self.cancelled.append(key)
 
 
-def ran(folder: Path, outcome: LrmsOutcome = LrmsOutcome.COMPLETED, behind_s: float = 0.0) -> Any:
+def ran(folder: Path, outcome: Outcome = Outcome.COMPLETED, behind_s: float = 0.0) -> Any:
     """Leaves what the job leaves, and returns its end."""
     (folder / "seen").touch()
     now = os.stat(folder / "seen").st_mtime  # noqa: PTH116  # the folder's own clock
@@ -139,11 +139,11 @@ def refused(_folder: Path) -> None:
             [(GOOD, "one ran on node7"), (DOUBT, "s off")],
         ),
         (
-            lambda folder: ran(folder, LrmsOutcome.UNKNOWN),
+            lambda folder: ran(folder, Outcome.UNKNOWN),
             [(MISSING, "ended as unknown"), (GOOD, "as here")],
         ),
         (
-            lambda _: LrmsEnd(LrmsOutcome.FAILED, 1e9, 0.0),
+            lambda _: LrmsEnd(Outcome.FAILED, 1e9, 0.0),
             [(MISSING, "nothing of it came"), (DOUBT, "s off")],
         ),
         (refused, [(MISSING, "no such partition")]),

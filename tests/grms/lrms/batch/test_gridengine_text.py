@@ -11,7 +11,8 @@ from grms.lrms.batch.gridengine_text import (
     task_count,
 )
 from grms.lrms.partitions import Partition
-from grms.lrms.port import LrmsOutcome, LrmsPhase
+from grms.lrms.port import LrmsPhase
+from grms.outcomes import Outcome
 
 PREFIX = "hanse+S+"
 
@@ -159,16 +160,16 @@ LINE = (
 @pytest.mark.parametrize(
     ("failed", "status", "outcome", "code", "signal"),
     [
-        (0, 0, LrmsOutcome.COMPLETED, 0, None),
-        (0, 7, LrmsOutcome.FAILED, 7, None),
-        (0, 137, LrmsOutcome.FAILED, 137, None),
-        (100, 139, LrmsOutcome.FAILED, None, 11),
-        (37, 137, LrmsOutcome.TIMEOUT, None, None),
-        (26, 0, LrmsOutcome.FAILED, None, None),
+        (0, 0, Outcome.COMPLETED, 0, None),
+        (0, 7, Outcome.FAILED, 7, None),
+        (0, 137, Outcome.FAILED, 137, None),
+        (100, 139, Outcome.FAILED, None, 11),
+        (37, 137, Outcome.TIMEOUT, None, None),
+        (26, 0, Outcome.FAILED, None, None),
     ],
 )
 def test_ends(
-    failed: int, status: int, outcome: LrmsOutcome, code: int | None, signal: int | None
+    failed: int, status: int, outcome: Outcome, code: int | None, signal: int | None
 ) -> None:
     """As the accounting file has them."""
     text = LINE.format(1795343294, failed, status)

@@ -26,7 +26,6 @@ from grms.lrms.port import (
     LrmsError,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
@@ -34,6 +33,7 @@ from grms.lrms.port import (
     Unseen,
     Vanished,
 )
+from grms.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 
 OWN = LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n"))
@@ -202,7 +202,7 @@ async def test_an_own_job_that_is_given_up_before_it_comes_is_cancelled(tmp_path
         assert scene.system.told == ["cancel"] * comes
         (event,) = scene.told(Ended)
         assert isinstance(event, Ended)
-        assert event.end.outcome is LrmsOutcome.CANCELLED
+        assert event.end.outcome is Outcome.CANCELLED
         scene.system.told.clear()
         scene.system.rows = (HELD,)
         await scene.looks(2)
@@ -472,22 +472,22 @@ async def test_a_name_that_only_looks_like_one_of_ours_is_no_job(tmp_path: Path)
     assert scene.events == []
 
 
-CANCELLED = LrmsEnd(LrmsOutcome.CANCELLED, 60.0, 0.0)
+CANCELLED = LrmsEnd(Outcome.CANCELLED, 60.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("said", "outcome"),
     [
-        ("", LrmsOutcome.CANCELLED),
-        ("0 50\n", LrmsOutcome.CANCELLED),
-        ("0 50\nended 0 52\n", LrmsOutcome.COMPLETED),
-        ("0 50\nended 3 52\n", LrmsOutcome.FAILED),
-        ("0 50\nended 143 52\n", LrmsOutcome.CANCELLED),
+        ("", Outcome.CANCELLED),
+        ("0 50\n", Outcome.CANCELLED),
+        ("0 50\nended 0 52\n", Outcome.COMPLETED),
+        ("0 50\nended 3 52\n", Outcome.FAILED),
+        ("0 50\nended 143 52\n", Outcome.CANCELLED),
     ],
 )
 @pytest.mark.parametrize("repeats", [False, True])
 async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
-    tmp_path: Path, said: str, outcome: LrmsOutcome, repeats: bool
+    tmp_path: Path, said: str, outcome: Outcome, repeats: bool
 ) -> None:
     """Its run was forgotten: the table says all that it knows, and the job's folder more. Also after a restart."""
     scene = Scene(tmp_path, repeats=repeats)
@@ -501,7 +501,7 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
     await scene.looks(1)
     (event,) = scene.told(Ended)
     assert isinstance(event, Ended)
-    expected = LrmsOutcome.CANCELLED if repeats else outcome
+    expected = Outcome.CANCELLED if repeats else outcome
     assert event.end.outcome is expected
     record = await scene.lrms.look_up(KEY)
     assert record is not None

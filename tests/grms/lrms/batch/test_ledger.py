@@ -27,7 +27,6 @@ from grms.lrms.port import (
     Lost,
     LrmsEnd,
     LrmsEvent,
-    LrmsOutcome,
     LrmsPhase,
     Requeued,
     SeenAgain,
@@ -35,6 +34,7 @@ from grms.lrms.port import (
     Unseen,
     Vanished,
 )
+from grms.outcomes import Outcome
 
 KEY = "A/1/1"
 NAME = "hanse:S:A/1/1"
@@ -44,7 +44,7 @@ HELD, WAITING, RUNNING, ENDED = (
     LrmsPhase.RUNNING,
     LrmsPhase.ENDED,
 )
-COMPLETED = LrmsEnd(LrmsOutcome.COMPLETED, 50.0, 10.0, 0)
+COMPLETED = LrmsEnd(Outcome.COMPLETED, 50.0, 10.0, 0)
 SETTLE_S = 6.0
 LIMIT_S = 60.0
 
@@ -175,14 +175,14 @@ def test_of_a_short_job_the_start_is_told_too() -> None:
 
 def test_an_end_that_was_forgotten_is_the_scripts() -> None:
     """The batch system ends the job at its limit; its folder says that it had ended long before. It is counted."""
-    late = LrmsEnd(LrmsOutcome.TIMEOUT, 140.0, 100.0, reason="TimeLimit")
+    late = LrmsEnd(Outcome.TIMEOUT, 140.0, 100.0, reason="TimeLimit")
     for recorded in (False, True):
         looks = running()
         looks.script = ScriptEnd(3, 20.0)
         looks.ending = Ending(40.0, late) if recorded else None
         (event,) = looks.look(row(ENDED, end=late, exact=False))
         assert isinstance(event, Ended)
-        assert (event.end.outcome, event.end.exit_code) == (LrmsOutcome.FAILED, 3)
+        assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
         assert (event.end.run_time, event.end.end_time) == (20.0, 60.0)
         assert (looks.ledger.slips.end_forgotten, looks.ledger.slipped) == (
             1,
@@ -202,7 +202,7 @@ def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
     (event,) = looks.many(MISSING_LOOKS)
     assert isinstance(event, Ended)
     assert (event.end.outcome, event.end.exit_code, event.end.run_time) == (
-        LrmsOutcome.COMPLETED,
+        Outcome.COMPLETED,
         0,
         20.0,
     )
@@ -212,7 +212,7 @@ def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
     looks.script = ScriptEnd(0, 20.0)
     events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
     assert [event.end.outcome for event in events if isinstance(event, Ended)] == [
-        LrmsOutcome.CANCELLED
+        Outcome.CANCELLED
     ]
 
 
@@ -220,7 +220,7 @@ def test_one_that_never_started_has_no_start() -> None:
     """A waiting job that somebody has cancelled."""
     looks = Looks()
     looks.submit()
-    end = LrmsEnd(LrmsOutcome.CANCELLED, 50.0, 0.0)
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 0.0)
     assert looks.look(row(ENDED, start_time=None, end=end)) == [Accepted(KEY), Ended(KEY, end)]
 
 
@@ -373,7 +373,7 @@ def test_a_cancel_is_repeated_until_it_holds() -> None:
     job.want = Want.GONE
     looks.look(row(RUNNING))
     assert looks.orders == [(Act.CANCEL, "7")]
-    end = LrmsEnd(LrmsOutcome.CANCELLED, 50.0, 3.0)
+    end = LrmsEnd(Outcome.CANCELLED, 50.0, 3.0)
     assert looks.look(row(ENDED, end=end)) == [Ended(KEY, end)]
     assert looks.look(row(WAITING)) == []
     assert looks.orders == [(Act.CANCEL, "7")]
@@ -390,7 +390,7 @@ def test_what_was_cancelled_and_is_gone_has_ended() -> None:
     events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
     (ended,) = events
     assert isinstance(ended, Ended)
-    assert ended.end.outcome is LrmsOutcome.CANCELLED
+    assert ended.end.outcome is Outcome.CANCELLED
     assert ended.end.run_time == looks.now - 40.0
 
 
@@ -519,7 +519,7 @@ def test_the_word_of_the_job_itself_is_waited_for() -> None:
     looks.script = ScriptEnd(0, 20.0)
     (event,) = looks.many(PAUSE_LOOKS)
     assert isinstance(event, Ended)
-    assert (event.end.outcome, event.end.run_time) == (LrmsOutcome.COMPLETED, 20.0)
+    assert (event.end.outcome, event.end.run_time) == (Outcome.COMPLETED, 20.0)
     assert event.end.end_time <= looks.now
 
 
@@ -550,7 +550,7 @@ def test_one_that_forgets_nothing_is_believed_that_it_was_deleted() -> None:
     looks.look(row(HELD))
     (event,) = looks.many(MISSING_LOOKS)
     assert isinstance(event, Ended)
-    assert (event.end.outcome, event.end.run_time) == (LrmsOutcome.CANCELLED, 0.0)
+    assert (event.end.outcome, event.end.run_time) == (Outcome.CANCELLED, 0.0)
     looks = Looks(forgets=False)
     looks.known, looks.begun = False, True
     looks.submit()
@@ -586,8 +586,8 @@ def test_it_is_asked_less_and_less_often() -> None:
 
 
 def fenced(looks: Looks) -> list[LrmsEvent]:
-    end = LrmsEnd(LrmsOutcome.FAILED, 80.0, 1.0)
-    looks.ending = Ending(79.0, LrmsEnd(LrmsOutcome.FAILED, 80.0, 1.0, FENCED))
+    end = LrmsEnd(Outcome.FAILED, 80.0, 1.0)
+    looks.ending = Ending(79.0, LrmsEnd(Outcome.FAILED, 80.0, 1.0, FENCED))
     return looks.look(row(ENDED, start_time=79.0, end=end, exact=False))
 
 
@@ -605,7 +605,7 @@ def test_a_second_run_that_was_turned_away_is_no_end() -> None:
     looks.script = ScriptEnd(0, 30.0)
     (event,) = looks.look(row(ENDED, start_time=79.0, exact=False))
     assert isinstance(event, Ended)
-    assert (event.end.outcome, event.end.run_time) == (LrmsOutcome.COMPLETED, 30.0)
+    assert (event.end.outcome, event.end.run_time) == (Outcome.COMPLETED, 30.0)
     assert (looks.ledger.slips.run_fenced, looks.ledger.slips.run_again) == (1, 0)
 
 
@@ -626,7 +626,7 @@ def test_a_script_may_return_that_code_itself() -> None:
     looks.script = ScriptEnd(FENCED, 5.0)
     events = fenced(looks)
     (ended,) = [event for event in events if isinstance(event, Ended)]
-    assert (ended.end.outcome, ended.end.exit_code) == (LrmsOutcome.FAILED, FENCED)
+    assert (ended.end.outcome, ended.end.exit_code) == (Outcome.FAILED, FENCED)
 
 
 def test_a_run_that_was_forgotten_may_go_on() -> None:

@@ -17,11 +17,11 @@ from grms.lrms.port import (
     LoadSeen,
     LrmsEnd,
     LrmsEvent,
-    LrmsOutcome,
     LrmsRefusedError,
     LrmsUnavailableError,
     Unseen,
 )
+from grms.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import HELD, Forgetful
 from tests.waiting import TIME_OUT_S, until
 
@@ -98,7 +98,7 @@ async def test_that_nobody_answers_is_told_once_until_somebody_does(
 async def test_a_job_that_was_never_handed_over_ends_with_the_next_look(tmp_path: Path) -> None:
     """Once."""
     scene = Scene(tmp_path)
-    end = LrmsEnd(LrmsOutcome.CANCELLED, 5.0, 0.0, reason="it stays")
+    end = LrmsEnd(Outcome.CANCELLED, 5.0, 0.0, reason="it stays")
     scene.looks.staying["B/1/1"] = end
     await scene.looks.new()
     await scene.looks.new()

@@ -19,13 +19,13 @@ from grms.lrms.port import (
     LrmsEnd,
     LrmsEvent,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     LrmsUnavailableError,
     Program,
     Vanished,
 )
+from grms.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 from tests.waiting import TIME_OUT_S
 
@@ -229,7 +229,7 @@ class Many(Forgetful):
             raise LrmsUnavailableError("no controller")
         self.ended.append([row.number for row in rows])
         gone = set(self.ended[-1])
-        end = LrmsEnd(LrmsOutcome.CANCELLED, self.now, 0.0)
+        end = LrmsEnd(Outcome.CANCELLED, self.now, 0.0)
         self.rows = tuple(
             replace(row, phase=LrmsPhase.ENDED, end=end)
             if row.number in gone - self.refuses

@@ -17,7 +17,6 @@ from grms.lrms.port import (
     Accepted,
     Ended,
     Lost,
-    LrmsOutcome,
     LrmsPhase,
     LrmsUnavailableError,
     SeenAgain,
@@ -26,6 +25,7 @@ from grms.lrms.port import (
     Vanished,
 )
 from grms.lrms.slips import Slips
+from grms.outcomes import Outcome
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene, undisturbed
@@ -138,7 +138,7 @@ async def test_a_script_outlives_its_controller(cluster: SlurmCluster, tmp_path:
         assert not scene.has(key, Ended, Vanished)
         assert scene.rows() == []
         end = await scene.ends(key)
-        assert (end.outcome, end.exit_code) == (LrmsOutcome.COMPLETED, 0)
+        assert (end.outcome, end.exit_code) == (Outcome.COMPLETED, 0)
         assert scene.runs(key) == 1
 
 
@@ -162,7 +162,7 @@ async def test_a_second_run_is_turned_away(cluster: SlurmCluster, tmp_path: Path
         assert await scene.lrms.cancel(key)
         await until(lambda: scene.has(key, Ended))
         (end,) = [event.end for event in scene.events if isinstance(event, Ended)]
-        assert end.outcome is LrmsOutcome.CANCELLED
+        assert end.outcome is Outcome.CANCELLED
 
 
 class BlindGridEngine(GridEngineWorld):
@@ -224,7 +224,7 @@ async def test_grid_engines_jobs_go_on_under_an_empty_table(tmp_path: Path) -> N
         # What ends is in no file that this host can read.
         site.go(runs.key)
         end = (await site.ended(runs.key)).end
-        assert (end.outcome, end.exit_code) == (LrmsOutcome.FAILED, 3)
+        assert (end.outcome, end.exit_code) == (Outcome.FAILED, 3)
         assert site.runs(runs.key) == 1
         follows.cancel()
         await asyncio.wait([follows])

@@ -16,7 +16,8 @@ from grms.lrms.batch.slurm_text import (
     read_queue,
 )
 from grms.lrms.plan import QueuePlan, Taken
-from grms.lrms.port import LrmsOutcome, LrmsPhase
+from grms.lrms.port import LrmsPhase
+from grms.outcomes import Outcome
 
 TOKEN = "0123456789abcdef"
 PREFIX = "hanse:A:"
@@ -88,7 +89,7 @@ def test_ends_are_read() -> None:
     assert ran.end is not None
     assert (ran.start_time, ran.end.outcome, ran.end.run_time) == (
         1795342848.0,
-        LrmsOutcome.CANCELLED,
+        Outcome.CANCELLED,
         1.0,
     )
     assert never.end is not None
@@ -100,9 +101,9 @@ def test_ends_are_read() -> None:
     assert not failed.exact
     done, late = rows["A/1/9"].end, rows["A/1/10"].end
     assert done is not None
-    assert (done.outcome, done.exit_code) == (LrmsOutcome.COMPLETED, 0)
+    assert (done.outcome, done.exit_code) == (Outcome.COMPLETED, 0)
     assert late is not None
-    assert (late.outcome, late.exit_code, late.run_time) == (LrmsOutcome.TIMEOUT, None, 85.0)
+    assert (late.outcome, late.exit_code, late.run_time) == (Outcome.TIMEOUT, None, 85.0)
     assert rows["A/1/4"].start_time is None  # when it may start is no start
     assert [number for number in range(1, 12) if rows[f"A/1/{number}"].can_start] == [6]
 
@@ -206,7 +207,7 @@ def test_one_job_is_read() -> None:
     assert ending is not None
     assert ending.start_time == 1795342787.0
     assert (ending.end.outcome, ending.end.exit_code, ending.end.signal, ending.end.run_time) == (
-        LrmsOutcome.FAILED,
+        Outcome.FAILED,
         7,
         None,
         2.0,
@@ -217,16 +218,16 @@ def test_one_job_is_read() -> None:
 @pytest.mark.parametrize(
     ("state", "code", "outcome", "exit_code", "signal"),
     [
-        ("COMPLETED", "0:0", LrmsOutcome.COMPLETED, 0, None),
-        ("FAILED", "0:11", LrmsOutcome.FAILED, None, 11),
-        ("TIMEOUT", "0:0", LrmsOutcome.TIMEOUT, None, None),
-        ("NODE_FAIL", "0:0", LrmsOutcome.NODE_FAIL, None, None),
-        ("OUT_OF_MEMORY", "0:125", LrmsOutcome.OUT_OF_MEMORY, None, None),
-        ("CANCELLED", "0:15", LrmsOutcome.CANCELLED, None, None),
+        ("COMPLETED", "0:0", Outcome.COMPLETED, 0, None),
+        ("FAILED", "0:11", Outcome.FAILED, None, 11),
+        ("TIMEOUT", "0:0", Outcome.TIMEOUT, None, None),
+        ("NODE_FAIL", "0:0", Outcome.NODE_FAIL, None, None),
+        ("OUT_OF_MEMORY", "0:125", Outcome.OUT_OF_MEMORY, None, None),
+        ("CANCELLED", "0:15", Outcome.CANCELLED, None, None),
     ],
 )
 def test_outcomes(
-    state: str, code: str, outcome: LrmsOutcome, exit_code: int | None, signal: int | None
+    state: str, code: str, outcome: Outcome, exit_code: int | None, signal: int | None
 ) -> None:
     """An exit code or a signal is told where the script has come to one."""
     fields = {"JobState": state, "ExitCode": code, "EndTime": "100", "StartTime": "90"}
@@ -353,7 +354,7 @@ def test_every_state_has_its_phase() -> None:
         )
         (row,) = queue.rows
         assert (row.end is not None) == (state in ended)
-        assert row.end is None or row.end.outcome is not LrmsOutcome.UNKNOWN
+        assert row.end is None or row.end.outcome is not Outcome.UNKNOWN
 
 
 def test_a_line_without_fields_has_none() -> None:

@@ -20,18 +20,17 @@ from grms.lrms.job_notes import JobNotes
 from grms.lrms.port import (
     LrmsEnd,
     LrmsJob,
-    LrmsOutcome,
     LrmsPhase,
     LrmsRefusedError,
     Program,
 )
+from grms.outcomes import Outcome
 from grms.site.engine import lrms_queue
 from grms.site.engine.clock import VirtualClock
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import Event, LrmsAccepted, LrmsEnded, LrmsRefused, LrmsStarted
 from grms.site.facts.jobs import Request
-from grms.site.facts.lifecycle import Outcome
 from grms.v1 import request_pb2
 from tests.grms.lrms.batch.forgetful import HELD, KEY, Forgetful
 from tests.waiting import TIME_OUT_S, run, until
@@ -116,7 +115,7 @@ class Runs(Forgetful):
         elif self.rows and self.rows[0].phase is LrmsPhase.RUNNING:
             self._late += 1
             if self._late > 2:
-                end = LrmsEnd(LrmsOutcome.COMPLETED, 50.0, 10.0, 0)
+                end = LrmsEnd(Outcome.COMPLETED, 50.0, 10.0, 0)
                 self.rows = (
                     replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=end, exact=False),
                 )

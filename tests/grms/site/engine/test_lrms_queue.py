@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms import port
-from grms.lrms.port import LrmsEnd, LrmsOutcome, LrmsPhase, LrmsRecord
+from grms.lrms.port import LrmsEnd, LrmsPhase, LrmsRecord
+from grms.outcomes import Outcome
 from grms.site.engine.lrms_queue import ENDS_AT_ONCE, PAUSE_FIRST_S, Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
@@ -27,7 +28,6 @@ from grms.site.facts.events import (
     LrmsStays,
 )
 from grms.site.facts.jobs import NO_EXIT, Exit, Request
-from grms.site.facts.lifecycle import Outcome
 
 
 def queue(at_once: int = 2, remembers: float = math.inf) -> LrmsQueue:
@@ -175,7 +175,7 @@ def test_a_submission_without_an_answer_is_looked_up_first() -> None:
 def test_a_job_may_have_left_a_signal_alone() -> None:
     """And no exit code, or neither."""
     for code, signal, left in ((None, 9, Exit(None, 9)), (3, None, Exit(3)), (None, None, NO_EXIT)):
-        end = LrmsEnd(LrmsOutcome.FAILED, 9.0, 4.0, code, signal)
+        end = LrmsEnd(Outcome.FAILED, 9.0, 4.0, code, signal)
         (told,) = queue().told([port.Ended("a", end)])
         assert isinstance(told, LrmsEnded)
         assert told.exit == left
@@ -216,7 +216,7 @@ def test_what_came_later_is_what_is_submitted() -> None:
 
 def test_what_is_found_is_not_submitted() -> None:
     """Where it stands is told as if it had happened now."""
-    end = LrmsEnd(LrmsOutcome.FAILED, 9.0, 4.0, 7, None, "exit 7")
+    end = LrmsEnd(Outcome.FAILED, 9.0, 4.0, 7, None, "exit 7")
     cases: list[tuple[LrmsRecord, list[Event]]] = [
         (LrmsRecord(LrmsPhase.WAITING), [LrmsAccepted(1, "a")]),
         (LrmsRecord(LrmsPhase.HELD), [LrmsAccepted(1, "a")]),
@@ -317,7 +317,7 @@ def test_nothing_is_begun_while_nobody_answers() -> None:
 
 def test_what_happens_is_told_in_the_words_of_the_site() -> None:
     """Each kind as its own event; loads are none."""
-    end = LrmsEnd(LrmsOutcome.NODE_FAIL, 9.0, 4.0, exit_code=-1, signal=9, reason="node7")
+    end = LrmsEnd(Outcome.NODE_FAIL, 9.0, 4.0, exit_code=-1, signal=9, reason="node7")
     told = queue().told(
         [
             port.Accepted("a"),
@@ -406,12 +406,12 @@ def test_what_is_lost_while_a_cancel_waits_behind_its_submission_is_cancelled() 
 
 def test_every_outcome_has_its_word() -> None:
     """What a batch system can say, the site can say."""
-    assert {outcome.name for outcome in LrmsOutcome} == {outcome.name for outcome in Outcome}
+    assert {outcome.name for outcome in Outcome} == {outcome.name for outcome in Outcome}
 
 
 def test_the_first_look_shows_what_has_not_ended() -> None:
     """Whether it is wanted is for the state to say."""
-    ended = LrmsRecord(LrmsPhase.ENDED, 1.0, LrmsEnd(LrmsOutcome.COMPLETED, 2.0, 1.0))
+    ended = LrmsRecord(LrmsPhase.ENDED, 1.0, LrmsEnd(Outcome.COMPLETED, 2.0, 1.0))
     seen = [("a", LrmsRecord(LrmsPhase.WAITING)), ("b", ended)]
     assert queue().seen_first(seen) == [LrmsAppeared(1, "a")]
     assert queue().told([port.Appeared("b", ended)])[0] == LrmsAccepted(1, "b")

@@ -25,7 +25,7 @@ from grms.site.watching.observer import Observer, certificate_end
 from grms.site.watching.settings import mqtt_settings, telemetry_settings
 from grms.site.watching.telemetry_service import WATCHER_FILE_END
 from grms.telemetry.link import MqttSettings
-from grms.telemetry.payloads import JobStateName, OutcomeName
+from grms.telemetry.payloads import JobStateName
 from grms.tls import TlsFiles
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.keys import new_federation
@@ -55,9 +55,8 @@ async def figures(site: Running) -> dict[str, float]:
 
 
 def test_words_are_those_of_the_states() -> None:
-    """What is published calls states and outcomes as the site does."""
+    """What is published calls states as the site does."""
     assert list(get_args(JobStateName)) == [state.value for state in SHOWN]
-    assert list(get_args(OutcomeName)) == [outcome.value for outcome in Outcome]
 
 
 def test_a_site_that_names_no_mqtt_broker_has_none(tmp_path: Path) -> None:

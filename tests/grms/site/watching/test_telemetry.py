@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from grms.names import Endpoint
+from grms.outcomes import Outcome
 from grms.site.watching.discovery import (
     Discovery,
     PartnerAppeared,
@@ -107,7 +108,7 @@ def test_a_job_event_says_no_more_than_this() -> None:
     """Neither size nor requested time nor user of a job is published, and no state of the site."""
     telemetry = new_telemetry()
     telemetry.job_changed(change(1, partner="CTC"))
-    telemetry.job_changed(JobChange(2.5, "KTH-1", "ended", "CTC", "completed"))
+    telemetry.job_changed(JobChange(2.5, "KTH-1", "ended", "CTC", Outcome.COMPLETED))
     assert published(telemetry) == [
         (
             JOBS,

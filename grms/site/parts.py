@@ -52,6 +52,7 @@ from grms.site.links.calls import Problems, channel_maker
 from grms.site.links.link import LinkSettings
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.event_log import EventLog
+from grms.site.watching.subscriber import OfferTimes, Subscriber
 from grms.tls import (
     CertificateTimeError,
     CertificateTrust,
@@ -290,13 +291,12 @@ def build_core(
     new_id = itertools.count(1)
     driver = _driver(loaded, config, new_id, log)
 
-    observer = None
+    metrics = None
     if config.publishes or config.metrics is not None:
         # Loading all of it takes as long as a start, and a replay starts many daemons.
-        from grms.site.watching.observer import Observer  # noqa: PLC0415  # as above
+        from grms.site.watching.observer import observe, site_metrics  # noqa: PLC0415  # as above
 
-        observer = Observer(config, log)
-        observer.journal = journal
+        metrics = site_metrics(config)
 
     def on_problem(problem: str) -> None:
         if problem:
@@ -307,8 +307,8 @@ def build_core(
 
     commit = GroupCommit(
         journal.append
-        if observer is None
-        else timed(journal.append, observer.metrics.journal_committed),
+        if metrics is None
+        else timed(journal.append, metrics.journal_commit.observe),
         in_thread=config.journal.survives == "power_loss",
         on_problem=on_problem,
     )
@@ -333,12 +333,19 @@ def build_core(
         trust=trust,
     )
     engine.connect(links)
-    events = EventLog(log, engine, complete=config.logging.level == "debug")
-    if observer is not None:
-        observer.connect(engine, links)
+    subscriber = Subscriber()
+    engine.on_event(subscriber.seen)
+    events = EventLog(log, subscriber, engine, complete=config.logging.level == "debug")
+    if metrics is not None or config.dashboard is not None:
+        OfferTimes(subscriber)
+    observer = None
+    if metrics is not None:
+        observer = observe(
+            config, metrics, subscriber, engine, links=links, journal=journal, log=log
+        )
     dashboard = None
     if config.dashboard is not None:
-        dashboard = _dashboard(config, journal, engine, links, log)
+        dashboard = _dashboard(config, journal, subscriber, engine, links=links, log=log)
     return Core(
         *(config, journal, engine, driver, loaded.clock, links, observer, dashboard, events),
         shared=shared,
@@ -358,7 +365,13 @@ def _link_settings(config: SiteConfig, shared: SharedFolders) -> LinkSettings:
 
 
 def _dashboard(
-    config: SiteConfig, journal: Journal, engine: Engine, links: PartnerLinks, log: Log
+    config: SiteConfig,
+    journal: Journal,
+    subscriber: Subscriber,
+    engine: Engine,
+    *,
+    links: PartnerLinks,
+    log: Log,
 ) -> "Dashboard":
     try:
         from grms.site.dashboard.service import Dashboard  # noqa: PLC0415  # it is an extra
@@ -367,7 +380,7 @@ def _dashboard(
             f"dashboard: {error.name} is not installed; get it with: pip install 'hanse[dashboard]'"
         )
         raise ConfigError(text) from error
-    return Dashboard(config, journal, engine, links, log)
+    return Dashboard(config, journal, subscriber, engine, links=links, log=log)
 
 
 def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log) -> LrmsDriver:

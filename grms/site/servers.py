@@ -110,7 +110,7 @@ class Servers:
             on_partners=[
                 partial(_share, core.shared),
                 self._tell_names,
-                *([] if observer is None else [observer.set_partners]),
+                *([] if observer is None else [observer.reloaded]),
             ],
             log=self._log,
         )

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from grms.handshakes import Handshake
-from grms.site.facts.jobs import Load
 from grms.site.watching.exchange_watch import GuardFigures
 from grms.site.watching.metrics import SiteMetrics
 
@@ -23,18 +22,16 @@ def figures() -> dict[str, set[str]]:
     metrics = SiteMetrics(["away"])
     metrics.watch_certificate(lambda: 0.0)
     metrics.watch_telemetry(connected=bool, outbox_length=int, dropped=int)
-    metrics.offer_sent("away", "accept", 0.1)
-    metrics.offer_received("away", "accept")
+    metrics.offers_sent.labels("away", "accept").inc()
+    metrics.offer_latency.labels("away").observe(0.1)
+    metrics.offers_received.labels("away", "accept").inc()
     metrics.handshake_failed(next(iter(Handshake)))
-    metrics.lrms.set_load(Load(4, 1, 2), 1)
-    metrics.partners.set_reachable("away", reachable=True)
+    metrics.processors.labels("free").set(1)
     metrics.partners.set_guests("away", 1)
-    metrics.partners.set_standing("away", awrt_s=1.0, open_jobs=1)
-    metrics.partners.set_promise("away", suspended=False, breaches=0, credit=0.0)
-    metrics.job_started("home", 1.0)
-    metrics.job_ended("home", 1.0)
-    metrics.own_job_ended("completed")
-    metrics.journal_committed(0.1)
+    metrics.partners.set("away", awrt=1.0, open_jobs=1, suspended=False, breaches=0, credit=0.0)
+    metrics.job_wait.labels("home").observe(1.0)
+    metrics.job_response.labels("home").observe(1.0)
+    metrics.jobs_ended.labels("completed").inc()
     GuardFigures(metrics.registry)
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():

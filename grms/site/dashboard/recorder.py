@@ -6,7 +6,6 @@ loses the oldest, and says so. Nothing here raises into the daemon.
 
 import math
 import statistics
-import time
 from collections import deque
 from functools import partial
 from typing import Final
@@ -23,25 +22,20 @@ from grms.site.dashboard.notes import (
     Sampled,
 )
 from grms.site.engine.engine import Engine, EngineFailedError
-from grms.site.facts.commands import Append, Command, SendOffer
-from grms.site.facts.events import Event, OfferAnswered
-from grms.site.facts.jobs import HomeJob, OfferId
+from grms.site.facts.jobs import HomeJob
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import (
+    KINDS,
     GuestAccepted,
     JobKept,
     JobOffered,
     JobPromised,
     JobReceived,
-    PartnerBooks,
-    PartnerStanding,
-    PartnerTally,
     PromisesReviewed,
     Record,
-    SiteBooks,
-    SiteTally,
 )
 from grms.site.links.partner_links import PartnerLinks
+from grms.site.watching.subscriber import Guarded, Handled, OfferTimed, Subscriber
 
 NOTES_MAX: Final = 20_000
 """Most notes that wait for the dashboard."""
@@ -49,21 +43,11 @@ NOTES_MAX: Final = 20_000
 LATENCIES: Final = 100
 """Answers of a partner whose latency is remembered."""
 
-OFFERS_TIMED: Final = 10_000
-"""Most offers whose answers are waited for."""
-
 PASSED_OVER_MAX: Final = 20
 """Most partners of which it is said why they were not asked."""
 
-_QUIET: Final = (
-    SiteTally,
-    PartnerTally,
-    PartnerStanding,
-    SiteBooks,
-    PartnerBooks,
-    JobPromised,
-    PromisesReviewed,
-)
+_QUIET: Final = frozenset({JobPromised, PromisesReviewed})
+"""Records that change nothing of what a dashboard shows of a job."""
 
 
 class Feed:
@@ -107,7 +91,8 @@ class Recorder:
 
     Args:
         feed: where notes go.
-        engine: whose events are seen.
+        subscriber: tells what happens.
+        engine: with the state.
         links: to the partners.
         log: where its own mistakes are told.
     """
@@ -115,6 +100,7 @@ class Recorder:
     def __init__(
         self,
         feed: Feed,
+        subscriber: Subscriber,
         engine: Engine,
         links: PartnerLinks,
         log: structlog.typing.FilteringBoundLogger,
@@ -123,32 +109,16 @@ class Recorder:
         self._engine = engine
         self._links = links
         self._log = log
-        self._sent: dict[tuple[str, OfferId], float] = {}
         self._latencies: dict[str, deque[float]] = {}
         self._failed = False
-        engine.on_event(self.seen)
+        outputs = Guarded(subscriber, self._tell)
+        outputs.on(OfferTimed, self._timed)
+        for kind in set(KINDS) - _QUIET:
+            outputs.on(kind, self._noted)
 
-    def seen(self, event: Event, commands: list[Command]) -> None:
-        """Notes what came of an event, once that is durable."""
-        try:
-            if isinstance(event, OfferAnswered):
-                self._answered(event)
-            for command in commands:
-                if isinstance(command, Append):
-                    notes = [
-                        self._note(record)
-                        for record in command.records
-                        if not isinstance(record, _QUIET)
-                    ]
-                    self._engine.commit.after(partial(self._feed.put, *notes))
-                elif isinstance(command, SendOffer):
-                    self._sent[command.partner, command.offer] = time.perf_counter()
-                    if len(self._sent) > OFFERS_TIMED:
-                        del self._sent[next(iter(self._sent))]
-        except EngineFailedError:
-            raise
-        except Exception as error:  # noqa: BLE001  # the engine would take it for its own
-            self._tell(error)
+    def _noted(self, record: Record, _: Handled) -> None:
+        # What is told is durable; what a decision rested on is looked at now.
+        self._engine.commit.after(partial(self._feed.put, self._note(record)))
 
     def sample(self) -> None:
         """Notes how the site is now."""
@@ -214,11 +184,10 @@ class Recorder:
 
     # --- partners ------------------------------------------------------------------------------
 
-    def _answered(self, event: OfferAnswered) -> None:
-        began = self._sent.pop((event.partner, event.offer), None)
-        if began is not None:
-            known = self._latencies.setdefault(event.partner, deque(maxlen=LATENCIES))
-            known.append(time.perf_counter() - began)
+    def _timed(self, timed: OfferTimed, _: Handled) -> None:
+        if timed.answer != "unknown":
+            known = self._latencies.setdefault(timed.partner, deque(maxlen=LATENCIES))
+            known.append(timed.latency_s)
 
     def _figures(self, book: PartnerBook, awrt: float) -> PartnerFigures:
         link = self._links.links.get(book.name)

@@ -36,6 +36,7 @@ from grms.site.dashboard.views import (
 from grms.site.engine.engine import Engine, EngineFailedError
 from grms.site.engine.journal import Journal
 from grms.site.links.partner_links import PartnerLinks
+from grms.site.watching.subscriber import Subscriber
 from lrms_sim.version import __version__
 
 SAMPLE_S: Final = 1.0
@@ -62,7 +63,8 @@ class Dashboard:
     Args:
         config: of the site, with a dashboard.
         journal: of the site; what it holds now is read once.
-        engine: whose events are seen.
+        subscriber: tells what happens.
+        engine: with the state.
         links: to the partners.
         log: where events go.
 
@@ -76,7 +78,9 @@ class Dashboard:
         self,
         config: SiteConfig,
         journal: Journal,
+        subscriber: Subscriber,
         engine: Engine,
+        *,
         links: PartnerLinks,
         log: Log,
     ) -> None:
@@ -87,7 +91,7 @@ class Dashboard:
         self._journal, self._name = journal.path, journal.site
         self._last = journal.count
         self._feed = Feed()
-        self.recorder = Recorder(self._feed, engine, links, log)
+        self.recorder = Recorder(self._feed, subscriber, engine, links, log)
         self.ledger = Ledger(config.name)
         self._news = 0
         self._ends: dict[bytes, float | None] = {}

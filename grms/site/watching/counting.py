@@ -1,35 +1,30 @@
-"""Counts what happens at a site, event by event, and tells which jobs have changed."""
+"""What a site's figures make of what happens, and which jobs are shown otherwise than before."""
 
-import time
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
+from grms.site.configuration.config import SiteConfig
 from grms.site.core.state import SiteState
-from grms.site.facts.commands import (
-    AnswerOffer,
-    Append,
-    Command,
-    Publish,
-    PublishRound,
-    SendOffer,
-)
+from grms.site.engine.engine import Engine
+from grms.site.engine.journal import Journal
+from grms.site.facts.commands import AnswerOffer, Publish, PublishRound
 from grms.site.facts.events import (
     Drain,
     Event,
     LrmsAppeared,
     LrmsLost,
     LrmsRequeued,
-    OfferAnswered,
-    OfferFailed,
     OfferReceived,
     PartnerDown,
     PartnerUp,
     Restarted,
     Resume,
 )
-from grms.site.facts.jobs import HomeJob, OfferId
-from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.jobs import HomeJob
+from grms.site.facts.lifecycle import WAITING, GuestState, JobState, Outcome
 from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
@@ -41,14 +36,13 @@ from grms.site.facts.records import (
     JobReoffered,
     JobReturned,
     JobStarted,
-    Record,
 )
-from grms.site.watching.lrms_figures import Surprise
-from grms.site.watching.metrics import Answer, JobKind, SiteMetrics
+from grms.site.watching.metrics import SiteMetrics
+from grms.site.watching.subscriber import Guarded, Handled, OfferTimed
 from grms.site.watching.telemetry import JobChange
 from grms.telemetry.payloads import JobStateName
 
-_SURPRISES: Final[dict[type[Event], Surprise]] = {
+_SURPRISES: Final[dict[type[Event], str]] = {
     LrmsLost: "lost",
     LrmsRequeued: "requeued",
     LrmsAppeared: "appeared",
@@ -59,161 +53,222 @@ _GUEST_OPEN = {GuestState.ACCEPTED, GuestState.SUBMITTED, GuestState.RUNNING}
 
 
 class Counting:
-    """What events and commands change of a site's figures.
+    """Keeps a site's figures: what changes which of them.
 
     Args:
+        outputs: tell what happens.
         metrics: the figures.
         state: of the site.
-        now: the site's clock, seconds.
-        job_changed: is told of each job that is shown otherwise than before.
     """
 
-    def __init__(
-        self,
-        metrics: SiteMetrics,
-        state: SiteState,
-        *,
-        now: Callable[[], float],
-        job_changed: Callable[[JobChange], None],
-    ) -> None:
+    def __init__(self, outputs: Guarded, metrics: SiteMetrics, state: SiteState) -> None:
         self._metrics = metrics
         self._state = state
-        self._now = now
-        self._job_changed = job_changed
-        self._open: dict[int, tuple[JobState, str]] = {}
         self._guests: Counter[str] = Counter()
-        self._offered: dict[tuple[str, OfferId], float] = {}
+        outputs.on(Restarted, self._take_up)
+        outputs.on(PartnerUp, lambda event, _: metrics.partners.set(event.partner, reachable=True))
+        outputs.on(
+            PartnerDown, lambda event, _: metrics.partners.set(event.partner, reachable=False)
+        )
+        outputs.on(Drain, lambda _, __: metrics.draining.set(1))
+        outputs.on(Resume, lambda _, __: metrics.draining.set(0))
+        for kind, what in _SURPRISES.items():
+            outputs.on(kind, partial(self._surprised, what))
+        outputs.on(OfferTimed, self._offer_timed)
+        outputs.on(AnswerOffer, self._offer_answered)
+        outputs.on(PublishRound, lambda _, __: metrics.rounds.inc())
+        outputs.on(JobChange, self._job_changed)
+        outputs.on(JobKept, partial(self._decided, "keep"))
+        outputs.on(JobOffered, partial(self._decided, "offer"))
+        outputs.on(JobReoffered, lambda _, __: metrics.round_questions.inc())
+        outputs.on(
+            JobDelegated, lambda record, handled: self._confirmed(handled.before.get(record.job))
+        )
+        outputs.on(JobStarted, self._job_started)
+        outputs.on(JobEnded, self._job_ended)
+        outputs.on(JobReturned, self._job_returned)
+        outputs.on(GuestAccepted, lambda record, _: self._guest_counted(record.partner, 1))
+        outputs.on(GuestStarted, self._guest_started)
+        outputs.on(GuestEnded, self._guest_ended)
 
-    def see(self, event: Event, commands: Sequence[Command]) -> None:
-        """Counts an event and the commands that it led to."""
-        self._note_event(event)
-        for command in commands:
-            self._note_command(command, event)
+    def _take_up(self, _: Restarted, __: Handled) -> None:
+        """Counts what the journal has left open."""
+        counts = {state_name(key): number for key, number in self._state.job_counts().items()}
+        self._metrics.set_jobs(counts)
+        for name, book in self._state.partners.items():
+            here = sum(guest.state in _GUEST_OPEN for guest in book.guests.values())
+            self._guests[name] = 0
+            self._guest_counted(name, here)
 
-    def _note_event(self, event: Event) -> None:
-        metrics = self._metrics
-        if isinstance(event, OfferAnswered):
-            self._answered(event, "accept" if event.accepted else "decline")
-        elif isinstance(event, OfferFailed):
-            self._answered(event, "unknown")
-        elif isinstance(event, PartnerUp | PartnerDown):
-            metrics.partners.set_reachable(event.partner, reachable=isinstance(event, PartnerUp))
-        elif isinstance(event, Drain | Resume):
-            metrics.set_draining(draining=isinstance(event, Drain))
-        elif isinstance(event, Restarted):
-            self._take_up()
-        elif type(event) in _SURPRISES:
-            metrics.lrms.surprised(_SURPRISES[type(event)])
+    def _surprised(self, what: str, _: Event, __: Handled) -> None:
+        self._metrics.lrms_surprises.labels(what).inc()
 
-    def _note_command(self, command: Command, event: Event) -> None:
-        if isinstance(command, Append):
-            for record in command.records:
-                self._note_record(record, command)
-        elif isinstance(command, Publish):
-            for number in (command.job, *command.also):
-                self._changed(number)
-        elif isinstance(command, PublishRound):
-            self._metrics.rounds.held()
-        elif isinstance(command, SendOffer):
-            self._offered[command.partner, command.offer] = time.perf_counter()
-        elif isinstance(command, AnswerOffer) and isinstance(event, OfferReceived):
-            self._metrics.offer_received(event.partner, "accept" if command.accepted else "decline")
+    # --- offers --------------------------------------------------------------------------------
 
-    def _note_record(self, record: Record, append: Append) -> None:
-        if isinstance(record, JobKept | JobOffered):
-            # What the policy wanted is its first answer; those after a refusal are no choice.
-            job = self._state.memory.jobs.get(record.job)
-            offer = isinstance(record, JobOffered)
-            if job is not None and len(job.asked) == int(offer):
-                self._metrics.own_decision("offer" if offer else "keep")
-        elif isinstance(record, JobReoffered):
-            self._metrics.rounds.asked()
-        elif isinstance(record, JobDelegated):
-            self._confirmed(append.before.get(record.job))
-        elif isinstance(record, JobStarted):
-            job = self._state.memory.jobs[record.job]
-            self._metrics.job_started("home", max(0.0, record.start_time - job.submit_time))
-        elif isinstance(record, JobEnded):
-            self._job_ended(record, append.before.get(record.job))
-        elif isinstance(record, JobReturned):
-            before = append.before.get(record.job)
-            if before is not None and not before.take_back:
-                self._metrics.undone(before.partner, "own")
-        else:
-            self._note_guest(record)
+    def _offer_timed(self, timed: OfferTimed, _: Handled) -> None:
+        label = self._metrics.partners.label(timed.partner)
+        self._metrics.offers_sent.labels(label, timed.answer).inc()
+        self._metrics.offer_latency.labels(label).observe(timed.latency_s)
 
-    def _note_guest(self, record: Record) -> None:
-        if isinstance(record, GuestStarted):
-            guest = self._state.partners[record.partner].guests.get(record.offer)
-            if guest is not None:
-                self._metrics.job_started("guest", max(0.0, record.start_time - guest.accept_time))
-        elif isinstance(record, GuestAccepted | GuestEnded):
-            if isinstance(record, GuestEnded) and record.outcome is Outcome.LOST:
-                self._metrics.undone(record.partner, "guest")
-            self._guests[record.partner] += 1 if isinstance(record, GuestAccepted) else -1
-            self._metrics.partners.set_guests(record.partner, self._guests[record.partner])
+    def _offer_answered(self, command: AnswerOffer, handled: Handled) -> None:
+        if isinstance(handled.event, OfferReceived):
+            label = self._metrics.partners.label(handled.event.partner)
+            answer = "accept" if command.accepted else "decline"
+            self._metrics.offers_received.labels(label, answer).inc()
 
-    def _confirmed(self, before: HomeJob | None) -> None:
-        # By the record: a round may be over before its last job is confirmed.
-        if before is not None and before.confirms:
-            self._metrics.rounds.moved()
+    # --- own users' jobs -----------------------------------------------------------------------
 
-    def _job_ended(self, record: JobEnded, before: HomeJob | None) -> None:
-        self._metrics.own_job_ended(record.outcome.value)
+    def _job_changed(self, change: JobChange, _: Handled) -> None:
+        jobs, memory = self._metrics.jobs, self._state.memory
+        if change.before is not None:
+            jobs.labels(change.before).dec()
+        if change.state != "ended":
+            jobs.labels(change.state).inc()
+        jobs.labels("ended").set(len(memory.jobs) - memory.jobs_open)
+
+    def _decided(self, decision: str, record: JobKept | JobOffered, _: Handled) -> None:
+        # What the policy wanted is its first answer; those after a refusal are no choice.
+        job = self._state.memory.jobs.get(record.job)
+        if job is not None and len(job.asked) == int(decision == "offer"):
+            self._metrics.own_decisions.labels(decision).inc()
+
+    def _job_started(self, record: JobStarted, _: Handled) -> None:
+        wait = record.start_time - self._state.memory.jobs[record.job].submit_time
+        self._metrics.job_wait.labels("home").observe(max(0.0, wait))
+
+    def _job_ended(self, record: JobEnded, handled: Handled) -> None:
+        self._metrics.jobs_ended.labels(record.outcome.value).inc()
+        before = handled.before.get(record.job)
         if before is None or record.run_time <= 0:
             return  # it never ran
         # Its end may be reported before the confirmation is answered.
         self._confirmed(before)
-        kind: JobKind = "delegated" if before.partner else "home"
-        self._metrics.job_ended(kind, max(0.0, record.end_time - before.submit_time))
+        response = max(0.0, record.end_time - before.submit_time)
+        kind = "delegated" if before.partner else "home"
+        self._metrics.job_response.labels(kind).observe(response)
 
-    def _answered(self, event: OfferAnswered | OfferFailed, answer: Answer) -> None:
-        began = self._offered.pop((event.partner, event.offer), None)
-        if began is None or (isinstance(event, OfferFailed) and not event.sent):
-            return
-        self._metrics.offer_sent(event.partner, answer, time.perf_counter() - began)
+    def _job_returned(self, record: JobReturned, handled: Handled) -> None:
+        before = handled.before.get(record.job)
+        if before is not None and not before.take_back:
+            self._undone(before.partner, "own")
 
-    def _take_up(self) -> None:
-        """Counts what the journal has left open."""
-        state = self._state
-        for job in state.jobs():
+    def _confirmed(self, before: HomeJob | None) -> None:
+        # By the record: a round may be over before its last job is confirmed.
+        if before is not None and before.confirms:
+            self._metrics.round_jobs_moved.inc()
+
+    def _undone(self, partner: str, whose: str) -> None:
+        self._metrics.jobs_undone.labels(self._metrics.partners.label(partner), whose).inc()
+
+    # --- partners' jobs ------------------------------------------------------------------------
+
+    def _guest_counted(self, partner: str, count: int) -> None:
+        self._guests[partner] += count
+        self._metrics.partners.set_guests(partner, self._guests[partner])
+
+    def _guest_started(self, record: GuestStarted, _: Handled) -> None:
+        guest = self._state.partners[record.partner].guests.get(record.offer)
+        if guest is not None:
+            wait = max(0.0, record.start_time - guest.accept_time)
+            self._metrics.job_wait.labels("guest").observe(wait)
+
+    def _guest_ended(self, record: GuestEnded, _: Handled) -> None:
+        if record.outcome is Outcome.LOST:
+            self._undone(record.partner, "guest")
+        self._guest_counted(record.partner, -1)
+
+
+class JobChanges:
+    """Tells of own users' jobs that are shown otherwise than before.
+
+    Args:
+        outputs: tell what happens, and are told of each `JobChange`.
+        state: of the site.
+        now: the site's clock, seconds.
+    """
+
+    def __init__(self, outputs: Guarded, state: SiteState, now: Callable[[], float]) -> None:
+        self._tell = outputs.tell
+        self._state = state
+        self._now = now
+        self._open: dict[int, tuple[JobState, str]] = {}
+        outputs.on(Restarted, self._take_up)
+        outputs.on(Publish, self._published)
+
+    def _take_up(self, _: Restarted, __: Handled) -> None:
+        for job in self._state.jobs():
             if job.state is not JobState.ENDED:
                 self._open[job.job] = (job.shown, job.partner)
-        counts = {_name(key): number for key, number in state.job_counts().items()}
-        self._metrics.set_jobs(counts)
-        for name, book in state.partners.items():
-            self._guests[name] = sum(guest.state in _GUEST_OPEN for guest in book.guests.values())
-            self._metrics.partners.set_guests(name, self._guests[name])
 
-    def _changed(self, number: int) -> None:
-        job = self._state.memory.jobs.get(number)
-        if job is None:
-            return
+    def _published(self, command: Publish, handled: Handled) -> None:
+        for number in (command.job, *command.also):
+            job = self._state.memory.jobs.get(number)
+            change = None if job is None else self._change(job)
+            if change is not None:
+                self._tell(change, handled)
+
+    def _change(self, job: HomeJob) -> JobChange | None:
         after = (job.shown, job.partner)
-        before = self._open.pop(number, None)
+        before = self._open.pop(job.job, None)
         if job.state is not JobState.ENDED:
-            self._open[number] = after
+            self._open[job.job] = after
         if before == after:
-            return
-        jobs = self._state.memory.jobs
-        self._metrics.job_moved(
-            None if before is None else _name(before[0]),
-            None if job.state is JobState.ENDED else _name(job.shown),
+            return None
+        return JobChange(
+            self._now(),
+            job.job_id,
+            state_name(job.shown),
+            job.partner or None,
+            job.outcome,
+            before=None if before is None else state_name(before[0]),
         )
-        self._metrics.set_jobs_ended(len(jobs) - len(self._open))
-        self._job_changed(job_change(job, self._now()))
 
 
-def _name(state: JobState) -> JobStateName:
-    # Of the states that are shown.
+def state_name(state: JobState) -> JobStateName:
+    """Returns the name of a state that is shown."""
     return cast("JobStateName", state.value)
 
 
-def job_change(job: HomeJob, now: float) -> JobChange:
-    """Returns what is published of a job.
+def sample(metrics: SiteMetrics, engine: Engine, journal: Journal, config: SiteConfig) -> None:
+    """Reads the figures that change without an event of their own.
 
     Args:
-        job: as it is.
-        now: on the site's clock, seconds.
+        metrics: the figures.
+        engine: with the state and the batch system.
+        journal: whose size is told.
+        config: of the site.
     """
-    return JobChange(now, job.job_id, _name(job.shown), job.partner or None, job.outcome)
+    state, now = engine.state, engine.clock.now()
+    if config.clock.kind != "virtual":  # there only the conductor moves the machine
+        at_lrms = state.memory.at_lrms.values()
+        waiting = sum(job.state in WAITING or job.state is GuestState.SUBMITTED for job in at_lrms)
+        engine.catch_up()
+        _sample_lrms(metrics, engine, waiting)
+    count_open = state.settings.location.count_open
+    for partner in state.settings.partners:
+        book = state.partners[partner.name]
+        metrics.partners.set(
+            partner.name,
+            awrt=book.awrt(now, count_open=count_open),
+            open_jobs=len(book.open),
+            suspended=now < book.trust.suspended_until,
+            breaches=book.trust.breaches,
+            credit=book.trust.credit,
+        )
+    metrics.journal_bytes.set(journal.size_bytes)
+    metrics.journal_records.set(journal.count)
+
+
+def _sample_lrms(metrics: SiteMetrics, engine: Engine, waiting: int) -> None:
+    load, driver, memory = engine.load(), engine.driver, engine.state.memory
+    if load is not None:
+        metrics.processors.labels("free").set(load.processors_free)
+        metrics.processors.labels("busy").set(load.processors - load.processors_free)
+        metrics.queue_jobs.set(waiting)
+        metrics.queue_processors.set(load.processors_waiting)
+    metrics.lrms_reachable.set(load is not None and not memory.lrms_away)
+    age = driver.load_age
+    metrics.lrms_load_age.set(math.nan if age is None else age)
+    metrics.lrms_commands_open.set(driver.commands_open)
+    metrics.lrms_jobs_unseen.set(len(memory.unseen))
+    metrics.set_slips(driver.slips)

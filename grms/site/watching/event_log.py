@@ -9,7 +9,9 @@ something else with each of its calls, or what makes no sense, does not fill the
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -17,11 +19,12 @@ import structlog
 from grms.kit.rates import Seldom
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
-from grms.site.facts.commands import AnswerOffer, Append, Command
+from grms.site.facts.commands import AnswerOffer
 from grms.site.facts.events import Event
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
+from grms.site.watching.subscriber import Handled, Subscriber
 
 ACTIVITY_S: Final = 60.0
 """How often it is told how much has happened, seconds."""
@@ -33,17 +36,6 @@ _LEFT_OUT: Final = frozenset(
     {"time", "payload", "idempotency_key", "launch_key", "name", "settled_below", "load"}
 )
 """Fields that are no matter of the log: what users write, and what says nothing."""
-
-_QUIET: Final = frozenset(
-    {
-        records.SiteTally,
-        records.PartnerTally,
-        records.PartnerStanding,
-        records.SiteBooks,
-        records.PartnerBooks,
-        records.ReservationTally,
-    }
-)
 
 _WARNINGS: Final[tuple[type[Record], ...]] = (
     records.JobAbandoned,
@@ -132,12 +124,18 @@ class EventLog:
 
     Args:
         log: where entries go.
-        engine: whose events are seen.
+        subscriber: tells what happens.
+        engine: with the state.
         complete: whether the log takes entries of the level `debug` at all.
     """
 
     def __init__(
-        self, log: structlog.typing.FilteringBoundLogger, engine: Engine, *, complete: bool
+        self,
+        log: structlog.typing.FilteringBoundLogger,
+        subscriber: Subscriber,
+        engine: Engine,
+        *,
+        complete: bool,
     ) -> None:
         self._log = log
         self._engine = engine
@@ -145,31 +143,15 @@ class EventLog:
         self._counts: Counter[type[Record]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._alike = Seldom(ALIKE_LOGGED_PER_S)
-        engine.on_event(self.seen)
-
-    def seen(self, event: Event, commands: list[Command]) -> None:
-        """Logs an event and what came of it."""
-        kind = type(event)
-        level = _EVENTS.get(kind)
-        if level is not None:
-            if level != "debug" or self._complete:
-                self._event(level, event)
-        elif kind is events.Restarted:
-            counts = self._engine.state.job_counts()
-            jobs = {state.value: number for state, number in counts.items() if number}
-            self._log.info("taken_up", jobs=jobs, cause=event.id)
-        if isinstance(event, events.OfferReceived):
-            self._answered(event, commands)
-        # What is noted comes first.
-        if commands and isinstance(append := commands[0], Append):
-            sums, complete = self._counts, self._complete
-            for record in append.records:
-                noted = type(record)
-                sums[noted] += 1
-                if complete or noted in _SHOWN:
-                    self._record(record, append)
-            if self._timer is None:
-                self._begin()
+        for kind, level in _EVENTS.items():
+            if complete or level != "debug":
+                subscriber.on(kind, partial(self._event, level))
+        subscriber.on(events.Restarted, self._taken_up)
+        subscriber.on(events.OfferReceived, self._answered)
+        for noted in records.KINDS:
+            subscriber.on(noted, self._count)
+            if complete or noted in _SHOWN:
+                subscriber.on(noted, self._record)
 
     def close(self) -> None:
         """Tells what has happened since it was last told."""
@@ -181,8 +163,14 @@ class EventLog:
     def _site(self) -> str:
         return self._engine.state.settings.name
 
-    def _answered(self, event: events.OfferReceived, commands: list[Command]) -> None:
-        unused = any(isinstance(each, AnswerOffer) and each.unused for each in commands)
+    def _taken_up(self, event: events.Restarted, _: Handled) -> None:
+        counts = self._engine.state.job_counts()
+        jobs = {state.value: number for state, number in counts.items() if number}
+        self._log.info("taken_up", jobs=jobs, cause=event.id)
+
+    def _answered(self, event: events.OfferReceived, handled: Handled) -> None:
+        answers = (each for each in handled.commands if isinstance(each, AnswerOffer))
+        unused = any(answer.unused for answer in answers)
         if unused and (more := self._alike.to_tell(f"unused {event.partner}")) is not None:
             state = self._engine.state
             budget = state.partners[event.partner].budget
@@ -195,7 +183,7 @@ class EventLog:
                 **more,
             )
 
-    def _event(self, level: str, event: Event) -> None:
+    def _event(self, level: str, event: Event, _: Handled) -> None:
         kind, partner = type(event), getattr(event, "partner", "")
         more: dict[str, int] | None = {}
         if partner and not self._complete:
@@ -204,11 +192,16 @@ class EventLog:
             return
         self._write(level, _NAMES[kind], event.id, {**_values(event, self._site), **more})
 
-    def _record(self, record: Record, append: Append) -> None:
+    def _count(self, record: Record, _: Handled) -> None:
+        self._counts[type(record)] += 1
+        if self._timer is None:
+            # Without a loop nobody is there to be told later.
+            with suppress(RuntimeError):
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(ACTIVITY_S, self._tell)
+
+    def _record(self, record: Record, handled: Handled) -> None:
         kind = type(record)
-        if kind in _QUIET:
-            return
-        name = _NAMES[kind]
         level = _LEVELS.get(kind, "debug")
         if isinstance(record, records.JobEnded) and record.outcome in _FAILURES:
             level = "info"
@@ -216,19 +209,19 @@ class EventLog:
             return
         values = _values(record, self._site)
         number = getattr(record, "job", None)
-        before = None if number is None else append.before.get(number)
+        before = None if number is None else handled.before.get(number)
         if before is not None and before.partner and "partner" not in values:
             # With whom it was: after the fact the job may be nobody's.
             values["partner"] = before.partner
             values["offer"] = _offer_name(before.offer)
-        elif "number" in values and (named := self._named(record, append)):
+        elif "number" in values and (named := self._named(record, handled)):
             del values["number"]
             values |= named
-        self._write(level, name, append.cause, values)
+        self._write(level, _NAMES[kind], handled.event.id, values)
 
-    def _named(self, record: Any, append: Append) -> dict[str, str]:
+    def _named(self, record: Any, handled: Handled) -> dict[str, str]:
         """Returns what a record is about that has an offer's number alone: the offer, and its job."""
-        for job in append.before.values():
+        for job in handled.before.values():
             if job is not None and (job.partner, job.offer_number) == (
                 record.partner,
                 record.number,
@@ -241,18 +234,9 @@ class EventLog:
     def _write(self, level: str, name: str, cause: int, values: dict[str, Any]) -> None:
         getattr(self._log, level)(name, cause=cause, **values)
 
-    def _begin(self) -> None:
-        if self._counts.keys() <= _QUIET:
-            return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return  # nobody is there to be told later
-        self._timer = loop.call_later(ACTIVITY_S, self._tell)
-
     def _tell(self) -> None:
         self._timer = None
-        counts = {_NAMES[kind]: self._counts[kind] for kind in self._counts.keys() - _QUIET}
+        counts = {_NAMES[kind]: count for kind, count in self._counts.items()}
         self._counts.clear()
         self._log.info("activity", **dict(sorted(counts.items())))
 

@@ -5,33 +5,32 @@ federation would be no protection: partners have one, and they are the last to b
 names from fixed lists, so that nobody outside can make the figures grow.
 """
 
+import contextlib
 import math
 import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, get_args
+from dataclasses import asdict
+from functools import partial
+from typing import Final, Literal, get_args
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
 )
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from grms.handshakes import Handshake
+from grms.lrms.slips import Slips
 from grms.site.care.alone import Compared
-from grms.site.watching.lrms_figures import LrmsFigures
-from grms.site.watching.partner_figures import OTHER, PartnerGauges
-from grms.site.watching.process_figures import ProcessFigures
-from grms.site.watching.round_figures import RoundFigures
 from grms.telemetry.payloads import JobStateName
 from lrms_sim.version import __version__
 
-Answer = Literal["accept", "decline", "unknown"]
-"""What came of an offer; `unknown` until it is resolved: no answer in time, or a broken link."""
-
-Decision = Literal["keep", "offer"]
-"""What a site's policy wants with a job of its own users."""
+OTHER: Final = "other"
+"""The label for a partner, or a reason, that is on no list."""
 
 RefusalReason = Literal[
     "no_user",
@@ -64,8 +63,6 @@ RefusalReason = Literal[
 
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _COMMIT_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
-
-
 _CALL_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _JOB_BUCKETS_S = (1, 10, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
 
@@ -84,9 +81,6 @@ _ONLY_COLLECTED = frozenset(
     }
 )
 
-JobKind = Literal["home", "delegated", "guest"]
-"""Whose a job is and where it runs: own users' here, own users' at a partner, a partner's here."""
-
 
 class _Total:
     """A counter that somebody else keeps; asked for whenever Prometheus collects."""
@@ -99,180 +93,255 @@ class _Total:
         yield CounterMetricFamily(self._name, self._text, value=self._read())
 
 
+class ProcessFigures(ProcessCollector):
+    """The figures of this process, also where a sandbox hides all of /proc but processes (`ProcSubset=pid`)."""
+
+    def _boot_time(self) -> float:
+        # The library reads it from /proc/stat, and has no figures at all where that is hidden.
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class PartnerGauges:
+    """How partners are.
+
+    One that leaves the list has no such figures any more, but for its jobs here, among those of others.
+
+    Args:
+        registry: what Prometheus collects.
+        partners: the allow-list; others are counted together.
+    """
+
+    def __init__(self, registry: CollectorRegistry, partners: Iterable[str]) -> None:
+        gauge = partial(Gauge, labelnames=("partner",), registry=registry)
+        self._partners: frozenset[str] = frozenset()
+        self._guest_counts: dict[str, int] = {}
+        self._guests = gauge("hanse_guest_jobs", "Partners' jobs here.")
+        self._gauges = {
+            "reachable": gauge("hanse_partner_reachable", "1 where a partner answers."),
+            "awrt": gauge("hanse_partner_awrt_seconds", "By which partners are put in order."),
+            "open_jobs": gauge("hanse_partner_open_jobs", "Own jobs that are open at a partner."),
+            "suspended": gauge(
+                "hanse_partner_suspended", "1 while broken promises keep it from offers."
+            ),
+            "breaches": gauge("hanse_partner_breaches", "Promises that a partner has broken."),
+            "credit": gauge("hanse_partner_credit_seconds", "Processor seconds done as promised."),
+        }
+        self.set_partners(partners)
+
+    def label(self, partner: str) -> str:
+        """Returns by which name a partner is shown."""
+        return partner if partner in self._partners else OTHER
+
+    def set_partners(self, partners: Iterable[str]) -> None:
+        """Replaces the allow-list; one that comes does not answer yet."""
+        before, self._partners = self._partners, frozenset(partners)
+        for partner in before - self._partners:
+            for gauge in (self._guests, *self._gauges.values()):
+                with contextlib.suppress(KeyError):
+                    gauge.remove(partner)
+        for partner in sorted(self._partners - before):
+            self.set(partner, reachable=False)
+            self._guest_counts.setdefault(partner, 0)
+        for partner, count in self._guest_counts.items():
+            self.set_guests(partner, count)
+        self._show_others()
+
+    def set(self, partner: str, **figures: float) -> None:
+        """Sets figures of a partner on the list; of another one nothing is shown.
+
+        Args:
+            partner: its name.
+            figures: `reachable`, `awrt` (seconds), `open_jobs`, `suspended`, `breaches` or `credit`
+                (processor seconds).
+        """
+        if partner in self._partners:
+            for name, value in figures.items():
+                self._gauges[name].labels(partner).set(value)
+
+    def set_guests(self, partner: str, count: int) -> None:
+        """Sets how many jobs of a partner are here and have not ended."""
+        self._guest_counts[partner] = count
+        if partner in self._partners:
+            self._guests.labels(partner).set(count)
+        else:
+            self._show_others()
+
+    def _show_others(self) -> None:
+        others = self._guest_counts.keys() - self._partners
+        if others:
+            self._guests.labels(OTHER).set(sum(self._guest_counts[name] for name in others))
+        else:
+            with contextlib.suppress(KeyError):
+                self._guests.remove(OTHER)
+
+
 class SiteMetrics:
     """Everything that a site counts.
 
-    The methods are called from the event loop and cost a microsecond or so; the endpoint reads
-    from a thread of its own.
-
-    Args:
-        partners: the allow-list; others are counted together.
+    Setting a figure costs a microsecond or so on the event loop; the endpoint reads from a thread of its own.
 
     Attributes:
         registry: what Prometheus collects.
-        lrms: the figures of the batch system.
-        partners: the figures of how partners are.
-        rounds: the figures of rounds of offers.
+        partners: how partners are.
+
+    Every other attribute is the figure of the same name without its unit; docs/telemetry.md says what it is.
+
+    Args:
+        partners: the allow-list; others are counted together.
     """
 
     def __init__(self, partners: Iterable[str] = ()) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.partners = PartnerGauges(self.registry, partners)
-        self._jobs = self._gauge("hanse_jobs", "Jobs of own users by state.", ("state",))
-        self._own = self._counter(
+        self._make_exchange()
+        self._make_lrms()
+        self._make_jobs()
+        self._make_daemon()
+
+    def _make_exchange(self) -> None:
+        gauge, counter, histogram = self._kinds()
+        self.jobs = gauge("hanse_jobs", "Jobs of own users by state.", ("state",))
+        self.own_decisions = counter(
             "hanse_own_decisions_total", "What the policy wanted with own jobs.", ("decision",)
         )
-        self._sent = self._counter(
+        self.offers_sent = counter(
             "hanse_offers_sent_total", "Offers to partners by their answer.", ("partner", "answer")
         )
-        self._received = self._counter(
+        self.offers_received = counter(
             "hanse_offers_received_total", "Partners' offers by answer.", ("partner", "answer")
         )
-        self._undone = self._counter(
+        self.jobs_undone = counter(
             "hanse_jobs_undone_total",
             "Jobs that a partner has sent back undone, or that were sent back to it.",
             ("partner", "whose"),
         )
-        self._offer_latency = Histogram(
+        self.offer_latency = histogram(
             "hanse_offer_latency_seconds",
             "From an offer to its answer.",
             ("partner",),
-            registry=self.registry,
             buckets=_LATENCY_BUCKETS_S,
         )
-        self._refusals = self._counter(
+        self.refusals = counter(
             "hanse_refusals_total", "Calls that were refused, by reason.", ("reason",)
         )
-        self._handshakes = self._counter(
+        self.handshakes_failed = counter(
             "hanse_handshakes_failed_total",
             "TLS handshakes at the port of partners that failed, by reason.",
             ("reason",),
         )
-        self._commit_latency = Histogram(
-            "hanse_journal_commit_seconds",
-            "One commit of the journal.",
-            registry=self.registry,
-            buckets=_COMMIT_BUCKETS_S,
+        self.journal_commit = histogram(
+            "hanse_journal_commit_seconds", "One commit of the journal.", buckets=_COMMIT_BUCKETS_S
         )
-        self._draining = self._gauge("hanse_draining", "1 while no work is taken.")
-        self._watch_site()
-        for state in get_args(JobStateName):
-            self._jobs.labels(state)
-        for reason in get_args(RefusalReason):
-            self._refusals.labels(reason)
-        for handshake in Handshake:
-            self._handshakes.labels(handshake)
-        for decision in get_args(Decision):
-            self._own.labels(decision)
+        self.draining = gauge("hanse_draining", "1 while no work is taken.")
+        _begin(self.jobs, get_args(JobStateName))
+        _begin(self.refusals, get_args(RefusalReason))
+        _begin(self.handshakes_failed, Handshake)
+        _begin(self.own_decisions, ("keep", "offer"))
 
-    def _watch_site(self) -> None:
-        """Makes the figures of batch system, jobs, calls, journal and process."""
-        self.lrms = LrmsFigures(self.registry)
-        self.rounds = RoundFigures(self.registry)
-        self._waits = self._job_times("hanse_job_wait_seconds", "From submission to start.")
-        self._responses = self._job_times("hanse_job_response_seconds", "From submission to end.")
-        self._ends = self._counter("hanse_jobs_ended_total", "Own jobs that ended.", ("outcome",))
-        self._exchange_awrt = self._gauge(
+    def _make_lrms(self) -> None:
+        gauge, counter, _ = self._kinds()
+        self.processors = gauge("hanse_processors", "Of the machine, by state.", ("state",))
+        self.lrms_reachable = gauge(
+            "hanse_lrms_reachable", "1 where the batch system answers and its load is known."
+        )
+        self.lrms_load_age = gauge(
+            "hanse_lrms_load_age_seconds", "How old the figures of machine and queue are."
+        )
+        self.lrms_commands_open = gauge(
+            "hanse_lrms_commands_open", "Commands that the batch system has not answered."
+        )
+        self.lrms_jobs_unseen = gauge(
+            "hanse_lrms_jobs_unseen", "Jobs of which it is not known where they stand."
+        )
+        self.lrms_surprises = counter(
+            "hanse_lrms_surprises_total", "What the batch system did by itself.", ("what",)
+        )
+        self.lrms_slips = counter(
+            "hanse_lrms_slips_total", "What the batch system has said and not kept.", ("what",)
+        )
+        self.queue_jobs = gauge("hanse_queue_jobs", "Jobs that wait in the batch system.")
+        self.queue_processors = gauge(
+            "hanse_queue_processors", "Processors that the waiting jobs need, added up."
+        )
+        self._slips = asdict(Slips())
+        _begin(self.lrms_surprises, ("lost", "requeued", "appeared"))
+        _begin(self.lrms_slips, self._slips)
+
+    def _make_jobs(self) -> None:
+        gauge, counter, histogram = self._kinds()
+        self.rounds = counter("hanse_rounds_total", "Rounds of offers that have come to their end.")
+        self.round_questions = counter(
+            "hanse_round_questions_total", "Questions to partners about jobs that wait."
+        )
+        self.round_jobs_moved = counter(
+            "hanse_round_jobs_moved_total",
+            "Jobs that have left the queue and that a partner has confirmed.",
+        )
+        self.job_wait, self.job_response = (
+            histogram(name, text, ("kind",), buckets=_JOB_BUCKETS_S)
+            for name, text in (
+                ("hanse_job_wait_seconds", "From submission to start."),
+                ("hanse_job_response_seconds", "From submission to end."),
+            )
+        )
+        self.jobs_ended = counter("hanse_jobs_ended_total", "Own jobs that ended.", ("outcome",))
+        self.exchange_awrt = gauge(
             "hanse_exchange_awrt_seconds", "Of own users' jobs of a week.", ("users",)
         )
-        self._exchange_wait = self._gauge(
+        self.exchange_wait = gauge(
             "hanse_exchange_wait_seconds", "Mean wait of own users' jobs of a week.", ("users",)
         )
-        self._exchange_work = self._gauge(
+        self.exchange_work = gauge(
             "hanse_exchange_work_seconds",
             "Processor seconds of a week's jobs, given and taken.",
             ("partner", "way"),
         )
-        self._calls = Histogram(
+
+    def _make_daemon(self) -> None:
+        gauge, _, histogram = self._kinds()
+        self.calls = histogram(
             "hanse_call_seconds",
             "Calls that were answered, in whatever way, by method.",
             ("method",),
-            registry=self.registry,
             buckets=_CALL_BUCKETS_S,
         )
-        self._journal_bytes = self._gauge("hanse_journal_bytes", "The journal on the disk.")
-        self._journal_records = self._gauge("hanse_journal_records", "Records in the journal.")
-        build = self._gauge(
-            "hanse_build_info", "1; the labels say what runs.", ("version", "python")
-        )
+        self.journal_bytes = gauge("hanse_journal_bytes", "The journal on the disk.")
+        self.journal_records = gauge("hanse_journal_records", "Records in the journal.")
+        build = gauge("hanse_build_info", "1; the labels say what runs.", ("version", "python"))
         build.labels(__version__, platform.python_version()).set(1)
         ProcessFigures(registry=self.registry)
 
-    # --- what the daemon tells ---------------------------------------------------------------
+    def _kinds(self) -> tuple[partial[Gauge], partial[Counter], partial[Histogram]]:
+        return (
+            partial(Gauge, registry=self.registry),
+            partial(Counter, registry=self.registry),
+            partial(Histogram, registry=self.registry),
+        )
 
-    def job_moved(self, before: JobStateName | None, after: JobStateName | None) -> None:
-        """Counts a job from one state to another; None where it begins or is forgotten."""
-        if before is not None:
-            self._jobs.labels(before).dec()
-        if after is not None:
-            self._jobs.labels(after).inc()
+    # --- what is more than setting one figure ------------------------------------------------
 
     def set_jobs(self, counts: Mapping[JobStateName, int]) -> None:
         """Sets how many jobs there are in each state, after a restart; 0 where it is not said."""
         for state in get_args(JobStateName):
-            self._jobs.labels(state).set(counts.get(state, 0))
-
-    def set_jobs_ended(self, count: int) -> None:
-        """Sets how many jobs have ended and are remembered."""
-        self._jobs.labels("ended").set(count)
-
-    def own_decision(self, decision: Decision) -> None:
-        """Counts what the policy wanted with a job of own users."""
-        self._own.labels(decision).inc()
-
-    def offer_sent(self, partner: str, answer: Answer, latency_s: float) -> None:
-        """Counts a partner's answer to an offer, and the time it took in seconds."""
-        label = self.partners.label(partner)
-        self._sent.labels(label, answer).inc()
-        self._offer_latency.labels(label).observe(latency_s)
-
-    def offer_received(self, partner: str, answer: Literal["accept", "decline"]) -> None:
-        """Counts the answer to a partner's offer."""
-        self._received.labels(self.partners.label(partner), answer).inc()
-
-    def undone(self, partner: str, whose: Literal["own", "guest"]) -> None:
-        """Counts a job that went home undone: an own one from a partner, or a partner's from here."""
-        self._undone.labels(self.partners.label(partner), whose).inc()
+            self.jobs.labels(state).set(counts.get(state, 0))
 
     def refused(self, reason: str) -> None:
         """Counts a call that was refused; the reason is a `RefusalReason`."""
-        self._refusals.labels(reason if reason in get_args(RefusalReason) else OTHER).inc()
+        self.refusals.labels(reason if reason in get_args(RefusalReason) else OTHER).inc()
 
     def handshake_failed(self, handshake: Handshake) -> None:
         """Counts a TLS handshake that failed."""
-        self._handshakes.labels(handshake).inc()
+        self.handshakes_failed.labels(handshake).inc()
 
-    def journal_committed(self, latency_s: float) -> None:
-        """Takes note of how long a commit of the journal took, in seconds."""
-        self._commit_latency.observe(latency_s)
+    def call_answered(self, method: str, latency_s: float) -> None:
+        """Takes note of how long a call took, in seconds; the methods are those that there are."""
+        self.calls.labels(method.lstrip("/")).observe(latency_s)
 
-    def set_partners(self, partners: Iterable[str]) -> None:
-        """Replaces the allow-list; what was counted of others stays."""
-        self.partners.set_partners(partners)
-
-    def watch_certificate(self, end: Callable[[], float]) -> None:
-        """Lets the end of the site's certificate be asked for whenever Prometheus collects.
-
-        Without it there is no such figure, so that a site without TLS raises no alarm.
-
-        Args:
-            end: in seconds since 1970; nan where it cannot be told.
-        """
-        self._gauge(
-            "hanse_certificate_end_timestamp_seconds", "When the site's certificate ends."
-        ).set_function(end)
-
-    def job_started(self, kind: JobKind, wait_time: float) -> None:
-        """Takes note of how long a job has waited, in seconds of the site's clock."""
-        self._waits.labels(kind).observe(wait_time)
-
-    def job_ended(self, kind: JobKind, response_time: float) -> None:
-        """Takes note of how long a job took from submission to end, in seconds of the site's clock."""
-        self._responses.labels(kind).observe(response_time)
-
-    def own_job_ended(self, outcome: str) -> None:
-        """Counts the end of an own user's job."""
-        self._ends.labels(outcome).inc()
+    def set_slips(self, slips: Slips) -> None:
+        """Counts what the batch system has not kept since this was called last."""
+        for what, count in asdict(slips).items():
+            self.lrms_slips.labels(what).inc(count - self._slips[what])
+            self._slips[what] = count
 
     def set_exchange(self, own: Compared, works: Mapping[str, tuple[float, float]]) -> None:
         """Sets what exchange has brought; a mean of no jobs is `NaN`.
@@ -282,30 +351,30 @@ class SiteMetrics:
             works: given to each partner and taken from it, processor seconds.
         """
         for gauge, users, value in (
-            (self._exchange_awrt, "with_partners", own.awrt),
-            (self._exchange_awrt, "alone", own.awrt_alone),
-            (self._exchange_wait, "with_partners", own.mean_wait),
-            (self._exchange_wait, "alone", own.mean_wait_alone),
+            (self.exchange_awrt, "with_partners", own.awrt),
+            (self.exchange_awrt, "alone", own.awrt_alone),
+            (self.exchange_wait, "with_partners", own.mean_wait),
+            (self.exchange_wait, "alone", own.mean_wait_alone),
         ):
             gauge.labels(users).set(value)
-        self._exchange_work.clear()
+        self.exchange_work.clear()
         for partner, (given, taken) in works.items():
             label = self.partners.label(partner)
-            self._exchange_work.labels(label, "given").inc(given)
-            self._exchange_work.labels(label, "taken").inc(taken)
+            self.exchange_work.labels(label, "given").inc(given)
+            self.exchange_work.labels(label, "taken").inc(taken)
 
-    def call_answered(self, method: str, latency_s: float) -> None:
-        """Takes note of how long a call took, in seconds; the methods are those that there are."""
-        self._calls.labels(method.lstrip("/")).observe(latency_s)
+    def watch_certificate(self, end: Callable[[], float]) -> None:
+        """Lets the end of the site's certificate be asked for whenever Prometheus collects.
 
-    def set_journal(self, *, size_bytes: int, records: int) -> None:
-        """Sets how long the journal is."""
-        self._journal_bytes.set(size_bytes)
-        self._journal_records.set(records)
+        Without it there is no such figure, so that a site without TLS raises no alarm.
 
-    def set_draining(self, *, draining: bool) -> None:
-        """Sets whether the site takes no work."""
-        self._draining.set(draining)
+        Args:
+            end: in seconds since 1970; nan where it cannot be told.
+        """
+        gauge, _, _ = self._kinds()
+        gauge(
+            "hanse_certificate_end_timestamp_seconds", "When the site's certificate ends."
+        ).set_function(end)
 
     def watch_telemetry(
         self,
@@ -321,11 +390,12 @@ class SiteMetrics:
             outbox_length: how many messages wait for it.
             dropped: how many job events were never published.
         """
+        gauge, _, _ = self._kinds()
         for name, text, read in (
             ("hanse_mqtt_connected", "1 while there is a connection to the broker.", connected),
             ("hanse_mqtt_outbox_length", "Messages that wait for the broker.", outbox_length),
         ):
-            self._gauge(name, text).set_function(read)
+            gauge(name, text).set_function(read)
         total = _Total(
             "hanse_mqtt_events_dropped", "Job events that were never published.", dropped
         )
@@ -348,11 +418,8 @@ class SiteMetrics:
                 found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
         return found
 
-    def _job_times(self, name: str, text: str) -> Histogram:
-        return Histogram(name, text, ("kind",), registry=self.registry, buckets=_JOB_BUCKETS_S)
 
-    def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
-        return Gauge(name, text, labels, registry=self.registry)
-
-    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
-        return Counter(name, text, labels, registry=self.registry)
+def _begin(figure: Counter | Gauge, words: Iterable[str]) -> None:
+    """Lets a figure be 0 before its first event, so that an alert on it can be written."""
+    for word in words:
+        figure.labels(word)

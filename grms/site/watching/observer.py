@@ -1,4 +1,9 @@
-"""Sees what happens at a site, and tells those who watch it: figures, MQTT and, back, addresses.
+"""What a daemon opens, runs and stops for those who watch it: figures, MQTT and, back, addresses of partners.
+
+async with observer:
+    group.create_task(observer.run(), name="telemetry")
+    …
+    await observer.stop()
 
 Nothing here decides, waits or fails for the rest of the daemon: an error of telemetry is logged,
 and the site goes on without it.
@@ -6,6 +11,8 @@ and the site goes on without it.
 
 import asyncio
 import math
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,22 +21,23 @@ from typing import Final, Self
 import numpy as np
 import structlog
 
+from grms.names import Endpoint
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates
-from grms.site.configuration.config import SiteConfig
+from grms.site.configuration.config import WATCHER, SiteConfig
 from grms.site.engine.engine import Engine, EngineFailedError
 from grms.site.engine.journal import Journal
-from grms.site.facts.commands import Command
-from grms.site.facts.events import (
-    Event,
-)
-from grms.site.facts.lifecycle import WAITING, GuestState
 from grms.site.links.partner_links import PartnerLinks
-from grms.site.watching.counting import Counting
-from grms.site.watching.discovery import PartnerAppeared, PartnerChange
+from grms.site.watching.counting import Counting, JobChanges, sample
+from grms.site.watching.discovery import Discovery, PartnerAppeared, PartnerChange
 from grms.site.watching.metrics import SiteMetrics
-from grms.site.watching.settings import endpoints, telemetry_settings
-from grms.site.watching.telemetry_service import TelemetryService
+from grms.site.watching.metrics_endpoint import MetricsEndpoint
+from grms.site.watching.settings import TelemetrySettings, endpoints, telemetry_settings
+from grms.site.watching.subscriber import Guarded, Handled, Subscriber
+from grms.site.watching.telemetry import JobChange, SiteTelemetry, connect_site
+from grms.telemetry.link import MqttLink, MqttSettings
+
+Log = structlog.typing.FilteringBoundLogger
 
 SAMPLE_S: Final = 5.0
 """How often figures that have no event of their own are read, seconds."""
@@ -37,90 +45,97 @@ SAMPLE_S: Final = 5.0
 FAREWELL_S: Final = 3.0
 """How long an ending daemon lets the last messages go out, seconds."""
 
+WATCHER_FILE_END: Final = ".watch.json"
+"""In the daemon's folder, after the site's name: how to watch its own MQTT broker."""
+
 
 class Observer:
     """What a daemon has for those who watch it.
 
-    Enter it to open what listens; `run` publishes.
-
     Args:
-        config: of the site.
+        settings: what and where.
+        partners: the allow-list with the endpoints that are configured.
+        partner_changed: is told on the event loop when a partner appears, moves or vanishes.
+        metrics: the site's figures.
+        now: tells the time of the site's clock, seconds.
         log: where events go.
+        sample: reads the figures that change without an event of their own.
 
     Attributes:
         metrics: the site's figures.
-        journal: whose size is told; None for none.
+        discovery: what is known of partners' addresses.
+        metrics_port: where Prometheus collects, once it is entered; 0 for nowhere.
 
     Raises:
-        ConfigError: the file with the password cannot be used.
+        ValueError: a name is none, or a bound is violated.
     """
 
-    def __init__(self, config: SiteConfig, log: structlog.typing.FilteringBoundLogger) -> None:
-        self._config = config
+    def __init__(
+        self,
+        settings: TelemetrySettings,
+        *,
+        partners: Mapping[str, Endpoint | None],
+        partner_changed: Callable[[PartnerChange], None],
+        metrics: SiteMetrics,
+        now: Callable[[], float],
+        log: Log,
+        sample: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.metrics = metrics
+        self.discovery = Discovery(settings.site, partners)
+        self.metrics_port = 0
+        self.sample = sample
+        self._settings = settings
+        self._now = now
         self._log = log
-        self._settings = telemetry_settings(config, log)
-        self.metrics = SiteMetrics([partner.name for partner in config.partners])
-        if config.tls is not None:
-            certificate = Path(config.tls.certificate)
-            self.metrics.watch_certificate(partial(certificate_end, certificate))
-        self._counting: Counting | None = None
+        self._partner_changed = partner_changed
+        self._telemetry = SiteTelemetry(
+            site=settings.site,
+            instance=settings.instance,
+            endpoint=settings.endpoint,
+            log=log,
+            events_max=settings.outbox_events_max,
+        )
+        self._link: MqttLink | None = None
+        self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
-        self._engine: Engine | None = None
-        self._links: PartnerLinks | None = None
-        self._service: TelemetryService | None = None
-        self.journal: Journal | None = None
-
-    def connect(self, engine: Engine, links: PartnerLinks) -> None:
-        """Begins to see what happens; before the first event.
-
-        Args:
-            engine: whose events are seen.
-            links: are moved to the addresses that partners announce.
-        """
-        self._engine, self._links = engine, links
-        self._service = TelemetryService(
-            self._settings,
-            partners=endpoints(self._config),
-            partner_changed=self.partner_changed,
-            metrics=self.metrics,
-            now=engine.clock.now,
-            rng=np.random.default_rng(),
-            log=self._log,
-        )
-        publish = self._service.job_changed
-        self._counting = Counting(
-            self.metrics,
-            engine.state,
-            now=engine.clock.now,
-            # As the job is now, once that is durable.
-            job_changed=lambda change: engine.commit.after(partial(publish, change)),
-        )
-        engine.on_event(self._seen)
-
-    def set_partners(self, config: SiteConfig) -> None:
-        """Takes the partners of another configuration, and looks for those that are new."""
-        assert self._service is not None
-        self._config = config
-        self._service.set_partners(endpoints(config))
+        self._stack = AsyncExitStack()
 
     @property
     def connected(self) -> bool:
         """Whether there is a connection to the MQTT broker."""
-        return self._service is not None and self._service.connected
-
-    @property
-    def metrics_port(self) -> int:
-        """Where Prometheus collects; 0 for nowhere."""
-        return 0 if self._service is None else self._service.metrics_port
+        return self._link is not None and self._link.connected
 
     async def __aenter__(self) -> Self:
-        """Opens the MQTT broker, if it is ours, and the Prometheus endpoint.
+        """Opens what listens: the MQTT broker, if it is ours, and the Prometheus endpoint.
 
         Raises:
-            OSError: an address is taken, or the file that says how to watch cannot be written.
+            EmbeddedBrokerError: its address is taken.
+            MetricsError: the endpoint's address is taken.
+            OSError: the file that says how to watch cannot be written.
         """
-        assert self._service is not None
-        await self._service.__aenter__()
+        async with AsyncExitStack() as stack:
+            mqtt = self._settings.mqtt
+            if mqtt is None and self._settings.embedded is not None:
+                mqtt = await self._own_broker(stack, *self._settings.embedded)
+            if mqtt is not None:
+                self._link = connect_site(
+                    mqtt,
+                    self._telemetry,
+                    self.discovery,
+                    self._partner_changed,
+                    rng=np.random.default_rng(),
+                    log=self._log,
+                )
+            self.metrics.watch_telemetry(
+                connected=lambda: self.connected,
+                outbox_length=lambda: self._telemetry.outbox_length,
+                dropped=lambda: self._telemetry.dropped,
+            )
+            if self._settings.metrics is not None:
+                endpoint = MetricsEndpoint(self.metrics, self._settings.metrics)
+                self.metrics_port = stack.enter_context(endpoint).port
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -130,20 +145,30 @@ class Observer:
         trace: TracebackType | None,
     ) -> None:
         """Closes what was opened."""
-        assert self._service is not None
-        await self._service.__aexit__(kind, error, trace)
+        await self._stack.aclose()
 
     async def run(self) -> None:
         """Publishes until `stop`; whatever happens to telemetry, the daemon goes on."""
-        assert self._service is not None
         sampling = asyncio.create_task(self._sample(), name="figures")
         try:
-            await self._service.run()
+            await self._publish()
         except Exception as error:  # noqa: BLE001  # work goes on without telemetry
             self._log.error("telemetry_failed", exc_info=error)
         finally:
             sampling.cancel()
             self._ended.set()
+
+    async def _publish(self) -> None:
+        if self._link is None:
+            await self._stopping.wait()
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._link.run(), name="mqtt")
+            while not self._stopping.is_set():
+                self._telemetry.metrics_changed(self._now(), self.metrics.values())
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), self._settings.metrics_every_s)
+            self._link.stop()
 
     async def _sample(self) -> None:
         while True:  # waits for time, not for an event
@@ -155,45 +180,9 @@ class Observer:
                 self._log.error("telemetry_failed", exc_info=error)
             await asyncio.sleep(SAMPLE_S)
 
-    def sample(self) -> None:
-        """Reads the figures that change without an event of their own."""
-        assert self._engine is not None
-        engine, metrics = self._engine, self.metrics
-        state, now = engine.state, engine.clock.now()
-        if self._config.clock.kind != "virtual":  # there only the conductor moves the machine
-            waiting = sum(job.state in WAITING for job in state.memory.at_lrms.values())
-            waiting += sum(
-                job.state is GuestState.SUBMITTED for job in state.memory.at_lrms.values()
-            )
-            engine.catch_up()
-            load = engine.load()
-            if load is not None:
-                metrics.lrms.set_load(load, waiting)
-            metrics.lrms.set_answering(
-                reachable=load is not None and not state.memory.lrms_away,
-                load_age=engine.driver.load_age,
-                commands_open=engine.driver.commands_open,
-            )
-            metrics.lrms.set_unseen(len(state.memory.unseen))
-            metrics.lrms.set_slips(engine.driver.slips)
-        count_open = state.settings.location.count_open
-        for partner in state.settings.partners:
-            book = state.partners[partner.name]
-            awrt = book.awrt(now, count_open=count_open)
-            metrics.partners.set_standing(partner.name, awrt_s=awrt, open_jobs=len(book.open))
-            metrics.partners.set_promise(
-                partner.name,
-                suspended=now < book.trust.suspended_until,
-                breaches=book.trust.breaches,
-                credit=book.trust.credit,
-            )
-        if self.journal is not None:
-            metrics.set_journal(size_bytes=self.journal.size_bytes, records=self.journal.count)
-
     async def stop(self) -> None:
         """Lets `run` end, and waits a short while for the last messages, if somebody takes them."""
-        assert self._service is not None
-        self._service.stop()
+        self._stopping.set()
         if not self.connected:
             return  # nobody is there to be told
         try:
@@ -201,32 +190,121 @@ class Observer:
         except TimeoutError:
             self._log.warning("telemetry_unfinished", seconds=FAREWELL_S)
 
-    # --- what partners announce ----------------------------------------------------------------
+    def job_changed(self, change: JobChange) -> None:
+        """Publishes what has become of a job; never waits and never raises."""
+        if self._link is not None:
+            self._telemetry.job_changed(change)
 
-    def partner_changed(self, change: PartnerChange) -> None:
-        """Moves the link of a partner to where the partner says it is.
+    def set_partners(self, partners: Mapping[str, Endpoint | None]) -> None:
+        """Replaces the allow-list, and looks again for those who are new on it.
 
-        One that has vanished keeps its address, and its link finds out by itself.
+        Raises:
+            ValueError: a name is none, or the site is its own partner.
         """
-        assert self._links is not None
-        link = self._links.links.get(change.partner)
-        if link is None or not isinstance(change, PartnerAppeared):
-            return
-        if self._config.tls is None and not change.endpoint.is_loopback:
-            # Without certificates anybody could be there.
-            address = str(change.endpoint)
-            self._log.warning("partner_address_ignored", partner=change.partner, address=address)
-            return
-        link.move(str(change.endpoint))
+        self.discovery.set_partners(partners)
+        self.metrics.partners.set_partners(partners)
+        if self._link is not None:
+            self._link.subscribe_again()
 
-    # --- what happens --------------------------------------------------------------------------
+    def reloaded(self, config: SiteConfig) -> None:
+        """Takes the partners of another configuration, and looks for those that are new."""
+        self.set_partners(endpoints(config))
 
-    def _seen(self, event: Event, commands: list[Command]) -> None:
-        assert self._counting is not None
-        try:
-            self._counting.see(event, commands)
-        except Exception as error:  # noqa: BLE001  # the engine would take it for its own
-            self._log.error("telemetry_failed", exc_info=error)
+    async def _own_broker(self, stack: AsyncExitStack, host: str, port: int) -> MqttSettings:
+        # What it needs (`hanse[mqtt]`) is not installed where a site has a broker elsewhere, or none.
+        from grms.site.watching.embedded_mqtt import (  # noqa: PLC0415  # as above
+            EmbeddedBroker,
+            new_password,
+            site_account,
+            watcher_account,
+            write_watcher_file,
+        )
+
+        settings = self._settings
+        accounts = {
+            settings.site: site_account(settings.site, new_password()),
+            WATCHER: watcher_account(new_password()),
+        }
+        if settings.site == WATCHER:
+            raise ValueError(f"a site called {WATCHER!r} needs an MQTT broker of its own")
+        broker = await stack.enter_async_context(EmbeddedBroker(accounts, host=host, port=port))
+        path = settings.folder / f"{settings.site}{WATCHER_FILE_END}"
+        write_watcher_file(broker, path)
+        stack.callback(lambda: path.unlink(missing_ok=True))
+        self._log.info("mqtt_embedded", port=broker.port, watch=str(path))
+        return broker.settings(settings.site)
+
+
+def site_metrics(config: SiteConfig) -> SiteMetrics:
+    """Returns the figures of a site, before anything has happened."""
+    metrics = SiteMetrics([partner.name for partner in config.partners])
+    if config.tls is not None:
+        metrics.watch_certificate(partial(certificate_end, Path(config.tls.certificate)))
+    return metrics
+
+
+def observe(
+    config: SiteConfig,
+    metrics: SiteMetrics,
+    subscriber: Subscriber,
+    engine: Engine,
+    *,
+    links: PartnerLinks,
+    journal: Journal,
+    log: Log,
+) -> Observer:
+    """Returns what a daemon has for those who watch it; from now on figures follow what happens.
+
+    Args:
+        config: of the site.
+        metrics: its figures.
+        subscriber: tells what happens.
+        engine: with the state.
+        links: are moved to the addresses that partners announce.
+        journal: whose size is told.
+        log: where events go.
+
+    Raises:
+        ConfigError: the file with the password cannot be used.
+    """
+    state = engine.state
+    observer = Observer(
+        telemetry_settings(config, log),
+        partners=endpoints(config),
+        partner_changed=partial(_partner_changed, config, links, log),
+        metrics=metrics,
+        now=engine.clock.now,
+        log=log,
+        sample=partial(sample, metrics, engine, journal, config),
+    )
+    outputs = Guarded(subscriber, lambda error: log.error("telemetry_failed", exc_info=error))
+    Counting(outputs, metrics, state)
+    JobChanges(outputs, state, engine.clock.now)
+
+    def publish(change: JobChange, _: Handled) -> None:
+        # As the job is now, once that is durable.
+        engine.commit.after(partial(observer.job_changed, change))
+
+    outputs.on(JobChange, publish)
+    return observer
+
+
+def _partner_changed(
+    config: SiteConfig, links: PartnerLinks, log: Log, change: PartnerChange
+) -> None:
+    """Moves the link of a partner to where the partner says it is.
+
+    One that has vanished keeps its address, and its link finds out by itself.
+    """
+    link = links.links.get(change.partner)
+    if link is None or not isinstance(change, PartnerAppeared):
+        return
+    if config.tls is None and not change.endpoint.is_loopback:
+        # Without certificates anybody could be there.
+        address = str(change.endpoint)
+        log.warning("partner_address_ignored", partner=change.partner, address=address)
+        return
+    link.move(str(change.endpoint))
 
 
 def certificate_end(path: Path) -> float:

@@ -1,6 +1,8 @@
 """What a site's configuration says of those who watch it."""
 
+import math
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -10,9 +12,46 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.connections import MqttConfig
 from grms.site.configuration.files import ConfigError
 from grms.site.watching.metrics_endpoint import MetricsSettings
-from grms.site.watching.telemetry_service import TelemetrySettings
+from grms.site.watching.telemetry import OUTBOX_EVENTS_MAX
 from grms.telemetry.link import MqttSettings
 from grms.tls import TlsFiles
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """What a daemon publishes, and where.
+
+    Attributes:
+        site: its name.
+        instance: names this start of the daemon; another one after each.
+        folder: the daemon's own, for the file that says how to watch.
+        endpoint: where partners reach it; None where they do not.
+        mqtt: the MQTT broker; None for one inside the daemon, or none.
+        embedded: where the one inside the daemon listens, port 0 for any free one; None for none.
+        metrics: where Prometheus collects; None for nowhere.
+        metrics_every_s: how often figures are published for operators, seconds.
+        outbox_events_max: how many job events wait for the broker.
+
+    Raises:
+        ValueError: a bound is violated.
+    """
+
+    site: str
+    instance: str
+    folder: Path
+    endpoint: Endpoint | None = None
+    mqtt: MqttSettings | None = None
+    embedded: tuple[str, int] | None = None
+    metrics: MetricsSettings | None = None
+    metrics_every_s: float = 10.0
+    outbox_events_max: int = OUTBOX_EVENTS_MAX
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        if not 0 < self.metrics_every_s < math.inf:
+            raise ValueError(
+                f"metrics_every_s is {self.metrics_every_s}; it must be finite and more than 0"
+            )
 
 
 def mqtt_settings(mqtt: MqttConfig, tls: TlsFiles | None) -> MqttSettings | None:

@@ -39,7 +39,7 @@ _RIVALS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """A job of the site's own users has changed.
+    """A job of the site's own users is shown otherwise than before.
 
     Attributes:
         time: when, in seconds of the site's clock.
@@ -47,6 +47,7 @@ class JobChange:
         state: what it is now.
         partner: the site it is offered or delegated to, if any.
         outcome: how it ended, if it has.
+        before: the state in which it was shown; None of a new one.
     """
 
     time: float
@@ -54,6 +55,7 @@ class JobChange:
     state: JobStateName
     partner: str | None = None
     outcome: Outcome | None = None
+    before: JobStateName | None = None
 
 
 class SiteTelemetry:

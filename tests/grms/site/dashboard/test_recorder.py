@@ -12,8 +12,9 @@ from grms.site.dashboard.recorder import Feed, Recorder, why_not_asked
 from grms.site.facts.jobs import HomeJob, Request
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import JobKept, JobOffered, JobReceived
+from grms.site.watching.subscriber import OfferTimes, Subscriber
 from grms.v1 import job_pb2
-from tests.grms.site.daemons import two_sites
+from tests.grms.site.daemons import Running, two_sites
 from tests.waiting import run, until
 
 
@@ -32,14 +33,22 @@ def test_notes_come_in_order_and_a_slow_reader_loses_the_oldest() -> None:
     assert feed.take(10) == ([], 0)
 
 
+def recording(feed: Feed, site: Running) -> Recorder:
+    """Returns a recorder of a site that has none."""
+    subscriber = Subscriber()
+    OfferTimes(subscriber)
+    core = site.core
+    core.engine.on_event(subscriber.seen)
+    return Recorder(feed, subscriber, core.engine, core.links, core.events._log)
+
+
 def test_a_decision_is_noted_with_what_it_rested_on(tmp_path: Path) -> None:
     """Load and policy are those of that moment; a script is in no note."""
 
     async def scene() -> None:
         async with two_sites(tmp_path) as (home, _):
             feed = Feed()
-            core = home.core
-            recorder = Recorder(feed, core.engine, core.links, core.events._log)
+            recorder = recording(feed, home)
             first = await home.submit("a", processors=3, run_time_s=60.0)
             second = await home.submit("b", processors=2)
             await home.ended(second.job_id)
@@ -84,7 +93,7 @@ def test_who_was_not_asked_is_said_with_the_reason(tmp_path: Path) -> None:
             away.daemon.stop()
             await until(lambda: not home.core.links.links["away"].up)
             feed = Feed()
-            Recorder(feed, home.core.engine, home.core.links, home.core.events._log)
+            recording(feed, home)
             await home.submit("a", processors=4, run_time_s=60.0)
             job = await home.submit("b", processors=4)
             await home.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id))
@@ -140,9 +149,7 @@ def test_a_mistake_of_the_recorder_is_logged_once_and_harms_nobody(tmp_path: Pat
                     raise RuntimeError("broken")
 
             with capture_logs() as log:
-                recorder = Recorder(
-                    Broken(), home.core.engine, home.core.links, home.core.events._log
-                )
+                recorder = recording(Broken(), home)
                 recorder._note = lambda _: 1 / 0  # type: ignore[assignment,method-assign,return-value]  # broken
                 recorder.sample()
                 job = await home.submit("a")

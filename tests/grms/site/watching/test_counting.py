@@ -1,16 +1,22 @@
 """What is counted of events and commands, without a daemon; test_observer.py does it with one."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from grms.kit.ports import free_port
 from grms.site.facts.commands import SendResolve
 from grms.site.facts.events import (
+    Drain,
+    Event,
     LrmsAccepted,
     LrmsEnded,
     LrmsRefused,
+    LrmsStarted,
     LrmsStays,
     OfferAnswered,
+    OfferFailed,
     OfferReceived,
     ReportReceived,
     RoundDue,
@@ -20,9 +26,12 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import Completion, OfferId
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
-from grms.site.watching.counting import Counting
+from grms.site.watching.counting import Counting, JobChanges
 from grms.site.watching.metrics import SiteMetrics
+from grms.site.watching.subscriber import Guarded, OfferTimes, Subscriber
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
+from tests.grms.site.daemons import document, running
+from tests.waiting import run
 
 KEY = "a/7/1"
 B1 = {"partner": "b", "offer": offer(1)}
@@ -34,9 +43,13 @@ class Counted(Conversation):
     def __init__(self) -> None:
         super().__init__(settings(reoffer=900.0), up=())
         self.metrics = SiteMetrics(["b", "c"])
-        self.see = Counting(
-            self.metrics, self.state, now=lambda: self.now, job_changed=lambda _: None
-        ).see
+        self.failed: list[Exception] = []
+        subscriber = Subscriber()
+        self.see = subscriber.seen
+        OfferTimes(subscriber)
+        outputs = Guarded(subscriber, self.failed.append)
+        Counting(outputs, self.metrics, self.state)
+        JobChanges(outputs, self.state, lambda: self.now)
         self.submit()
         self(LrmsAccepted, lrms_key=KEY)
         self.up = ("b", "c")
@@ -134,3 +147,95 @@ def test_jobs_that_go_home_undone_are_counted() -> None:
         'hanse_jobs_undone_total{partner="b",whose="own"}': 1,
         'hanse_jobs_undone_total{partner="b",whose="guest"}': 1,
     }
+
+
+def test_offers_are_counted_by_their_answer() -> None:
+    """One without an answer is `unknown`; one that was never sent is none. A partner off the list is one of others."""
+    site = Counted()
+    site.submit()
+    site(OfferFailed, load=FULL, sent=False, **B1)
+    site(OfferFailed, load=FULL, partner="c", offer=offer(1))
+    site.metrics.partners.set_partners(["c"])
+    theirs = {"settled_below": 1, "payload": b"run", "request": REQUEST}
+    site(OfferReceived, load=FREE, partner="b", offer=OfferId(3, 5), **theirs)
+    site(OfferReceived, load=FULL, partner="c", offer=OfferId(3, 6), **theirs)
+    values = site.metrics.values()
+    found = {name: value for name, value in values.items() if "hanse_offer" in name}
+    assert 0 < found.pop('hanse_offer_latency_seconds_sum{partner="c"}') < 10
+    assert found == {
+        'hanse_offers_sent_total{partner="c",answer="unknown"}': 1,
+        'hanse_offer_latency_seconds_count{partner="c"}': 1,
+        'hanse_offers_received_total{partner="other",answer="accept"}': 1,
+        'hanse_offers_received_total{partner="c",answer="decline"}': 1,
+    }
+    assert site.failed == []
+
+
+def test_ends_and_waits_are_counted_where_a_job_ran() -> None:
+    """By outcome, and from submission to start and end; states are those of the jobs that there are."""
+    site = Counted()
+    site.now = 30.0
+    site(LrmsStarted, lrms_key=KEY, start_time=30.0)
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    ended = {"outcome": Outcome.TIMEOUT, "end_time": 400.0, "run_time": 370.0}
+    site.now = 400.0
+    site(LrmsEnded, lrms_key=KEY, **ended)
+    done = Completion(offer(1), Outcome.COMPLETED, 399.0, 8.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(done,))
+    values = site.metrics.values()
+    assert {
+        'hanse_own_decisions_total{decision="offer"}': 1,
+        'hanse_jobs_ended_total{outcome="timeout"}': 1,
+        'hanse_jobs_ended_total{outcome="completed"}': 1,
+        'hanse_job_wait_seconds_sum{kind="home"}': 30.0,
+        'hanse_job_response_seconds_sum{kind="home"}': 400.0,
+        'hanse_job_response_seconds_sum{kind="delegated"}': 369.0,
+        'hanse_jobs{state="ended"}': 2,
+        'hanse_jobs{state="running"}': 0,
+        'hanse_jobs{state="delegated"}': 0,
+    }.items() <= values.items()
+    assert site.failed == []
+
+
+def test_a_mistake_of_an_output_is_told_and_stops_no_other() -> None:
+    """The engine would take it for its own."""
+    failed: list[Exception] = []
+    seen: list[Event] = []
+    subscriber = Subscriber()
+    outputs = Guarded(subscriber, failed.append)
+    outputs.on(Drain, lambda _, __: 1 / 0)  # type: ignore[arg-type]  # broken
+    outputs.on(Drain, lambda event, _: seen.append(event))
+    subscriber.seen(Drain(1), [])
+    assert [type(error) for error in failed] == [ZeroDivisionError]
+    assert seen == [Drain(1)]
+
+
+def test_what_changes_between_events_is_read_from_the_site(tmp_path: Path) -> None:
+    """Machine, queue, partners and journal, as they are now."""
+
+    async def scene() -> None:
+        async with running(
+            document(tmp_path, metrics={"listen": f"127.0.0.1:{free_port()}"}), tmp_path
+        ) as site:
+            assert site.core.observer is not None
+            await site.submit("a", processors=3, run_time_s=500.0, requested_time_s=500.0)
+            await site.submit("b", processors=4, requested_time_s=500.0)
+            site.core.engine.state.memory.unseen.update({"home/1/1": "", "home/1/2": ""})
+            site.core.observer.sample()
+            values = site.core.observer.metrics.values()
+            site.core.engine.state.memory.unseen.clear()
+            assert {
+                'hanse_processors{state="free"}': 1,
+                'hanse_processors{state="busy"}': 3,
+                "hanse_queue_jobs": 1,
+                "hanse_queue_processors": 4,
+                "hanse_lrms_reachable": 1,
+                "hanse_lrms_load_age_seconds": 0,
+                "hanse_lrms_commands_open": 0,
+                "hanse_lrms_jobs_unseen": 2,
+                "hanse_journal_records": site.core.journal.count,
+                "hanse_journal_bytes": site.core.journal.size_bytes,
+            }.items() <= values.items()
+
+    run(scene)

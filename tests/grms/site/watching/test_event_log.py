@@ -22,6 +22,7 @@ from grms.site.facts.jobs import HomeJob, OfferId, Request
 from grms.site.sockets.users import user_of
 from grms.site.watching import event_log
 from grms.site.watching.event_log import EventLog, event_name
+from grms.site.watching.subscriber import Subscriber
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
@@ -96,10 +97,10 @@ def test_info_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_offer_has_one_name_wherever_it_is_told() -> None:
     """Also where a record has its number alone, or a partner has seen it."""
-    seen: list[Any] = []
     memory = SimpleNamespace(epoch=0x2A)
     state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
-    engine = cast("Engine", SimpleNamespace(on_event=seen.append, state=state))
+    engine = cast("Engine", SimpleNamespace(state=state))
+    subscriber = Subscriber()
     job = HomeJob(
         job=7,
         job_id="home-7",
@@ -118,9 +119,9 @@ def test_an_offer_has_one_name_wherever_it_is_told() -> None:
         records.AbandonedSettled(3.0, "away", 9),
     )
     with capture_logs() as logs:
-        log = EventLog(structlog.get_logger(), engine, complete=True)
-        log.seen(events.PartnerUp(1, None, "away", 4, OfferId(0x2A, 3)), [])
-        log.seen(events.TimePassed(2, None), [Append(2, noted, {7: job})])
+        EventLog(structlog.get_logger(), subscriber, engine, complete=True)
+        subscriber.seen(events.PartnerUp(1, None, "away", 4, OfferId(0x2A, 3)), [])
+        subscriber.seen(events.TimePassed(2, None), [Append(2, noted, {7: job})])
     assert [
         (one["event"], one.get("job"), one.get("offer"), one.get("number")) for one in logs
     ] == [
@@ -225,21 +226,21 @@ def test_a_partner_does_not_fill_the_log(tmp_path: Path) -> None:
 
 def test_acceptances_unused_are_told_with_those_left_out() -> None:
     """A partner that only asks does not fill the log, and how often it did is told."""
-    seen: list[Any] = []
     budget = SimpleNamespace(unused_lately=lambda _: 2, declined=1)
     state = SimpleNamespace(partners={"away": SimpleNamespace(budget=budget)})
     clock = SimpleNamespace(now=lambda: 1.0)
-    engine = cast("Engine", SimpleNamespace(on_event=seen.append, state=state, clock=clock))
+    engine = cast("Engine", SimpleNamespace(state=state, clock=clock))
+    subscriber = Subscriber()
     now = 0.0
     with capture_logs() as logs:
-        log = EventLog(structlog.get_logger(), engine, complete=False)
+        log = EventLog(structlog.get_logger(), subscriber, engine, complete=False)
         log._alike = Seldom(event_log.ALIKE_LOGGED_PER_S, lambda: now)
         offered = events.OfferReceived(1, None, "away", OfferId(1, 1), 0, Request(1, 60.0), b"")
         declined = AnswerOffer(1, accepted=False, unused=True)
         for _ in range(20):
-            log.seen(offered, [declined])
+            subscriber.seen(offered, [declined])
         now = 2.0
-        log.seen(offered, [declined])
+        subscriber.seen(offered, [declined])
     assert [entry.get("left_out") for entry in logs] == [None] * 5 + [15]
 
 
@@ -249,6 +250,6 @@ def test_every_event_and_record_has_a_name() -> None:
     assert event_name(events.LrmsRefused) == "lrms_refused"
     kinds = [kind for kind in vars(records).values() if isinstance(kind, type)]
     assert set(kinds) <= set(event_log._NAMES)
-    named: list[type] = [*event_log._EVENTS, *event_log._WARNINGS, *event_log._QUIET]
+    named: list[type] = [*event_log._EVENTS, *event_log._WARNINGS]
     for kind in named:
         assert event_log._NAMES[kind] == event_name(kind)

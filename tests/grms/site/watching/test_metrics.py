@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from grms.handshakes import Handshake
 from grms.lrms.slips import Slips
 from grms.site.facts import commands
-from grms.site.facts.jobs import Load
 from grms.site.watching.exchange_watch import GuardFigures
-from grms.site.watching.metrics import RefusalReason, SiteMetrics
+from grms.site.watching.metrics import (
+    OTHER,
+    PartnerGauges,
+    ProcessFigures,
+    RefusalReason,
+    SiteMetrics,
+)
 from grms.site.watching.metrics_endpoint import MetricsEndpoint, MetricsError, MetricsSettings
-from grms.site.watching.partner_figures import OTHER
 from grms.telemetry.payloads import METRICS_MAX, JobStateName, Metrics, encode
 from grms.tls import AdmissionRefusal
 
@@ -36,44 +40,26 @@ def scrape(endpoint: MetricsEndpoint) -> dict[str, float]:
 
 
 def test_prometheus_collects_what_the_daemon_tells() -> None:
-    """Each call of the daemon is found in its figure, over HTTP."""
+    """What the daemon sets is found in its figure, over HTTP."""
     metrics = SiteMetrics(["CTC", "SDSC"])
     metrics.set_jobs({"running": 3, "queued": 2})
-    metrics.job_moved(None, "received")
-    metrics.job_moved("queued", "running")
-    metrics.job_moved("running", None)
     metrics.partners.set_guests("CTC", 4)
-    metrics.own_decision("keep")
-    metrics.own_decision("offer")
-    metrics.offer_sent("CTC", "accept", 0.02)
-    metrics.offer_sent("CTC", "unknown", 3.0)
-    metrics.offer_received("SDSC", "decline")
-    metrics.undone("CTC", "own")
-    metrics.undone("stranger", "guest")
     metrics.refused("not_listed")
-    metrics.journal_committed(0.004)
-    metrics.partners.set_reachable("CTC", reachable=True)
-    metrics.partners.set_reachable("SDSC", reachable=False)
+    metrics.journal_commit.observe(0.004)
+    metrics.partners.set("CTC", reachable=True)
+    metrics.partners.set("SDSC", reachable=False)
     metrics.watch_certificate(lambda: 2e9)
-    metrics.set_draining(draining=True)
+    metrics.draining.set(1)
     metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 17, dropped=lambda: 5)
     with MetricsEndpoint(metrics, MetricsSettings(port=0)) as endpoint:
         found = scrape(endpoint)
     assert {
-        "hanse_jobs state=received": 1,
-        "hanse_jobs state=queued": 1,
+        "hanse_jobs state=received": 0,
+        "hanse_jobs state=queued": 2,
         "hanse_jobs state=running": 3,
         "hanse_jobs state=suspect": 0,
         "hanse_guest_jobs partner=CTC": 4,
-        "hanse_own_decisions_total decision=keep": 1,
-        "hanse_offers_sent_total answer=accept partner=CTC": 1,
-        "hanse_offers_sent_total answer=unknown partner=CTC": 1,
-        "hanse_offers_received_total answer=decline partner=SDSC": 1,
-        "hanse_offer_latency_seconds_count partner=CTC": 2,
-        "hanse_offer_latency_seconds_sum partner=CTC": 3.02,
-        "hanse_offer_latency_seconds_bucket le=0.025 partner=CTC": 1,
-        "hanse_jobs_undone_total partner=CTC whose=own": 1,
-        "hanse_jobs_undone_total partner=other whose=guest": 1,
+        "hanse_own_decisions_total decision=keep": 0,
         "hanse_refusals_total reason=not_listed": 1,
         "hanse_refusals_total reason=invalid": 0,
         "hanse_journal_commit_seconds_count": 1,
@@ -91,16 +77,14 @@ def test_prometheus_collects_what_the_daemon_tells() -> None:
 def test_strangers_do_not_make_the_figures_grow() -> None:
     """Whatever names come, they are counted together; the list can change."""
     metrics = SiteMetrics(["CTC"])
-    metrics.offer_received("CTC", "accept")
     for number in range(100):
-        metrics.offer_received(f"stranger{number}", "decline")
+        assert metrics.partners.label(f"stranger{number}") == OTHER
         metrics.partners.set_guests(f"stranger{number}", 1)
     values = metrics.values()
-    assert values[f'hanse_offers_received_total{{partner="{OTHER}",answer="decline"}}'] == 100
-    assert len([name for name in values if "offers_received" in name]) == 2
-    metrics.set_partners(["stranger1"])
-    metrics.offer_received("stranger1", "accept")
-    assert metrics.values()['hanse_offers_received_total{partner="stranger1",answer="accept"}'] == 1
+    assert values[f'hanse_guest_jobs{{partner="{OTHER}"}}'] == 100
+    assert len([name for name in values if "guest_jobs" in name]) == 2
+    metrics.partners.set_partners(["stranger1"])
+    assert metrics.partners.label("stranger1") == "stranger1"
 
 
 def test_the_values_fit_into_a_payload() -> None:
@@ -108,12 +92,11 @@ def test_the_values_fit_into_a_payload() -> None:
     names = [f"{'site' * 3}{number}" for number in range(64)]
     metrics = SiteMetrics(names)
     for name in names:
-        metrics.offer_sent(name, "accept", 0.1)
-        metrics.offer_received(name, "decline")
-        metrics.partners.set_reachable(name, reachable=True)
+        metrics.offers_sent.labels(name, "accept").inc()
+        metrics.offer_latency.labels(name).observe(0.1)
+        metrics.offers_received.labels(name, "decline").inc()
         metrics.partners.set_guests(name, 1)
-        metrics.partners.set_standing(name, awrt_s=1.0, open_jobs=2)
-        metrics.partners.set_promise(name, suspended=True, breaches=2, credit=5.0)
+        metrics.partners.set(name, awrt=1.0, open_jobs=2, suspended=True, breaches=2, credit=5.0)
     values = metrics.values()
     assert not [name for name in values if "bucket" in name or "created" in name]
     assert len(values) <= METRICS_MAX
@@ -190,32 +173,21 @@ def test_ports_have_bounds(port: int) -> None:
 def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     """What capacity planning and alerts need, with what runs and the process itself."""
     metrics = SiteMetrics(["CTC"])
-    metrics.lrms.set_load(Load(16, 4, 90), 7)
-    metrics.partners.set_standing("CTC", awrt_s=120.5, open_jobs=3)
-    metrics.partners.set_promise("CTC", suspended=True, breaches=2, credit=7200.0)
-    metrics.job_started("home", 30.0)
-    metrics.job_ended("delegated", 400.0)
-    metrics.own_job_ended("timeout")
+    metrics.processors.labels("free").set(4)
+    metrics.partners.set("CTC", awrt=120.5, open_jobs=3, suspended=True, breaches=2, credit=7200.0)
+    metrics.job_wait.labels("home").observe(30.0)
     metrics.call_answered("/grms.v1.JobService/Submit", 0.002)
-    metrics.set_journal(size_bytes=4096, records=12)
     collected = generate_latest(metrics.registry).decode()
     for line in (
         'hanse_partner_suspended{partner="CTC"} 1.0',
         'hanse_partner_breaches{partner="CTC"} 2.0',
         'hanse_partner_credit_seconds{partner="CTC"} 7200.0',
         'hanse_processors{state="free"} 4.0',
-        'hanse_processors{state="busy"} 12.0',
-        "hanse_queue_jobs 7.0",
-        "hanse_queue_processors 90.0",
         'hanse_partner_awrt_seconds{partner="CTC"} 120.5',
         'hanse_partner_open_jobs{partner="CTC"} 3.0',
         'hanse_job_wait_seconds_bucket{kind="home",le="60.0"} 1.0',
         'hanse_job_wait_seconds_bucket{kind="home",le="10.0"} 0.0',
-        'hanse_job_response_seconds_sum{kind="delegated"} 400.0',
-        'hanse_jobs_ended_total{outcome="timeout"} 1.0',
         'hanse_call_seconds_count{method="grms.v1.JobService/Submit"} 1.0',
-        "hanse_journal_bytes 4096.0",
-        "hanse_journal_records 12.0",
         "process_open_fds ",
         "process_resident_memory_bytes ",
     ):
@@ -223,20 +195,12 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
     assert f'hanse_build_info{{python="{platform.python_version()}",version="' in collected
 
 
-def test_jobs_that_no_table_shows_are_counted() -> None:
-    """As many as there are now."""
-    metrics = SiteMetrics()
-    for jobs in (3, 0):
-        metrics.lrms.set_unseen(jobs)
-        assert f"hanse_lrms_jobs_unseen {jobs}.0" in generate_latest(metrics.registry).decode()
-
-
 def test_what_a_batch_system_has_not_kept_is_counted_once() -> None:
     """Its own counts only grow; each look adds what is new."""
     metrics, slips = SiteMetrics(), Slips()
     for copied, seen in ((0, 0.0), (2, 2.0), (2, 2.0), (3, 3.0)):
         slips.copied = copied
-        metrics.lrms.set_slips(slips)
+        metrics.set_slips(slips)
         collected = generate_latest(metrics.registry).decode()
         assert f'hanse_lrms_slips_total{{what="copied"}} {seen}' in collected
         assert 'hanse_lrms_slips_total{what="run_again"} 0.0' in collected
@@ -255,3 +219,90 @@ def test_every_figure_is_documented() -> None:
     }
     page = (Path(__file__).parents[4] / "docs/telemetry.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(hanse_\w+)`", page, re.MULTILINE)) == there
+
+
+# --- partners ----------------------------------------------------------------------------------
+
+
+def of_partners(registry: CollectorRegistry) -> dict[str, dict[str, float]]:
+    """Returns the figures, by partner and name without what all have in common."""
+    found: dict[str, dict[str, float]] = {}
+    for family in registry.collect():
+        for sample in family.samples:
+            name = sample.name.removeprefix("hanse_").removeprefix("partner_")
+            found.setdefault(sample.labels["partner"], {})[name] = sample.value
+    return found
+
+
+def test_a_partner_of_the_list_is_there_from_the_beginning() -> None:
+    """It does not answer yet and has no jobs here, so that an alert on it can be written."""
+    registry = CollectorRegistry()
+    PartnerGauges(registry, ["CTC"])
+    assert of_partners(registry) == {"CTC": {"reachable": 0, "guest_jobs": 0}}
+
+
+def test_a_partner_that_leaves_the_list_is_shown_no_more() -> None:
+    """An alert on a partner that does not answer would otherwise go on until the next restart."""
+    registry = CollectorRegistry()
+    figures = PartnerGauges(registry, ["CTC", "SDSC"])
+    said = {"awrt": 7.0, "open_jobs": 3, "suspended": True, "breaches": 2, "credit": 5.0}
+    figures.set("SDSC", reachable=True, **said)
+    figures.set_partners(["CTC"])
+    assert of_partners(registry)["CTC"] == {"reachable": 0, "guest_jobs": 0}
+    # What is heard of it later makes it no partner either.
+    figures.set("SDSC", reachable=False, **said)
+    assert "SDSC" not in of_partners(registry)
+    figures.set_partners(["CTC", "SDSC"])
+    assert of_partners(registry)["SDSC"] == {"reachable": 0, "guest_jobs": 0}
+
+
+def test_jobs_of_partners_that_have_left_are_shown_together() -> None:
+    """They are still here; one that comes back finds its own."""
+    registry = CollectorRegistry()
+    figures = PartnerGauges(registry, ["CTC", "SDSC", "KTH"])
+    for name, count in (("CTC", 1), ("SDSC", 2), ("KTH", 4)):
+        figures.set_guests(name, count)
+    figures.set_partners(["KTH"])
+    assert {name: each["guest_jobs"] for name, each in of_partners(registry).items()} == {
+        "KTH": 4,
+        OTHER: 3,
+    }
+    figures.set_guests("SDSC", 1)
+    assert of_partners(registry)[OTHER]["guest_jobs"] == 2
+    figures.set_partners(["KTH", "CTC"])
+    assert of_partners(registry)["CTC"]["guest_jobs"] == 1
+    assert of_partners(registry)[OTHER]["guest_jobs"] == 1
+
+
+# --- the process --------------------------------------------------------------------------------
+
+PROCESS_FIGURES = {
+    "process_virtual_memory_bytes",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_cpu_seconds_total",
+    "process_open_fds",
+    "process_max_fds",
+}
+
+
+def test_processor_memory_and_descriptors_are_there() -> None:
+    """With the time at which the process began, as ever."""
+    registry = CollectorRegistry()
+    ProcessFigures(registry=registry)
+    samples = {each.name: each.value for family in registry.collect() for each in family.samples}
+    assert samples.keys() == PROCESS_FIGURES
+    assert samples["process_start_time_seconds"] > 0
+    assert samples["process_open_fds"] < samples["process_max_fds"]
+
+
+def test_they_are_there_in_the_sandbox_of_the_unit(tmp_path: Path) -> None:
+    """`ProcSubset=pid` hides all of /proc but processes, and so when the machine was started."""
+    (tmp_path / "self").symlink_to("/proc/self")
+    whole, hidden = CollectorRegistry(), CollectorRegistry()
+    ProcessFigures(registry=whole)
+    ProcessFigures(registry=hidden, proc=str(tmp_path))
+    samples = {each.name: each.value for family in hidden.collect() for each in family.samples}
+    assert samples.keys() == PROCESS_FIGURES
+    begin = whole.get_sample_value("process_start_time_seconds")
+    assert samples["process_start_time_seconds"] == pytest.approx(begin, abs=2)

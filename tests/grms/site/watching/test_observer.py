@@ -21,9 +21,8 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.connections import MqttConfig
 from grms.site.configuration.files import ConfigError
 from grms.site.facts.lifecycle import SHOWN, Outcome
-from grms.site.watching.observer import Observer, certificate_end
+from grms.site.watching.observer import WATCHER_FILE_END, certificate_end, site_metrics
 from grms.site.watching.settings import mqtt_settings, telemetry_settings
-from grms.site.watching.telemetry_service import WATCHER_FILE_END
 from grms.telemetry.link import MqttSettings
 from grms.telemetry.payloads import JobStateName
 from grms.tls import TlsFiles
@@ -294,7 +293,7 @@ def test_an_error_of_telemetry_is_no_error_of_the_site(
             def fail(*_: object) -> None:
                 raise RuntimeError("no figures today")
 
-            monkeypatch.setattr(site.core.observer.metrics, "job_moved", fail)
+            monkeypatch.setattr(site.core.observer.metrics.jobs, "labels", fail)
             with capture_logs() as logs:
                 await site.ended((await site.submit("a")).job_id)
             assert "telemetry_failed" in {entry["event"] for entry in logs}
@@ -343,5 +342,5 @@ def test_the_end_of_a_certificate_is_read_from_its_file(tmp_path: Path) -> None:
     tls = {name: str(path) for name, path in keys.items()}
     config = SiteConfig.model_validate(document(tmp_path, "KTH", tls=tls), context={})
     figure = "hanse_certificate_end_timestamp_seconds"
-    assert Observer(config, structlog.get_logger()).metrics.values()[figure] == end
+    assert site_metrics(config).values()[figure] == end
     assert certificate_end(tmp_path / "missing") != certificate_end(tmp_path / "missing")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import structlog
 
@@ -19,12 +18,9 @@ from grms.site.watching.discovery import PartnerAppeared, PartnerChange
 from grms.site.watching.embedded_mqtt import EmbeddedBrokerError
 from grms.site.watching.metrics import SiteMetrics
 from grms.site.watching.metrics_endpoint import MetricsError, MetricsSettings
+from grms.site.watching.observer import WATCHER_FILE_END, Observer
+from grms.site.watching.settings import TelemetrySettings
 from grms.site.watching.telemetry import JobChange
-from grms.site.watching.telemetry_service import (
-    WATCHER_FILE_END,
-    TelemetryService,
-    TelemetrySettings,
-)
 from grms.telemetry import link
 from grms.telemetry.link import MqttSettings
 from tests.grms.mqtt import QUICK, Broker, until, watching
@@ -34,7 +30,7 @@ ENDPOINT = Endpoint("localhost", 7001)
 
 def new_service(
     folder: Path, site: str = "KTH", *, partners: tuple[str, ...] = (), **more: Any
-) -> tuple[TelemetryService, list[PartnerChange]]:
+) -> tuple[Observer, list[PartnerChange]]:
     """Returns a service that is not open yet, and the list to which it tells of partners."""
     changes: list[PartnerChange] = []
     settings = TelemetrySettings(
@@ -45,25 +41,24 @@ def new_service(
         embedded=("127.0.0.1", 0),
         metrics_every_s=0.05,
     )
-    service = TelemetryService(
+    service = Observer(
         replace(settings, **more),
         partners=dict.fromkeys(partners),
         partner_changed=changes.append,
         metrics=SiteMetrics(partners),
         now=lambda: 7.5,
-        rng=np.random.default_rng(1),
         log=structlog.get_logger(),
     )
     return service, changes
 
 
 @asynccontextmanager
-async def running(service: TelemetryService) -> AsyncIterator[TelemetryService]:
+async def running(service: Observer) -> AsyncIterator[Observer]:
     """Opens and runs a service, and ends it in order."""
     async with service, asyncio.TaskGroup() as group:
         group.create_task(service.run(), name="telemetry")
         yield service
-        service.stop()
+        await service.stop()
 
 
 async def test_without_a_broker_the_daemon_brings_its_own(tmp_path: Path) -> None:
@@ -78,7 +73,7 @@ async def test_without_a_broker_the_daemon_brings_its_own(tmp_path: Path) -> Non
             await watcher.until(lambda: len(watcher.events()) == 1)
             found = await watcher.until_told("hanse/v1/sites/KTH/metrics", time=7.5)
             assert found["values"]["hanse_mqtt_connected"] in {0, 1}
-            service.stop()
+            await service.stop()
             await watcher.until_told("hanse/v1/sites/KTH/presence", state="offline")
     assert not (tmp_path / f"KTH{WATCHER_FILE_END}").exists()
     assert not service.connected
@@ -103,7 +98,7 @@ async def test_what_happens_together_goes_out_together(
             await watcher.until(lambda: len(watcher.events()) == 5)
             messages = [content for topic, content in watcher.seen if topic.endswith("/jobs")]
             assert len(messages) == 1
-        service.stop()
+        await service.stop()
 
 
 async def test_a_configured_broker_is_used(broker: Broker, tmp_path: Path) -> None:

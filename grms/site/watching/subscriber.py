@@ -1,0 +1,145 @@
+"""What happens at a site, taken apart once for all who watch: log, figures, MQTT, dashboard.
+
+The engine tells one subscriber of each event and of the commands that came of it. Each output says which kinds
+of events, commands and records it takes (`on`), and is told of these alone, in order: the event, then the
+commands, of an `Append` its records. That is before the records are durable: an output that shows what the
+journal has waits for the commit.
+
+An output may tell others of what it has found out: how long an offer's answer took (`OfferTimed`), that a job is
+shown otherwise than before (`JobChange`).
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
+
+from grms.site.engine.engine import EngineFailedError
+from grms.site.facts.commands import Append, Command, SendOffer
+from grms.site.facts.events import Event, OfferAnswered, OfferFailed
+from grms.site.facts.jobs import HomeJob, OfferId
+from grms.values import dataclass
+
+OFFERS_TIMED: Final = 10_000
+"""Most offers whose answers are waited for."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What the engine has just handled.
+
+    Attributes:
+        event: that has happened.
+        commands: that came of it.
+        before: own users' jobs that something was noted of, by number, as they were before; None for a new one.
+    """
+
+    event: Event
+    commands: Sequence[Command]
+    before: Mapping[int, HomeJob | None]
+
+
+Take = Callable[[T, Handled], None]
+"""Is told of one thing, and of what it is a part."""
+
+_NOTHING: Final[Mapping[int, HomeJob | None]] = {}
+
+
+class Subscriber:
+    """Tells outputs of what they take; `seen` is what the engine calls."""
+
+    def __init__(self) -> None:
+        self._takers: dict[type[Any], list[Take[Any]]] = {}
+
+    def on(self, kind: type[T], take: Take[T]) -> None:
+        """Has a function told of everything of one kind; several are told in this order."""
+        self._takers.setdefault(kind, []).append(take)
+
+    def seen(self, event: Event, commands: Sequence[Command]) -> None:
+        """Tells of an event and what came of it."""
+        first = commands[0] if commands else None
+        before = first.before if isinstance(first, Append) else _NOTHING
+        handled = Handled(event, commands, before)
+        self.tell(event, handled)
+        for command in commands:
+            self.tell(command, handled)
+            if isinstance(command, Append):
+                for record in command.records:
+                    self.tell(record, handled)
+
+    def tell(self, what: object, handled: Handled) -> None:
+        """Tells those who take it of one thing."""
+        for take in self._takers.get(type(what), ()):
+            take(what, handled)
+
+
+class Guarded:
+    """Outputs whose mistakes harm nobody: the engine would take them for its own.
+
+    Args:
+        subscriber: of the site.
+        failed: is told of a mistake.
+    """
+
+    def __init__(self, subscriber: Subscriber, failed: Callable[[Exception], None]) -> None:
+        self.tell = subscriber.tell
+        self._subscriber = subscriber
+        self._failed = failed
+
+    def on(self, kind: type[T], take: Take[T]) -> None:
+        """Has a function told of everything of one kind."""
+
+        def guarded(what: T, handled: Handled) -> None:
+            try:
+                take(what, handled)
+            except EngineFailedError:
+                raise
+            except Exception as error:  # noqa: BLE001  # as above
+                self._failed(error)
+
+        self._subscriber.on(kind, guarded)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferTimed:
+    """An offer that was sent has its answer.
+
+    Attributes:
+        partner: that was asked.
+        answer: `unknown` where there was none in time, or the link broke: it is resolved later.
+        latency_s: from the offer to its answer, real seconds.
+    """
+
+    partner: str
+    answer: Literal["accept", "decline", "unknown"]
+    latency_s: float
+
+
+class OfferTimes:
+    """Tells how long answers to offers took.
+
+    Args:
+        subscriber: of the site.
+    """
+
+    def __init__(self, subscriber: Subscriber) -> None:
+        self._tell = subscriber.tell
+        self._sent: dict[tuple[str, OfferId], float] = {}
+        subscriber.on(SendOffer, self._begun)
+        subscriber.on(OfferAnswered, self._answered)
+        subscriber.on(OfferFailed, self._answered)
+
+    def _begun(self, command: SendOffer, _: Handled) -> None:
+        self._sent[command.partner, command.offer] = time.perf_counter()
+        if len(self._sent) > OFFERS_TIMED:
+            del self._sent[next(iter(self._sent))]
+
+    def _answered(self, event: OfferAnswered | OfferFailed, handled: Handled) -> None:
+        began = self._sent.pop((event.partner, event.offer), None)
+        if began is None or (isinstance(event, OfferFailed) and not event.sent):
+            return
+        answer: Literal["accept", "decline", "unknown"] = "unknown"
+        if isinstance(event, OfferAnswered):
+            answer = "accept" if event.accepted else "decline"
+        self._tell(OfferTimed(event.partner, answer, time.perf_counter() - began), handled)

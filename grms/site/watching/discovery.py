@@ -8,36 +8,10 @@ strangers publish takes no memory.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from grms.names import Endpoint, check_site_name, parse_endpoint
 from grms.telemetry.payloads import PROTOCOL, decode_presence
 from grms.telemetry.topics import site_of_presence
-
-
-class Ignored(StrEnum):
-    """Why a presence was ignored."""
-
-    NO_PRESENCE = "no_presence"
-    """It came on another topic."""
-
-    OWN = "own"
-    """It is this site's own."""
-
-    NOT_LISTED = "not_listed"
-    """It is of no partner."""
-
-    MALFORMED = "malformed"
-    """It cannot be read."""
-
-    OTHER_NAME = "other_name"
-    """It speaks of another site than its topic does."""
-
-    NO_ENDPOINT = "no_endpoint"
-    """It is of a site that partners do not reach, or has an address that stands for all."""
-
-    OTHER_PROTOCOL = "other_protocol"
-    """It is of a daemon that speaks another protocol version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,43 +27,25 @@ class PartnerAppeared:
     endpoint: Endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class PartnerVanished:
-    """A partner says, or the MQTT broker in its name, that it is gone.
-
-    Attributes:
-        partner: its name.
-    """
-
-    partner: str
-
-
-PartnerChange = PartnerAppeared | PartnerVanished
-
-
 class Discovery:
     """What one knows of partners' addresses.
 
-    Where the MQTT broker is gone nothing changes: its silence says nothing of partners.
+    Where the MQTT broker is gone nothing changes: its silence says nothing of partners. One that has vanished keeps
+    its address, where open jobs are asked for; it appears anew when it is back.
 
     Args:
         site: this site's name.
         partners: the sites that may be partners. An endpoint is where the configuration says one
             is; presence does not change it. None where it is to be discovered.
 
-    Attributes:
-        ignored: how often a presence was ignored, by reason.
-
     Raises:
         ValueError: a name is none, or the site is its own partner.
     """
 
     def __init__(self, site: str, partners: Mapping[str, Endpoint | None]) -> None:
-        self.ignored: dict[Ignored, int] = dict.fromkeys(Ignored, 0)
         self._site = check_site_name(site)
         self._partners: dict[str, Endpoint | None] = {}
-        self._announced: dict[str, Endpoint] = {}
-        self._gone: set[str] = set()
+        self._there: dict[str, Endpoint] = {}
         self.set_partners(partners)
 
     def set_partners(self, partners: Mapping[str, Endpoint | None]) -> None:
@@ -105,24 +61,9 @@ class Discovery:
             if check_site_name(name) == self._site:
                 raise ValueError(f"the site {name!r} cannot be its own partner")
         self._partners = dict(partners)
-        self._announced = {
-            name: endpoint for name, endpoint in self._announced.items() if name in partners
-        }
-        self._gone &= partners.keys()
+        self._there = {name: address for name, address in self._there.items() if name in partners}
 
-    def endpoint(self, partner: str) -> Endpoint | None:
-        """Returns the address to try for a partner; None if it is not known, or not a partner.
-
-        A partner that has vanished keeps its address: open jobs are asked for there.
-        """
-        return self._partners.get(partner) or self._announced.get(partner)
-
-    def endpoints(self) -> Mapping[str, Endpoint]:
-        """Returns every partner whose address is known."""
-        found = ((name, self.endpoint(name)) for name in self._partners)
-        return {name: endpoint for name, endpoint in found if endpoint is not None}
-
-    def received(self, topic: str, content: bytes) -> PartnerChange | None:
+    def received(self, topic: str, content: bytes) -> PartnerAppeared | None:
         """Takes note of a presence.
 
         Args:
@@ -130,54 +71,37 @@ class Discovery:
             content: what came; anything, from anybody.
 
         Returns:
-            What has changed by it, None for nothing.
+            Who has appeared by it, or has moved; None for nobody.
         """
-        found = self._read(topic, content)
-        if isinstance(found, Ignored):
-            self.ignored[found] += 1
-            return None
-        site, endpoint = found
-        return self._vanish(site) if endpoint is None else self._appear(site, endpoint)
-
-    def _read(self, topic: str, content: bytes) -> tuple[str, Endpoint | None] | Ignored:
-        """Returns whose presence it is and where the site says it is, None for gone."""
         site = site_of_presence(topic)
         if site is None or site not in self._partners:
-            own = site == self._site
-            return (
-                Ignored.NO_PRESENCE if site is None else Ignored.OWN if own else Ignored.NOT_LISTED
-            )
-        return self._read_of(site, content)
-
-    @staticmethod
-    def _read_of(site: str, content: bytes) -> tuple[str, Endpoint | None] | Ignored:
-        if not content:  # how retained messages are deleted
-            return site, None
-        try:
-            presence = decode_presence(content)
-            endpoint = parse_endpoint(presence.endpoint) if presence.endpoint else None
-        except ValueError:
-            return Ignored.MALFORMED
-        if endpoint is not None and endpoint.is_unspecified:
-            endpoint = None
-        if presence.site != site:
-            return Ignored.OTHER_NAME
-        if presence.state == "offline":
-            return site, None
-        if endpoint is None:
-            return Ignored.NO_ENDPOINT
-        return (site, endpoint) if presence.protocol == PROTOCOL else Ignored.OTHER_PROTOCOL
-
-    def _appear(self, site: str, endpoint: Endpoint) -> PartnerChange | None:
-        before, was_gone = self.endpoint(site), site in self._gone
-        unheard = site not in self._announced
-        self._announced[site] = endpoint
-        self._gone.discard(site)
-        now = self._partners[site] or endpoint
-        return PartnerAppeared(site, now) if unheard or was_gone or now != before else None
-
-    def _vanish(self, site: str) -> PartnerChange | None:
-        if site in self._gone or site not in self._announced:
             return None
-        self._gone.add(site)
-        return PartnerVanished(site)
+        try:
+            announced = _announced(site, content)
+        except ValueError:
+            return None  # it means nothing
+        if announced is None:
+            self._there.pop(site, None)
+            return None
+        endpoint = self._partners[site] or announced
+        before, self._there[site] = self._there.get(site), endpoint
+        return None if endpoint == before else PartnerAppeared(site, endpoint)
+
+
+def _announced(site: str, content: bytes) -> Endpoint | None:
+    """Returns where a site says that it is; None where it is gone.
+
+    Raises:
+        ValueError: it is no presence of the site, or none of a site that could be reached.
+    """
+    if not content:  # how retained messages are deleted
+        return None
+    presence = decode_presence(content)
+    endpoint = parse_endpoint(presence.endpoint) if presence.endpoint else None
+    if presence.site != site:
+        raise ValueError(f"{presence.site} speaks in the name of {site}")
+    if presence.state == "offline":
+        return None
+    if endpoint is None or endpoint.is_unspecified or presence.protocol != PROTOCOL:
+        raise ValueError(f"{site} has no address, or speaks another protocol")
+    return endpoint

@@ -29,7 +29,7 @@ from grms.site.engine.engine import Engine, EngineFailedError
 from grms.site.engine.journal import Journal
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.counting import Counting, JobChanges, sample
-from grms.site.watching.discovery import Discovery, PartnerAppeared, PartnerChange
+from grms.site.watching.discovery import Discovery, PartnerAppeared
 from grms.site.watching.metrics import SiteMetrics
 from grms.site.watching.metrics_endpoint import MetricsEndpoint
 from grms.site.watching.settings import TelemetrySettings, endpoints, telemetry_settings
@@ -55,7 +55,7 @@ class Observer:
     Args:
         settings: what and where.
         partners: the allow-list with the endpoints that are configured.
-        partner_changed: is told on the event loop when a partner appears, moves or vanishes.
+        partner_changed: is told on the event loop when a partner appears or moves.
         metrics: the site's figures.
         now: tells the time of the site's clock, seconds.
         log: where events go.
@@ -75,7 +75,7 @@ class Observer:
         settings: TelemetrySettings,
         *,
         partners: Mapping[str, Endpoint | None],
-        partner_changed: Callable[[PartnerChange], None],
+        partner_changed: Callable[[PartnerAppeared], None],
         metrics: SiteMetrics,
         now: Callable[[], float],
         log: Log,
@@ -290,14 +290,11 @@ def observe(
 
 
 def _partner_changed(
-    config: SiteConfig, links: PartnerLinks, log: Log, change: PartnerChange
+    config: SiteConfig, links: PartnerLinks, log: Log, change: PartnerAppeared
 ) -> None:
-    """Moves the link of a partner to where the partner says it is.
-
-    One that has vanished keeps its address, and its link finds out by itself.
-    """
+    """Moves the link of a partner to where the partner says it is."""
     link = links.links.get(change.partner)
-    if link is None or not isinstance(change, PartnerAppeared):
+    if link is None:
         return
     if config.tls is None and not change.endpoint.is_loopback:
         # Without certificates anybody could be there.

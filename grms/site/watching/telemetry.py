@@ -13,7 +13,7 @@ import structlog
 
 from grms.names import Endpoint
 from grms.outcomes import Outcome
-from grms.site.watching.discovery import Discovery, PartnerChange
+from grms.site.watching.discovery import Discovery, PartnerAppeared
 from grms.telemetry import topics
 from grms.telemetry.link import MqttLink, MqttSettings, Outgoing
 from grms.telemetry.outbox import Numbered, Outbox
@@ -232,7 +232,7 @@ def connect_site(
     settings: MqttSettings,
     telemetry: SiteTelemetry,
     discovery: Discovery,
-    partner_changed: Callable[[PartnerChange], None],
+    partner_changed: Callable[[PartnerAppeared], None],
     *,
     rng: np.random.Generator,
     log: structlog.typing.FilteringBoundLogger,
@@ -243,7 +243,7 @@ def connect_site(
         settings: where the MQTT broker is.
         telemetry: what the site publishes.
         discovery: what it knows of partners.
-        partner_changed: is told on the event loop when a partner appears, moves or vanishes.
+        partner_changed: is told on the event loop when a partner appears or moves.
         rng: where the chance in pauses comes from.
         log: where events go.
     """

@@ -3,12 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.names import Endpoint
-from grms.site.watching.discovery import (
-    Discovery,
-    Ignored,
-    PartnerAppeared,
-    PartnerVanished,
-)
+from grms.site.watching.discovery import Discovery, PartnerAppeared
 from grms.telemetry import topics
 from grms.telemetry.payloads import Presence, encode
 
@@ -33,68 +28,59 @@ def discovery(fixed: Endpoint | None = None) -> Discovery:
 
 
 def test_a_partner_comes_goes_and_comes_back() -> None:
-    """Each change is told once; a repetition is none, and an address is kept for open jobs."""
+    """Each appearance is told once; a repetition is none."""
     found, topic = discovery(), topics.presence("CTC")
-    assert found.endpoint("CTC") is None
     assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
     assert found.received(topic, online()) is None
     assert found.received(topic, online(endpoint=THERE)) == PartnerAppeared("CTC", THERE)
-    assert found.received(topic, offline()) == PartnerVanished("CTC")
-    assert found.received(topic, offline()) is None
-    assert found.endpoint("CTC") == THERE
-    assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
-    assert found.endpoints() == {"CTC": HERE}
-    # A retained presence that was deleted is as good as a last will.
-    assert found.received(topic, b"") == PartnerVanished("CTC")
+    for gone in (offline(), b""):  # a retained presence that was deleted is as good as a last will
+        assert found.received(topic, gone) is None
+        assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
 
 
 def test_a_configured_address_stays() -> None:
     """Presence does not move a partner whose address the operator has written down."""
     found, topic = discovery(fixed=HERE), topics.presence("CTC")
-    assert found.endpoint("CTC") == HERE
     assert found.received(topic, online(endpoint=THERE)) == PartnerAppeared("CTC", HERE)
     assert found.received(topic, online(endpoint=HERE)) is None
-    assert found.endpoint("CTC") == HERE
-    assert found.received(topic, offline()) == PartnerVanished("CTC")
+    assert found.received(topic, offline()) is None
     assert found.received(topic, online(endpoint=THERE)) == PartnerAppeared("CTC", HERE)
 
 
 def test_whoever_is_not_listed_does_not_exist() -> None:
-    """A stranger's presence changes nothing, takes no memory and is counted."""
+    """A stranger's presence changes nothing and takes no memory."""
     found = discovery()
     for number in range(100):
         name = f"stranger{number}"
         assert found.received(topics.presence(name), online(name)) is None
-        assert found.endpoint(name) is None
-    assert found.ignored[Ignored.NOT_LISTED] == 100
-    assert found.endpoints() == {}
+    assert found._there == {}
 
 
 @pytest.mark.parametrize(
-    ("topic", "content", "reason"),
+    ("topic", "content"),
     [
-        (topics.presence("CTC"), online("SDSC"), Ignored.OTHER_NAME),
-        (topics.presence("CTC"), offline("SDSC"), Ignored.OTHER_NAME),
-        (topics.presence("CTC"), online("KTH"), Ignored.OTHER_NAME),
-        (topics.presence("KTH"), online("KTH"), Ignored.OWN),
-        (topics.presence("CTC"), b"{}", Ignored.MALFORMED),
-        (topics.presence("CTC"), b"\xff", Ignored.MALFORMED),
-        (topics.presence("CTC"), online(endpoint="0.0.0.0:1"), Ignored.NO_ENDPOINT),
-        (topics.presence("CTC"), online(endpoint=""), Ignored.NO_ENDPOINT),
-        (topics.presence("CTC"), online(endpoint="unix:/run/x.sock"), Ignored.MALFORMED),
-        (topics.presence("CTC"), online(endpoint="dns:///a:1"), Ignored.MALFORMED),
-        (topics.presence("CTC"), online(protocol="grms.v2"), Ignored.OTHER_PROTOCOL),
-        (topics.jobs("CTC"), online(), Ignored.NO_PRESENCE),
-        ("hanse/v1/sites/CTC/presence/x", online(), Ignored.NO_PRESENCE),
-        ("$SYS/broker/uptime", b"1", Ignored.NO_PRESENCE),
+        (topics.presence("CTC"), online("SDSC")),
+        (topics.presence("CTC"), offline("SDSC")),
+        (topics.presence("CTC"), online("KTH")),
+        (topics.presence("KTH"), online("KTH")),
+        (topics.presence("CTC"), b"{}"),
+        (topics.presence("CTC"), b"\xff"),
+        (topics.presence("CTC"), online(endpoint="0.0.0.0:1")),
+        (topics.presence("CTC"), online(endpoint="")),
+        (topics.presence("CTC"), online(endpoint="unix:/run/x.sock")),
+        (topics.presence("CTC"), online(endpoint="dns:///a:1")),
+        (topics.presence("CTC"), online(protocol="grms.v2")),
+        (topics.jobs("CTC"), online()),
+        ("hanse/v1/sites/CTC/presence/x", online()),
+        ("$SYS/broker/uptime", b"1"),
     ],
 )
-def test_what_is_ignored_has_its_reason(topic: str, content: bytes, reason: Ignored) -> None:
-    """Another's name, an address that is none, another protocol: nothing changes."""
+def test_what_means_nothing_changes_nothing(topic: str, content: bytes) -> None:
+    """Another's name, an address that is none, another protocol: who was there is there."""
     found = discovery()
+    found.received(topics.presence("CTC"), online())
     assert found.received(topic, content) is None
-    assert {name for name, count in found.ignored.items() if count} == {reason}
-    assert found.endpoints() == {}
+    assert found._there == {"CTC": HERE}
 
 
 @given(st.text(max_size=40), st.binary(max_size=100))
@@ -103,7 +89,7 @@ def test_nothing_that_comes_is_an_error(topic: str, content: bytes) -> None:
     found = discovery()
     for each in (topic, topics.presence("CTC")):
         found.received(each, content)
-    assert set(found.endpoints()) <= {"CTC"}
+    assert set(found._there) <= {"CTC"}
 
 
 def test_the_list_can_change_while_the_daemon_runs() -> None:
@@ -111,10 +97,8 @@ def test_the_list_can_change_while_the_daemon_runs() -> None:
     found, topic = discovery(), topics.presence("CTC")
     found.received(topic, online())
     found.set_partners({"SDSC": None})
-    assert found.endpoint("CTC") is None
     assert found.received(topic, online()) is None
     found.set_partners({"CTC": None, "SDSC": None})
-    assert found.endpoint("CTC") is None
     assert found.received(topic, online()) == PartnerAppeared("CTC", HERE)
 
 

@@ -41,52 +41,51 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class PartnerFigures:
-    """What the site knows of one partner, from its own dealings with it.
+    """What the site knows of one partner, from its own dealings with it; pages are told of it by these names.
 
     Attributes:
         name: of the partner.
         processors: its size; 0 while unknown.
-        listed: it is on the allow-list.
-        reachable: it answers.
-        lost: it has been out of reach for too long.
-        faulty: it has said what the protocol does not have.
+        state: the worst that holds: "not listed", "faulty", "lost", "unreachable" or "reachable".
         problem: what is in the way, for a person.
         asked: offers made to it.
         accepted: of these, those it took.
+        declined: of these, those it did not take.
         undecided: of these, those without an outcome yet.
         open: own jobs there.
         ended: own jobs that ended there.
-        awrt: of these, seconds.
+        awrt_s: of these, seconds.
         guests_offered: offers received from it.
         guests_accepted: of these, those taken.
+        guests_declined: of these, those not taken.
         guests_open: its jobs here.
-        latency: from an offer to its answer: median and greatest of the last ones, real seconds;
-            None before the first.
+        latency_s: from an offer to its answer, median of the last ones, real seconds; None before the first.
+        latency_max_s: the longest of them.
+        last_heard_s: when it last said something, on the site's clock; None for never.
         breaches: promises to start a job at once that it has broken.
-        suspended_until: it is offered nothing before, on the site's clock; None where it is offered.
-        last_heard: when it last said something, on the site's clock; None for never.
+        suspended_until_s: it is offered nothing before, on the site's clock; None where it is offered.
     """
 
     name: str
     processors: int
-    listed: bool
-    reachable: bool
-    lost: bool
-    faulty: bool
+    state: str
     problem: str
     asked: int
     accepted: int
+    declined: int
     undecided: int
     open: int
     ended: int
-    awrt: float
+    awrt_s: float
     guests_offered: int
     guests_accepted: int
+    guests_declined: int
     guests_open: int
-    latency: tuple[float, float] | None
-    last_heard: float | None
+    latency_s: float | None
+    latency_max_s: float | None
+    last_heard_s: float | None
     breaches: int = 0
-    suspended_until: float | None = None
+    suspended_until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,25 +198,41 @@ class Recorder:
         return PartnerFigures(
             name=book.name,
             processors=book.processors,
-            listed=book.listed,
-            reachable=link is not None and link.up,
-            lost=book.lost,
-            faulty=bool(book.faulty),
+            state=standing(book, up=link is not None and link.up),
             problem=f"faulty: {book.faulty}" if book.faulty else problem,
             asked=book.offered,
             accepted=book.accepted,
+            declined=max(0, book.offered - book.accepted - len(book.undecided)),
             undecided=len(book.undecided),
             open=len(book.open),
             ended=book.ended,
-            awrt=awrt,
+            awrt_s=awrt,
             guests_offered=book.guest_offered,
             guests_accepted=book.guest_accepted,
+            guests_declined=book.guest_offered - book.guest_accepted,
             guests_open=len(book.guests),
-            latency=(statistics.median(latencies), max(latencies)) if latencies else None,
-            last_heard=None if math.isnan(heard) else heard,
+            latency_s=statistics.median(latencies) if latencies else None,
+            latency_max_s=max(latencies) if latencies else None,
+            last_heard_s=None if math.isnan(heard) else heard,
             breaches=book.trust.breaches,
-            suspended_until=until if until > self._engine.clock.now() else None,
+            suspended_until_s=until if until > self._engine.clock.now() else None,
         )
+
+
+def standing(book: PartnerBook, *, up: bool) -> str:
+    """Returns how a partner stands, in a word: the worst that holds.
+
+    Args:
+        book: of the partner.
+        up: it answers.
+    """
+    if not book.listed:
+        return "not listed"
+    if book.faulty:
+        return "faulty"
+    if up:
+        return "reachable"
+    return "lost" if book.lost else "unreachable"
 
 
 def why_not_asked(book: PartnerBook, job: HomeJob, now: float) -> str:

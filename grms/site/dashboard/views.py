@@ -6,6 +6,7 @@ docs/information-policy.md says what a site may know of others; a test holds the
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from grms.policy.transfer import (
@@ -17,7 +18,7 @@ from grms.policy.transfer import (
     TransferPolicy,
 )
 from grms.site.dashboard.ledger import Entry, Ledger, Step
-from grms.site.dashboard.notes import Decided, PartnerFigures, Sampled
+from grms.site.dashboard.notes import Decided, Sampled
 from grms.site.facts.jobs import Load
 
 JOBS_SHOWN_MAX: Final = 500
@@ -40,7 +41,7 @@ def now_document(ledger: Ledger) -> Document:
         "lost": ledger.lost,
         "sample": None if last is None else _sample(last),
         "draining": last is not None and last.draining,
-        "partners": [_partner(each) for each in ledger.partners],
+        "partners": [asdict(each) for each in ledger.partners],
     }
 
 
@@ -76,42 +77,6 @@ def _sample(sampled: Sampled) -> Document:
         "at_lrms": sampled.at_lrms,
         "jobs_open": sampled.jobs_open,
     }
-
-
-def _partner(figures: PartnerFigures) -> Document:
-    latency = figures.latency
-    return {
-        "name": figures.name,
-        "processors": figures.processors,
-        "state": _standing(figures),
-        "problem": figures.problem,
-        "asked": figures.asked,
-        "accepted": figures.accepted,
-        "declined": max(0, figures.asked - figures.accepted - figures.undecided),
-        "undecided": figures.undecided,
-        "open": figures.open,
-        "ended": figures.ended,
-        "awrt_s": figures.awrt,
-        "guests_offered": figures.guests_offered,
-        "guests_accepted": figures.guests_accepted,
-        "guests_declined": figures.guests_offered - figures.guests_accepted,
-        "guests_open": figures.guests_open,
-        "latency_s": None if latency is None else latency[0],
-        "latency_max_s": None if latency is None else latency[1],
-        "last_heard_s": figures.last_heard,
-        "breaches": figures.breaches,
-        "suspended_until_s": figures.suspended_until,
-    }
-
-
-def _standing(figures: PartnerFigures) -> str:
-    if not figures.listed:
-        return "not listed"
-    if figures.faulty:
-        return "faulty"
-    if figures.reachable:
-        return "reachable"
-    return "lost" if figures.lost else "unreachable"
 
 
 # --- jobs ------------------------------------------------------------------------------------

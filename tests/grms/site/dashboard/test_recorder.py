@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from grms.policy.transfer import AcceptWhenFit
 from grms.site.dashboard.notes import CertificateShown, Noted, Sampled
-from grms.site.dashboard.recorder import Feed, Recorder, why_not_asked
+from grms.site.dashboard.recorder import Feed, Recorder, standing, why_not_asked
 from grms.site.facts.jobs import HomeJob, Request
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import JobKept, JobOffered, JobReceived
@@ -77,7 +77,7 @@ def test_a_decision_is_noted_with_what_it_rested_on(tmp_path: Path) -> None:
                 1,
                 1,
             )
-            assert partner.latency is not None
+            assert partner.latency_s is not None
             assert sample.load is not None
             assert sample.load.processors_free == 1
             await home.jobs.Cancel(job_pb2.CancelRequest(job_id=first.job_id))
@@ -136,6 +136,24 @@ def test_the_reason_is_the_first_that_holds(change: dict[str, Any], reason: str)
     if not change:
         book.returns.came_back("u", job.request, 0.0, first_s=10.0, most_s=10.0)
         assert "undone" in why_not_asked(book, job, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "up", "word"),
+    [
+        ({}, True, "reachable"),
+        ({}, False, "unreachable"),
+        ({"lost": True}, False, "lost"),
+        ({"faulty": "it lied"}, True, "faulty"),
+        ({"listed": False, "faulty": "it lied"}, True, "not listed"),
+    ],
+)
+def test_how_a_partner_stands_is_one_word(change: dict[str, Any], up: bool, word: str) -> None:
+    """The worst that holds."""
+    book = PartnerBook("away", listed=True, processors=8)
+    for key, value in change.items():
+        setattr(book, key, value)
+    assert standing(book, up=up) == word
 
 
 def test_a_mistake_of_the_recorder_is_logged_once_and_harms_nobody(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from tests.grms.site.dashboard.notes_of_records import (
     delegated_story,
     guest_story,
     home_story,
-    partner,
     received,
     sampled,
     told,
@@ -59,25 +58,6 @@ def test_what_is_now_is_the_last_sample() -> None:
     assert (one["asked"], one["accepted"], one["declined"], one["undecided"]) == (5, 3, 1, 1)
     assert one["guests_declined"] == 1
     json.dumps(found)
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({}, "reachable"),
-        ({"reachable": False}, "unreachable"),
-        ({"reachable": False, "lost": True}, "lost"),
-        ({"faulty": True}, "faulty"),
-        ({"listed": False, "faulty": True}, "not listed"),
-    ],
-)
-def test_how_a_partner_stands_is_one_word(change: dict[str, Any], word: str) -> None:
-    """The worst that holds."""
-    ledger = Ledger("home")
-    sample = sampled(1.0)
-    ledger.near.append(sample)
-    ledger.partners = (partner(**change),)
-    assert now_document(ledger)["partners"][0]["state"] == word
 
 
 @settings(max_examples=30)

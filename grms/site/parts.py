@@ -333,7 +333,7 @@ def build_core(
         trust=trust,
     )
     engine.connect(links)
-    subscriber = Subscriber()
+    subscriber = Subscriber(engine.state.memory)
     engine.on_event(subscriber.seen)
     events = EventLog(log, subscriber, engine, complete=config.logging.level == "debug")
     if metrics is not None or config.dashboard is not None:

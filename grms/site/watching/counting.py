@@ -38,7 +38,7 @@ from grms.site.facts.records import (
     JobStarted,
 )
 from grms.site.watching.metrics import SiteMetrics
-from grms.site.watching.subscriber import Guarded, Handled, OfferTimed
+from grms.site.watching.subscriber import Away, Guarded, Handled, OfferTimed
 from grms.site.watching.telemetry import JobChange
 from grms.telemetry.payloads import JobStateName
 
@@ -82,7 +82,7 @@ class Counting:
         outputs.on(JobOffered, partial(self._decided, "offer"))
         outputs.on(JobReoffered, lambda _, __: metrics.round_questions.inc())
         outputs.on(
-            JobDelegated, lambda record, handled: self._confirmed(handled.before.get(record.job))
+            JobDelegated, lambda record, handled: self._confirmed(handled.away.get(record.job))
         )
         outputs.on(JobStarted, self._job_started)
         outputs.on(JobEnded, self._job_ended)
@@ -138,23 +138,24 @@ class Counting:
 
     def _job_ended(self, record: JobEnded, handled: Handled) -> None:
         self._metrics.jobs_ended.labels(record.outcome.value).inc()
-        before = handled.before.get(record.job)
-        if before is None or record.run_time <= 0:
+        job = self._state.memory.jobs.get(record.job)
+        if job is None or record.run_time <= 0:
             return  # it never ran
         # Its end may be reported before the confirmation is answered.
-        self._confirmed(before)
-        response = max(0.0, record.end_time - before.submit_time)
-        kind = "delegated" if before.partner else "home"
+        away = handled.away.get(record.job)
+        self._confirmed(away)
+        response = max(0.0, record.end_time - job.submit_time)
+        kind = "home" if away is None else "delegated"
         self._metrics.job_response.labels(kind).observe(response)
 
     def _job_returned(self, record: JobReturned, handled: Handled) -> None:
-        before = handled.before.get(record.job)
-        if before is not None and not before.take_back:
-            self._undone(before.partner, "own")
+        away = handled.away.get(record.job)
+        if away is not None and not away.take_back:
+            self._undone(away.partner, "own")
 
-    def _confirmed(self, before: HomeJob | None) -> None:
+    def _confirmed(self, away: Away | None) -> None:
         # By the record: a round may be over before its last job is confirmed.
-        if before is not None and before.confirms:
+        if away is not None and away.confirms:
             self._metrics.round_jobs_moved.inc()
 
     def _undone(self, partner: str, whose: str) -> None:

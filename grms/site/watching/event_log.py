@@ -208,12 +208,11 @@ class EventLog:
         if level == "debug" and not self._complete:
             return
         values = _values(record, self._site)
-        number = getattr(record, "job", None)
-        before = None if number is None else handled.before.get(number)
-        if before is not None and before.partner and "partner" not in values:
+        away = handled.away.get(getattr(record, "job", 0))
+        if away is not None and "partner" not in values:
             # With whom it was: after the fact the job may be nobody's.
-            values["partner"] = before.partner
-            values["offer"] = _offer_name(before.offer)
+            values["partner"] = away.partner
+            values["offer"] = _offer_name(away.offer)
         elif "number" in values and (named := self._named(record, handled)):
             del values["number"]
             values |= named
@@ -221,12 +220,14 @@ class EventLog:
 
     def _named(self, record: Any, handled: Handled) -> dict[str, str]:
         """Returns what a record is about that has an offer's number alone: the offer, and its job."""
-        for job in handled.before.values():
-            if job is not None and (job.partner, job.offer_number) == (
+        for other in handled.records:
+            number = getattr(other, "job", 0)
+            away = handled.away.get(number)
+            if away is not None and (away.partner, away.offer.number) == (
                 record.partner,
                 record.number,
             ):
-                return {"job": f"{self._site}-{job.job}", "offer": _offer_name(job.offer)}
+                return {"job": f"{self._site}-{number}", "offer": _offer_name(away.offer)}
         if type(record) in _BEGUN:
             return {"offer": _offer_name(OfferId(self._engine.state.memory.epoch, record.number))}
         return {}

@@ -1,8 +1,8 @@
 """What happens at a site, taken apart once for all who watch: log, figures, MQTT, dashboard.
 
 The engine tells one subscriber of each event and of the commands that came of it. Each output says which kinds
-of events, commands and records it takes (`on`), and is told of these alone, in order: the event, then the
-commands, of an `Append` its records. That is before the records are durable: an output that shows what the
+of events, commands and records it takes (`on`), and is told of these alone, in order: the event, what
+is noted of it, what is to be done. That is before the records are durable: an output that shows what the
 journal has waits for the commit.
 
 An output may tell others of what it has found out: how long an offer's answer took (`OfferTimed`), that a job is
@@ -13,10 +13,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar
 
+import msgspec
+
 from grms.site.engine.engine import EngineFailedError
 from grms.site.facts.commands import Append, Command, SendOffer
 from grms.site.facts.events import Event, OfferAnswered, OfferFailed
-from grms.site.facts.jobs import HomeJob, OfferId
+from grms.site.facts.jobs import OfferId
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import Record
 from grms.values import dataclass
 
 OFFERS_TIMED: Final = 10_000
@@ -26,31 +30,56 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class Away:
+    """Where an own user's job is, or may be.
+
+    Attributes:
+        partner: that has been asked to take it.
+        offer: by which.
+        confirms: the partner holds a place for it, and is to be told to start it.
+        take_back: an operator wants it back from there.
+    """
+
+    partner: str
+    offer: OfferId
+    confirms: bool
+    take_back: bool
+
+
+class Handled(msgspec.Struct, frozen=True):
     """What the engine has just handled.
 
     Attributes:
         event: that has happened.
         commands: that came of it.
-        before: own users' jobs that something was noted of, by number, as they were before; None for a new one.
+        records: that were noted of it.
+        away: own users' jobs that were with a partner before, by number: now they may be nobody's.
     """
 
     event: Event
     commands: Sequence[Command]
-    before: Mapping[int, HomeJob | None]
+    records: Sequence[Record]
+    away: Mapping[int, Away]
 
 
 Take = Callable[[T, Handled], None]
 """Is told of one thing, and of what it is a part."""
 
-_NOTHING: Final[Mapping[int, HomeJob | None]] = {}
-
 
 class Subscriber:
-    """Tells outputs of what they take; `seen` is what the engine calls."""
+    """Tells outputs of what they take; `seen` is what the engine calls.
 
-    def __init__(self) -> None:
+    Args:
+        memory: of the site, before its first event.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self._takers: dict[type[Any], list[Take[Any]]] = {}
+        self._away: dict[int, Away] = {}
+        for number, job in memory.jobs.items():
+            if job.partner:
+                self._follow(number)
 
     def on(self, kind: type[T], take: Take[T]) -> None:
         """Has a function told of everything of one kind; several are told in this order."""
@@ -58,15 +87,26 @@ class Subscriber:
 
     def seen(self, event: Event, commands: Sequence[Command]) -> None:
         """Tells of an event and what came of it."""
+        # What is noted comes first.
         first = commands[0] if commands else None
-        before = first.before if isinstance(first, Append) else _NOTHING
-        handled = Handled(event, commands, before)
-        self.tell(event, handled)
-        for command in commands:
-            self.tell(command, handled)
-            if isinstance(command, Append):
-                for record in command.records:
-                    self.tell(record, handled)
+        records = first.records if isinstance(first, Append) else ()
+        handled = Handled(event, commands, records, self._away)
+        takers = self._takers
+        for what in (event, *records, *commands):
+            for take in takers.get(type(what), ()):
+                take(what, handled)
+        for record in records:
+            number = getattr(record, "job", None)
+            if number is not None:
+                self._follow(number)
+
+    def _follow(self, number: int) -> None:
+        # Only what is noted moves a job from one partner to another.
+        job = self._memory.jobs.get(number)
+        if job is not None and job.partner and job.outcome is None:
+            self._away[number] = Away(job.partner, job.offer, job.confirms, job.take_back)
+        else:
+            self._away.pop(number, None)
 
     def tell(self, what: object, handled: Handled) -> None:
         """Tells those who take it of one thing."""

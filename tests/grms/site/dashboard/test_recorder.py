@@ -35,9 +35,9 @@ def test_notes_come_in_order_and_a_slow_reader_loses_the_oldest() -> None:
 
 def recording(feed: Feed, site: Running) -> Recorder:
     """Returns a recorder of a site that has none."""
-    subscriber = Subscriber()
-    OfferTimes(subscriber)
     core = site.core
+    subscriber = Subscriber(core.engine.state.memory)
+    OfferTimes(subscriber)
     core.engine.on_event(subscriber.seen)
     return Recorder(feed, subscriber, core.engine, core.links, core.events._log)
 

@@ -26,6 +26,7 @@ from grms.site.facts.events import (
 )
 from grms.site.facts.jobs import Completion, OfferId
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
+from grms.site.facts.memory import Memory
 from grms.site.watching.counting import Counting, JobChanges
 from grms.site.watching.metrics import SiteMetrics
 from grms.site.watching.subscriber import Guarded, OfferTimes, Subscriber
@@ -44,7 +45,7 @@ class Counted(Conversation):
         super().__init__(settings(reoffer=900.0), up=())
         self.metrics = SiteMetrics(["b", "c"])
         self.failed: list[Exception] = []
-        subscriber = Subscriber()
+        subscriber = Subscriber(self.state.memory)
         self.see = subscriber.seen
         OfferTimes(subscriber)
         outputs = Guarded(subscriber, self.failed.append)
@@ -202,7 +203,7 @@ def test_a_mistake_of_an_output_is_told_and_stops_no_other() -> None:
     """The engine would take it for its own."""
     failed: list[Exception] = []
     seen: list[Event] = []
-    subscriber = Subscriber()
+    subscriber = Subscriber(Memory(settings()))
     outputs = Guarded(subscriber, failed.append)
     outputs.on(Drain, lambda _, __: 1 / 0)  # type: ignore[arg-type]  # broken
     outputs.on(Drain, lambda event, _: seen.append(event))

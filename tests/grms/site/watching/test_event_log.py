@@ -19,6 +19,8 @@ from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer, Append
 from grms.site.facts.jobs import HomeJob, OfferId, Request
+from grms.site.facts.lifecycle import Outcome
+from grms.site.facts.memory import Memory
 from grms.site.sockets.users import user_of
 from grms.site.watching import event_log
 from grms.site.watching.event_log import EventLog, event_name
@@ -97,10 +99,6 @@ def test_info_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_offer_has_one_name_wherever_it_is_told() -> None:
     """Also where a record has its number alone, or a partner has seen it."""
-    memory = SimpleNamespace(epoch=0x2A)
-    state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
-    engine = cast("Engine", SimpleNamespace(state=state))
-    subscriber = Subscriber()
     job = HomeJob(
         job=7,
         job_id="home-7",
@@ -113,20 +111,26 @@ def test_an_offer_has_one_name_wherever_it_is_told() -> None:
         submit_time=1.0,
     )
     job.partner, job.offer_epoch, job.offer_number = "away", 0x2B, 3
+    memory = SimpleNamespace(epoch=0x2A, jobs={7: job})
+    state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
+    engine = cast("Engine", SimpleNamespace(state=state))
+    subscriber = Subscriber(cast("Memory", memory))
     noted = (
         records.JobReoffered(1.0, 8, "away", 4),
+        records.JobEnded(2.0, 7, Outcome.COMPLETED, 2.0, 1.0, ""),
         records.ReportDisbelieved(2.0, "away", 3, "it ran for longer than it could"),
         records.AbandonedSettled(3.0, "away", 9),
     )
     with capture_logs() as logs:
         EventLog(structlog.get_logger(), subscriber, engine, complete=True)
         subscriber.seen(events.PartnerUp(1, None, "away", 4, OfferId(0x2A, 3)), [])
-        subscriber.seen(events.TimePassed(2, None), [Append(2, noted, {7: job})])
+        subscriber.seen(events.TimePassed(2, None), [Append(2, noted)])
     assert [
         (one["event"], one.get("job"), one.get("offer"), one.get("number")) for one in logs
     ] == [
         ("partner_up", None, None, None),
         ("job_reoffered", "home-8", "2a/4", None),
+        ("job_ended", "home-7", "2b/3", None),
         ("report_disbelieved", "home-7", "2b/3", None),
         ("abandoned_settled", None, None, 9),
     ]
@@ -230,7 +234,7 @@ def test_acceptances_unused_are_told_with_those_left_out() -> None:
     state = SimpleNamespace(partners={"away": SimpleNamespace(budget=budget)})
     clock = SimpleNamespace(now=lambda: 1.0)
     engine = cast("Engine", SimpleNamespace(state=state, clock=clock))
-    subscriber = Subscriber()
+    subscriber = Subscriber(cast("Memory", SimpleNamespace(jobs={})))
     now = 0.0
     with capture_logs() as logs:
         log = EventLog(structlog.get_logger(), subscriber, engine, complete=False)

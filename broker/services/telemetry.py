@@ -6,15 +6,17 @@ watches learns from the broker's presence, which has a last will, whether the pl
 
 import asyncio
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import structlog
 
 from broker.core.memory import Memory
-from grms.telemetry.broadcast import Broadcast
-from grms.telemetry.link import MqttSettings
-from grms.telemetry.payloads import Placement
+from grms.telemetry import topics
+from grms.telemetry.link import MqttLink, MqttSettings
+from grms.telemetry.payloads import BrokerPresence, Placement, encode, plan_parts
+from grms.telemetry.publisher import Publisher
 
 WORD_MAX: Final = 256
 """Longer names are cut in what is published."""
@@ -23,45 +25,89 @@ STOP_S: Final = 5.0
 """So long a daemon that ends tries to say so."""
 
 
-class PlanTelemetry:
+class PlanTelemetry(Publisher[None]):
     """See the module.
 
     Args:
         settings: where the MQTT broker is.
         instance: names this start of the daemon; another one after each.
         log: where events go.
+        rng: where the chance in pauses comes from.
     """
 
     def __init__(
-        self, settings: MqttSettings, instance: str, log: structlog.typing.FilteringBoundLogger
+        self,
+        settings: MqttSettings,
+        instance: str,
+        log: structlog.typing.FilteringBoundLogger,
+        rng: np.random.Generator | None = None,
     ) -> None:
-        self._log = log
-        self._broadcast = Broadcast(
-            settings, rng=np.random.default_rng(), log=log, instance=instance
+        super().__init__(
+            topics.BROKER_PRESENCE,
+            BrokerPresence(state="online", instance=instance),
+            BrokerPresence(state="offline", instance=instance),
         )
+        self._log = log
+        self._plan_parts = 0
+        self.link = MqttLink(
+            settings,
+            self,
+            rng=rng or np.random.default_rng(),
+            log=log,
+            subscriptions=[topics.BROKER_PRESENCE],
+            receive=self._received,
+        )
+        self.wake = self.link.wake
 
     def publish(self, memory: Memory) -> None:
         """Publishes what is planned, booked and running now; never waits and never raises."""
         if memory.plan is None:
             return
         try:
-            self._broadcast.plan(
-                placements_of(memory), revision=memory.plan.number, time=memory.plan.time
-            )
+            self.plan(placements_of(memory), revision=memory.plan.number, time=memory.plan.time)
         except ValueError as error:
             self._log.error("plan_not_encodable", error=str(error)[:WORD_MAX])  # no bug of the plan
 
+    def plan(self, placements: Sequence[Placement], *, revision: int, time: float) -> None:
+        """Publishes a plan; never waits.
+
+        A plan of several parts is one message a part, on topics that end in the part's number
+        from the second on; parts that an earlier plan had beyond it are emptied.
+
+        Args:
+            placements: all tasks of the plan.
+            revision: counts the plans.
+            time: when it was made, seconds of the broker's clock.
+
+        Raises:
+            ValueError: a number in it is none.
+        """
+        parts = plan_parts(placements, revision=revision, time=time)
+        for part in parts:
+            self.put_state(_plan_topic(part.part), encode(part))
+        for stale in range(len(parts), self._plan_parts):
+            self.put_state(_plan_topic(stale), b"")
+        self._plan_parts = len(parts)
+
     async def run(self) -> None:
         """Publishes until it is cancelled; then it says that the broker is gone."""
-        link = self._broadcast.link
-        work = asyncio.ensure_future(link.run())
+        work = asyncio.ensure_future(self.link.run())
         try:
             await asyncio.shield(work)
         finally:
-            link.stop()
+            self.link.stop()
             await asyncio.wait([work], timeout=STOP_S)
             work.cancel()
             await asyncio.wait([work])
+
+    def _received(self, _topic: str, content: bytes) -> None:
+        # The last will of a connection that broke may come after the one that has followed it.
+        if content == self._offline or not content:
+            self.say_online()
+
+
+def _plan_topic(part: int) -> str:
+    return topics.PLAN if part == 0 else f"{topics.PLAN}/{part}"
 
 
 def placements_of(memory: Memory) -> list[Placement]:

@@ -2,7 +2,7 @@
 
 There are two kinds. Of *events* every one counts, so they wait in order, up to a limit; beyond it
 the oldest is dropped for each new one and counted, and the sequence numbers that readers see have
-a gap. Of *states* (a clock, a plan, figures) only the newest counts, so one for each topic waits;
+a gap. Of *states* (a plan, figures) only the newest counts, so one for each topic waits;
 it is published as retained, and once more on each new connection, because a broker that was
 started anew may have forgotten it.
 

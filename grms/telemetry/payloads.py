@@ -137,24 +137,6 @@ class Metrics(Payload):
     values: Annotated[dict[str, FiniteFloat], Field(max_length=METRICS_MAX)]
 
 
-class Clock(Payload):
-    """Where a replay stands.
-
-    Attributes:
-        replay: the scenario's name.
-        time: the simulated time, seconds.
-        arrivals: jobs that have arrived.
-        arrivals_total: jobs that will have, None while nobody knows.
-        finished: whether the replay is over.
-    """
-
-    replay: Word
-    time: FiniteFloat
-    arrivals: Count
-    arrivals_total: Count | None = None
-    finished: bool = False
-
-
 class Placement(Payload):
     """One task of a plan.
 
@@ -197,7 +179,6 @@ PAYLOADS: dict[str, type[Payload]] = {
     "presence": Presence,
     "jobs": Jobs,
     "metrics": Metrics,
-    "clock": Clock,
     "plan": Plan,
     "broker-presence": BrokerPresence,
 }

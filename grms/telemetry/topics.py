@@ -4,9 +4,6 @@ from grms.names import SITE_NAME, check_site_name
 
 ROOT = "hanse/v1"
 
-CLOCK = f"{ROOT}/replay/clock"
-"""The clock of a replay, told by its conductor; retained."""
-
 PLAN = f"{ROOT}/broker/plan"
 """The broker's plan; retained."""
 

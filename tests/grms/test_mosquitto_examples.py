@@ -45,7 +45,6 @@ async def test_a_site_writes_its_own_topics_alone(mosquitto: Mosquitto) -> None:
                 topics.jobs("KTH"),
                 topics.metrics("KTH"),
                 topics.PLAN,
-                topics.CLOCK,
             ):
                 await ctc.publish(topic, b'{"forged":1}', 1)
             await ctc.publish(topics.presence("CTC"), b"{}", 1)

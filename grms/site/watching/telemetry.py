@@ -16,7 +16,7 @@ from grms.outcomes import Outcome
 from grms.site.watching.discovery import Discovery, PartnerAppeared
 from grms.telemetry import topics
 from grms.telemetry.link import MqttLink, MqttSettings, Outgoing
-from grms.telemetry.outbox import Numbered, Outbox
+from grms.telemetry.outbox import Numbered
 from grms.telemetry.payloads import (
     EVENTS_MAX,
     JobEvent,
@@ -28,6 +28,7 @@ from grms.telemetry.payloads import (
     decode_presence,
     encode,
 )
+from grms.telemetry.publisher import Publisher
 
 OUTBOX_EVENTS_MAX = 10_000
 """How many job events wait for the broker unless told otherwise."""
@@ -58,7 +59,7 @@ class JobChange:
     before: JobStateName | None = None
 
 
-class SiteTelemetry:
+class SiteTelemetry(Publisher[JobChange]):
     """What one site has to publish, as a source for an `MqttLink`.
 
     Args:
@@ -68,7 +69,6 @@ class SiteTelemetry:
         log: where events go.
         events_max: how many job events wait while the broker is gone; beyond it the oldest are
             dropped and counted.
-        wake: is called when there is something to publish; the link's `wake`.
 
     Raises:
         ValueError: it is no name for a site, the endpoint is no address that partners could try,
@@ -83,30 +83,22 @@ class SiteTelemetry:
         endpoint: Endpoint | None,
         log: structlog.typing.FilteringBoundLogger,
         events_max: int = OUTBOX_EVENTS_MAX,
-        wake: Callable[[], None] = lambda: None,
     ) -> None:
         if endpoint is not None and endpoint.is_unspecified:
             raise ValueError(
                 f"partners cannot reach {endpoint}; announce a name or address instead"
             )
-        self._topics = (topics.presence(site), topics.jobs(site), topics.metrics(site))
+        super().__init__(
+            topics.presence(site),
+            Presence(site=site, state="online", instance=instance, endpoint=str(endpoint or "")),
+            Presence(site=site, state="offline", instance=instance),
+            events_max=events_max,
+        )
         self._site = site
         self._instance = instance
         self._log = log
-        self._outbox: Outbox[JobChange] = Outbox(events_max)
-        self._online = encode(
-            Presence(site=site, state="online", instance=instance, endpoint=str(endpoint or ""))
-        )
-        self._offline = encode(Presence(site=site, state="offline", instance=instance))
         self._taken_events = 0
-        self._taken_states: Sequence[tuple[str, int, bytes]] = ()
         self._rivals = {instance}
-        self.wake = wake
-
-    @property
-    def presence_topic(self) -> str:
-        """Where the site says that it is there."""
-        return self._topics[0]
 
     @property
     def outbox_length(self) -> int:
@@ -141,8 +133,7 @@ class SiteTelemetry:
         except ValueError as error:
             self._log.error("metrics_not_encodable", error=str(error)[:_ERROR_MAX])
             return
-        self._outbox.put_state(self._topics[2], content)
-        self.wake()
+        self.put_state(topics.metrics(self._site), content)
 
     def received(self, content: bytes) -> None:
         """Takes note of a presence under this site's own name.
@@ -157,40 +148,23 @@ class SiteTelemetry:
         except PayloadError:
             presence = None
         if presence is None or presence.state == "offline":
-            self._outbox.put_state(self._topics[0], self._online)
-            self.wake()
+            self.say_online()
         elif presence.instance not in self._rivals and len(self._rivals) < _RIVALS_MAX:
             self._log.error("presence_of_another_daemon", endpoint=presence.endpoint)
             self._rivals.add(presence.instance)
 
     # --- what the link asks for --------------------------------------------------------------
 
-    @property
-    def will(self) -> Outgoing | None:
-        """What the broker says in the site's name when the connection breaks."""
-        return Outgoing(self._topics[0], self._offline, retain=True)
-
-    def begin(self) -> None:
-        """Says on a new connection that the site is there, and its last figures once more."""
-        self._outbox.revive_states()
-        self._outbox.put_state(self._topics[0], self._online)
-
     def take(self) -> Sequence[Outgoing]:
         """Returns the states that wait, and the oldest events as one message."""
-        self._taken_states = self._outbox.states()
-        states = [Outgoing(topic, content, True) for topic, _, content in self._taken_states]
         content = self._take_events()
-        return states if content is None else [*states, Outgoing(self._topics[1], content)]
+        events = [] if content is None else [Outgoing(topics.jobs(self._site), content)]
+        return [*super().take(), *events]
 
     def sent(self) -> None:
         """Takes out what has arrived."""
         self._outbox.confirm(self._taken_events)
-        for topic, version, _ in self._taken_states:
-            self._outbox.confirm_state(topic, version)
-
-    def farewell(self) -> Sequence[Outgoing]:
-        """Returns that the site is gone."""
-        return [Outgoing(self._topics[0], self._offline, retain=True)]
+        super().sent()
 
     def _take_events(self) -> bytes | None:
         """Returns the oldest events as one payload, None if there are none.
@@ -247,9 +221,10 @@ def connect_site(
         rng: where the chance in pauses comes from.
         log: where events go.
     """
+    presence = telemetry.will.topic
 
     def receive(topic: str, content: bytes) -> None:
-        if topic == telemetry.presence_topic:
+        if topic == presence:
             telemetry.received(content)
         elif (change := discovery.received(topic, content)) is not None:
             partner_changed(change)

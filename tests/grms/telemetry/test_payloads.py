@@ -12,7 +12,6 @@ from grms.telemetry.payloads import (
     EVENTS_MAX,
     PAYLOAD_BYTES_MAX,
     PAYLOADS,
-    Clock,
     JobEvent,
     Jobs,
     Payload,
@@ -32,7 +31,6 @@ FIELDS = {
     "presence": {"site", "state", "instance", "endpoint", "protocol"},
     "jobs": {"site", "instance", "dropped", "events"},
     "metrics": {"site", "instance", "time", "values"},
-    "clock": {"replay", "time", "arrivals", "arrivals_total", "finished"},
     "plan": {"revision", "time", "part", "parts", "placements"},
     "broker-presence": {"state", "instance"},
 }
@@ -177,4 +175,4 @@ def test_numbers_that_are_none_are_refused() -> None:
     """Infinity and NaN, which JSON does not have, never get into a payload."""
     for bad in (float("nan"), float("inf")):
         with pytest.raises(ValidationError):
-            Clock(replay="x", time=bad, arrivals=0)
+            payloads.Metrics(site="KTH", instance="1", time=bad, values={})

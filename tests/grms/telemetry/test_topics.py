@@ -19,7 +19,6 @@ def test_the_topics_are_these() -> None:
     assert topics.presence("KTH") == "hanse/v1/sites/KTH/presence"
     assert topics.jobs("KTH") == "hanse/v1/sites/KTH/jobs"
     assert topics.metrics("KTH") == "hanse/v1/sites/KTH/metrics"
-    assert topics.CLOCK == "hanse/v1/replay/clock"
     assert topics.PLAN == "hanse/v1/broker/plan"
     assert topics.PRESENCE_OF_ALL == "hanse/v1/sites/+/presence"
 

@@ -208,7 +208,7 @@ def test_a_new_connection_begins_with_presence_and_figures() -> None:
         "endpoint": "localhost:7001",
         "protocol": "grms.v1",
     }
-    assert all(message.retain for message in [telemetry.will, *telemetry.farewell()] if message)
+    assert all(message.retain for message in [telemetry.will, *telemetry.farewell()])
 
 
 @pytest.mark.parametrize("content", [b"", b"rubbish", None])

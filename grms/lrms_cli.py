@@ -51,12 +51,12 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
     from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
     from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
-    from grms.site.configuration.lrms_kinds import KINDS  # noqa: PLC0415  # same
+    from grms.site.configuration.lrms_kinds import adapter_of  # noqa: PLC0415  # same
     from grms.site.engine.clock import WallClock  # noqa: PLC0415  # same
     from grms.site.links.accounts import guest_accounts  # noqa: PLC0415  # same
 
     kind = settings.lrms.kind
-    look = KINDS[kind].check
+    look = adapter_of(kind).check
     if look is None and as_json:
         print_json("grms-lrms-check", {"kind": kind, "job_run": False, "findings": []})
         return

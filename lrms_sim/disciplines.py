@@ -19,9 +19,9 @@ from lrms_sim._python_scheduler import PythonScheduler
 from lrms_sim._scheduler import Scheduler
 from lrms_sim._strategies import StrategyScheduler
 from lrms_sim.criteria import GroupOrder, KeyOrder, StaticOrder
+from lrms_sim.plugins import DISCIPLINE_GROUP
 from lrms_sim.strategies import ALGORITHMS, Strategy
 from lrms_sim.written import (
-    DISCIPLINE_GROUP,
     WrittenDiscipline,
     decides_in_python,
     load_written,

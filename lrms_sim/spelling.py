@@ -124,13 +124,13 @@ def listed(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def unknown(what: str, value: str, choices: Iterable[str]) -> str:
+def unknown(what: str, value: object, choices: Iterable[str]) -> str:
     """Returns a sentence on a word that is none of the choices, with the likeliest one meant."""
     choices = list(choices)
     folded = {choice.casefold(): choice for choice in choices}
     from difflib import get_close_matches  # noqa: PLC0415  # for a mistake alone
 
-    close = get_close_matches(value.casefold(), folded, n=1)
+    close = get_close_matches(str(value).casefold(), folded, n=1)
     meant = f", did you mean {folded[close[0]]!r}?" if close else ";"
     return f"{shown(value)} is no {what}{meant} there are: {', '.join(choices) or 'none'}"
 

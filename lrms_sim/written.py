@@ -16,15 +16,14 @@ import copy
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import FunctionType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from lrms_sim._python_scheduler import MachineView, PythonScheduler, QueuedJob
+from lrms_sim.plugins import PluginError, is_plugin, load_plugin
 
 __all__ = [
-    "DISCIPLINE_GROUP",
     "Decides",
     "MachineView",
     "QueuedJob",
@@ -34,9 +33,6 @@ __all__ = [
     "name_of_written",
     "names_written",
 ]
-
-DISCIPLINE_GROUP: Final = "hanse.disciplines"
-"""Group of entry points of disciplines."""
 
 
 class Decides(Protocol):
@@ -153,7 +149,7 @@ def name_of_written(written: object) -> str:
 
 def names_written(group: str, name: str) -> bool:
     """Returns whether a name means something written in Python: an entry point, or with a colon."""
-    return ":" in name or bool(entry_points(group=group, name=name))
+    return ":" in name or is_plugin(group, name)
 
 
 def load_written(group: str, name: str, what: str) -> Any:
@@ -167,19 +163,22 @@ def load_written(group: str, name: str, what: str) -> Any:
     Raises:
         ValueError: there is none, or it cannot be loaded; the text says why.
     """
-    found = [*entry_points(group=group, name=name)]
     try:
-        if found:
-            loaded = found[0].load()
-        else:
-            module, _, attribute = name.partition(":")
-            loaded = importlib.import_module(module)
-            for part in attribute.split("."):
-                loaded = getattr(loaded, part)
+        loaded = load_plugin(group, name, what) if is_plugin(group, name) else _at(name)
         return loaded() if isinstance(loaded, type) else loaded
+    except PluginError:
+        raise
     # Whatever the module of a user raises is a mistake in what was named.
     except (Exception, SystemExit) as error:
         raise ValueError(
             f"{what} {name!r} cannot be loaded: {type(error).__name__}: {error}; it is an entry "
             f"point of the group {group}, or package.module:name of a module on Python's path"
         ) from error
+
+
+def _at(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found

@@ -6,15 +6,65 @@ from typing import Any
 import click
 
 from grms.learning.run_options import worker_options, workers_of
+from lrms_sim.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
+from lrms_sim.spelling import unknown
 from scenarios.papers.nobody_loses.options import PARTS
 from scenarios.papers.nobody_loses.options import StudyOptions as ExchangeOptions
 from scenarios.papers.options import run_and_tell, takes
 from scenarios.papers.questions_and_delays.options import StudyOptions as DelayOptions
 
 
-@click.group()
+class _Studies(click.Group):
+    """The studies below, and those of plugins, which are looked up for other names alone."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Returns the names of all studies."""
+        return [*super().list_commands(ctx), *plugin_names(STUDY_GROUP)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Returns a study; of a plugin that cannot be used a command that says why."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or not is_plugin(STUDY_GROUP, cmd_name):
+            return own
+        try:
+            command: click.Command = load_plugin(
+                STUDY_GROUP,
+                cmd_name,
+                "study",
+                lambda loaded: isinstance(loaded, click.Command),
+                "a click.Command",
+            )
+        except PluginError as error:
+            return _unusable(cmd_name, error)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the study of a command line; fails with all that there are."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(unknown("study", args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+def _unusable(name: str, error: PluginError) -> click.Command:
+    # The help of all others shall not fail for it.
+    def callback() -> None:
+        raise error
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(
+        name,
+        context_settings=settings,
+        callback=callback,
+        add_help_option=False,
+        short_help="Cannot be loaded; run it to see why.",
+    )
+
+
+@click.group(cls=_Studies)
 def study() -> None:
-    """Run experiments of our own, and show them beside what others have measured."""
+    """Run experiments of our own and of plugins, and show them beside what others have measured."""
 
 
 @study.command("nobody-loses")

@@ -1,6 +1,6 @@
 """What makes an adapter of a batch system: its settings, and a function that makes it.
 
-A module that has an `ADAPTER` is one; `grms.site.configuration.lrms_kinds` has them by name.
+`grms.site.configuration.lrms_kinds` finds them by name: a few by itself, all others by entry points.
 """
 
 from collections.abc import Callable, Coroutine, Sequence

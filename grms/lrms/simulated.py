@@ -25,13 +25,14 @@ from grms.lrms.port import (
 from grms.lrms.queue import configured_queue
 from grms.outcomes import Outcome
 from lrms_sim.disciplines import DISCIPLINES, Discipline
-from lrms_sim.written import DISCIPLINE_GROUP, names_written
+from lrms_sim.plugins import DISCIPLINE_GROUP
+from lrms_sim.written import names_written
 
 
 def _discipline(value: str) -> str:
-    if names_written(DISCIPLINE_GROUP, value):
-        return value
     if value not in DISCIPLINES:
+        if names_written(DISCIPLINE_GROUP, value):
+            return value
         raise wrong(f"{value!r} is no discipline; there are: {', '.join(DISCIPLINES)}")
     if value == "easy-plus-plus":
         raise wrong(

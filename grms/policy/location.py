@@ -8,12 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import FunctionType
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from lrms_sim.written import name_of_written
-
-LOCATION_GROUP: Final = "hanse.location_policies"
-"""Group of entry points of location policies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FunctionType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from grms.policy.rails import FAIR_EXCHANGE, Rails
 from lrms_sim.written import name_of_written
 
 __all__ = [
-    "TRANSFER_GROUP",
     "AcceptWhenFit",
     "AlwaysAgree",
     "AlwaysKeep",
@@ -34,9 +33,6 @@ __all__ = [
     "WrittenTransfer",
     "compiled_transfer",
 ]
-
-TRANSFER_GROUP: Final = "hanse.transfer_policies"
-"""Group of entry points of transfer policies."""
 
 
 class TransferPolicy(Protocol):

@@ -10,7 +10,6 @@ from typing import Final
 
 from grms.policy.files import RuleBaseError, load_rule_base
 from grms.policy.location import (
-    LOCATION_GROUP,
     AwrtLocation,
     FixedOrder,
     LocationPolicy,
@@ -18,7 +17,6 @@ from grms.policy.location import (
 )
 from grms.policy.rails import RAILS
 from grms.policy.transfer import (
-    TRANSFER_GROUP,
     AcceptWhenFit,
     AlwaysKeep,
     Railed,
@@ -26,6 +24,7 @@ from grms.policy.transfer import (
     WrittenTransfer,
     compiled_transfer,
 )
+from lrms_sim.plugins import LOCATION_GROUP, TRANSFER_GROUP
 from lrms_sim.written import load_written, names_written
 
 _POLICIES: Final[tuple[TransferPolicy, ...]] = (

@@ -35,7 +35,7 @@ from grms.site.configuration.files import (
     policies_of,
 )
 from grms.site.configuration.guard_table import guard_of
-from grms.site.configuration.lrms_kinds import KINDS
+from grms.site.configuration.lrms_kinds import adapter_of
 from grms.site.core.state import SiteState
 from grms.site.engine.clock import Clock
 from grms.site.engine.engine import Engine
@@ -214,7 +214,7 @@ def load(
             moment=history.moment,
             passes_held=settings.conducted and reading.memory.rounds.open,
         )
-        lrms = KINDS[config.lrms.kind].made(config.lrms, site)
+        lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)
     return Loaded(state, lrms, clock, reading.moment)
 

@@ -21,8 +21,9 @@ from lrms_sim.commandline.log_options import (
     user_errors,
     writing,
 )
+from lrms_sim.plugins import IMPORTER_GROUP, plugin_names
 from lrms_sim.preparation_report import LOSSY_SHARE
-from lrms_sim.spelling import printable, share
+from lrms_sim.spelling import printable, share, unknown
 
 if TYPE_CHECKING:
     from lrms_sim.accounting.records import Import
@@ -34,9 +35,27 @@ KINDS = (
 )
 _SITES_SHOWN = 20
 
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # click 8.1 has no parameter of its type
+
+
+class _Kind(_Choice):
+    """A format that is read here, or one of a plugin."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Returns the format; fails with all that there are."""
+        if value in self.choices:
+            return str(value)
+        plugins = plugin_names(IMPORTER_GROUP)
+        if value not in plugins:
+            self.fail(unknown("format", value, [*self.choices, *plugins]), param, ctx)
+        return str(value)
+
 
 @click.command("import")
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=_Kind(KINDS))
 @click.argument("file", type=LOG)
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
@@ -103,7 +122,7 @@ def import_log(kind: str, file: Path, *, output: Path, site: str | None, **optio
     FILE is what sacct --parsable2 or --json prints, an accounting file of PBS or Grid Engine, lsb.acct of LSF, what
     condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, what oarstat -J
     prints, records or tables of Cobalt, a log of the Grid Workloads Archive, a workload of Batsim, or any table as CSV or
-    Parquet; plain or packed (gzip, bzip2, xz, zip), or - for standard input.
+    Parquet; plain or packed (gzip, bzip2, xz, zip), or - for standard input. Plugins may add formats.
     Names of users, groups and queues become numbers. Every rule that was used is counted, and so is every
     line that cannot be read.
 

@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
+from inspect import isfunction
 from typing import Final, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from lrms_sim.accounting.records import AccountingError, Import, Reading, Record
 from lrms_sim.accounting.table import UNIX_LEAST, Layout
 from lrms_sim.jobs import TIME_MAX
 from lrms_sim.log_files import lines_of, parquet_file
+from lrms_sim.plugins import IMPORTER_GROUP, PluginError, load_plugin
 from lrms_sim.swf_log import SwfHeader, SwfLog
 
 
@@ -34,7 +36,7 @@ def import_lines(
     """Reads an accounting file.
 
     Args:
-        kind: a key of `READERS`.
+        kind: a key of `READERS`, or an entry point of the group `hanse.importers`.
         lines: of the file.
         name: what errors call the file.
         zone: of the site, for times without one.
@@ -46,9 +48,29 @@ def import_lines(
 
     Raises:
         AccountingError: the file is not of that kind, or a line cannot be read and that is an error.
+        PluginError: a plugin cannot be used.
+        KeyError: there is no such kind.
     """
     reading = Reading(name, zone, strict=unreadable == "error", columns=tuple(columns))
-    return import_records(READERS[kind](_noted(lines, reading), reading), reading, rng, site)
+    read = READERS.get(kind) or _plugin(kind)
+    return import_records(read(_noted(lines, reading), reading), reading, rng, site)
+
+
+def _plugin(kind: str) -> "Reader":
+    loaded = load_plugin(
+        IMPORTER_GROUP, kind, "importer", isfunction, "a function of lines and a Reading"
+    )
+
+    def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
+        for record in loaded(lines, reading):
+            if not isinstance(record, Record):
+                raise PluginError(
+                    f"importer {kind!r} yields {type(record).__name__}; it must yield Record of "
+                    "lrms_sim.accounting.records"
+                )
+            yield record
+
+    return read
 
 
 def import_table(
@@ -203,7 +225,10 @@ def _in_order(record: Record) -> bool:
 PROCESSORS_MAX: Final = 2**31 - 1
 """Largest width that a log can hold."""
 
-READERS: Final[dict[str, Callable[[Iterable[str], Reading], Iterator[Record]]]] = {
+Reader = Callable[[Iterable[str], Reading], Iterator[Record]]
+"""Reads the lines of a file, without their ends; notes in a `Reading` which rules it uses."""
+
+READERS: Final[dict[str, Reader]] = {
     "sacct": slurm.read,
     "pbs": pbs.read,
     "htcondor": htcondor.read,
@@ -213,4 +238,4 @@ READERS: Final[dict[str, Callable[[Iterable[str], Reading], Iterator[Record]]]] 
     "cobalt": cobalt.read,
     "gwf": gwf.read,
 }
-"""What reads each kind of file."""
+"""What reads each kind of file, beside plugins."""

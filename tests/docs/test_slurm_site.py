@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grms.cli import run_command
-from grms.lrms.batch.kinds import SlurmTable
+from grms.lrms.batch.slurm_kind import SlurmTable
 from grms.site.configuration.files import load_config
 from tests.docs.typed import blocks, commands, page
 

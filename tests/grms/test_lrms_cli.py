@@ -7,7 +7,7 @@ import pytest
 
 from grms.cli import run_command
 from grms.lrms.adapter import Adapter
-from grms.lrms.batch.kinds import SLURM
+from grms.lrms.batch.slurm_kind import ADAPTER as SLURM
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.simulated import ADAPTER
 from lrms_sim.text_files import to_toml

@@ -13,6 +13,7 @@ from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
 from lrms_sim.stepped import Machine
 from lrms_sim.written import WrittenDiscipline
+from tests.plugins import install
 from tests.random_workloads import random_jobs
 from tests.strategies import OneMachine, one_machine
 
@@ -288,7 +289,7 @@ def test_an_installed_distribution_brings_disciplines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is on Python's path with entry points is found by its name, without a word of its module."""
-    (tmp_path / "my_queues.py").write_text(
+    code = (
         "class Lifo:\n"
         "    name = 'lifo'\n"
         "    def decide(self, view):\n"
@@ -297,19 +298,11 @@ def test_an_installed_distribution_brings_disciplines(
         "                break\n"
         "            view.start(job)\n"
     )
-    described = tmp_path / "my_queues-1.0.dist-info"
-    described.mkdir()
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: my-queues\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text("[hanse.disciplines]\nmy-lifo = my_queues:Lifo\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        found = discipline_by_name("my-lifo")
-        jobs = JobTable.from_columns(
-            submit_time=[0, 1, 2], processors=[2, 2, 2], run_time=[10, 5, 5]
-        )
-        assert simulate(jobs, 2, found).start_time.tolist() == [0, 15, 10]
-    finally:
-        sys.modules.pop("my_queues", None)
+    points = {"hanse.disciplines": {"my-lifo": "my_queues:Lifo"}}
+    install(tmp_path, monkeypatch, points, {"my_queues": code})
+    found = discipline_by_name("my-lifo")
+    jobs = JobTable.from_columns(submit_time=[0, 1, 2], processors=[2, 2, 2], run_time=[10, 5, 5])
+    assert simulate(jobs, 2, found).start_time.tolist() == [0, 15, 10]
     with pytest.raises(ValueError, match="my-filo"):
         discipline_by_name("my-filo")
 

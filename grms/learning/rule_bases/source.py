@@ -7,16 +7,13 @@ command `grms train` looks it up when it is run.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from typing import Any
 
 from grms.federation.federation import Federation, Site
 from grms.learning.rule_bases.fitness import TrainingCase
 from grms.policy.location import location_of
 from lrms_sim.errors import HanseError
-
-LOADER_GROUP = "hanse.scenario_loaders"
-"""The entry point group of functions that read scenarios."""
+from lrms_sim.plugins import SCENARIO_GROUP, load_plugin, plugin_names
 
 
 class SourceError(HanseError, ValueError):
@@ -53,15 +50,18 @@ def load_source(reference: str) -> TrainingSource:
 
     Raises:
         SourceError: no loader is installed, or the scenario cannot be read.
+        PluginError: the loader cannot be used.
     """
     # Of several the first by name, so that the choice does not depend on the installation.
-    loaders = sorted(entry_points(group=LOADER_GROUP), key=lambda point: point.name)
-    if not loaders:
+    names = plugin_names(SCENARIO_GROUP)
+    if not names:
         raise SourceError(
-            f"nothing that reads scenarios is installed (entry point group {LOADER_GROUP}); "
+            f"nothing that reads scenarios is installed (entry point group {SCENARIO_GROUP}); "
             f"install Hanse itself, such as with: make setup"
         )
-    loader: ScenarioLoader = loaders[0].load()
+    loader: ScenarioLoader = load_plugin(
+        SCENARIO_GROUP, names[0], "scenario loader", callable, "a function"
+    )
     return loader(reference)
 
 

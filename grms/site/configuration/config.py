@@ -28,7 +28,6 @@ from grms.kit.models import (
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.simulated import SimulatedSettings
 from grms.names import parse_endpoint
-from grms.policy.location import LOCATION_GROUP
 from grms.policy.rails import Rails
 from grms.policy.rails_table import RailsField, ReofferField, rails_said
 from grms.policy.words import LOCATION_WORDS
@@ -44,6 +43,7 @@ from grms.site.configuration.connections import (
 )
 from grms.site.configuration.guard_table import GuardConfig
 from grms.site.configuration.lrms_kinds import settings_of
+from lrms_sim.plugins import LOCATION_GROUP
 from lrms_sim.written import names_written
 
 PARTNERS_MAX: Final = 1000

@@ -23,7 +23,7 @@ from grms.policy.transfer import (
 )
 from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.lrms_kinds import KINDS
+from grms.site.configuration.lrms_kinds import adapter_of
 from grms.site.configuration.written import CarefulLocation, CarefulTransfer
 from lrms_sim.commandline.mistakes import said_of
 from lrms_sim.errors import HanseError
@@ -81,7 +81,7 @@ def _narrowed(model: type[BaseModel], document: dict[str, Any]) -> type[BaseMode
     # Of the table of the batch system, its kind says which keys there are.
     if model is not LrmsSettings:
         return model
-    return KINDS[document["lrms"].get("kind", "simulated")].settings
+    return adapter_of(document["lrms"].get("kind", "simulated")).settings
 
 
 _AGREE: Final = AlwaysAgree()

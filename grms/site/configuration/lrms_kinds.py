@@ -9,14 +9,42 @@ from pydantic_core import InitErrorDetails
 from grms.kit.models import wrong
 from grms.lrms import simulated
 from grms.lrms.adapter import Adapter, LrmsSettings
-from grms.lrms.batch import kinds as batch
+from grms.lrms.batch import slurm_kind
+from lrms_sim.plugins import LRMS_GROUP, PluginError, is_plugin, load_plugin, plugin_names
+from lrms_sim.spelling import unknown
 
 KINDS: Final[Mapping[str, Adapter[Any]]] = {
     "simulated": simulated.ADAPTER,
-    "slurm": batch.SLURM,
-    "gridengine": batch.GRID_ENGINE,
+    "slurm": slurm_kind.ADAPTER,
 }
-"""Adapters by `lrms.kind`."""
+"""Adapters that need no plugin, by `lrms.kind`."""
+
+
+def adapter_of(kind: object) -> Adapter[Any]:
+    """Returns the adapter of a kind.
+
+    Raises:
+        PluginError: there is none, or it cannot be used.
+    """
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    if not isinstance(kind, str) or not is_plugin(LRMS_GROUP, kind):
+        names = [*KINDS, *plugin_names(LRMS_GROUP)]
+        text = unknown("kind of batch system", kind, names)
+        raise PluginError(f"{text}; others are plugins, entry points of the group {LRMS_GROUP}")
+    adapter: Adapter[Any] = load_plugin(
+        LRMS_GROUP,
+        kind,
+        "the batch system",
+        _is_adapter,
+        "a grms.lrms.adapter.Adapter of LrmsSettings",
+    )
+    return adapter
+
+
+def _is_adapter(loaded: object) -> bool:
+    settings = loaded.settings if isinstance(loaded, Adapter) else None
+    return isinstance(settings, type) and issubclass(settings, LrmsSettings)
 
 
 def settings_of(table: object, info: ValidationInfo) -> LrmsSettings:
@@ -35,10 +63,10 @@ def settings_of(table: object, info: ValidationInfo) -> LrmsSettings:
     if not isinstance(table, dict):
         raise wrong("must be a table")
     kind = table.get("kind", "simulated")
-    adapter = KINDS.get(kind) if isinstance(kind, str) else None
-    if adapter is None:
-        text = f"{kind!r} is no kind of batch system; there are: {', '.join(KINDS)}"
-        details = InitErrorDetails(type=wrong(text), loc=("kind",), input=kind)
-        raise ValidationError.from_exception_data("lrms", [details])
+    try:
+        adapter = adapter_of(kind)
+    except PluginError as error:
+        details = InitErrorDetails(type=wrong(str(error)), loc=("kind",), input=kind)
+        raise ValidationError.from_exception_data("lrms", [details]) from error
     settings: LrmsSettings = adapter.settings.model_validate(table, context=info.context)
     return settings

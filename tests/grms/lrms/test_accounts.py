@@ -15,8 +15,8 @@ import pytest
 from grms.lrms.accounts import account_number, check_account, common_group, sudoers_line
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.kinds import SLURM, SlurmTable
 from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.slurm_kind import ADAPTER, SlurmTable
 from grms.lrms.checks import FindingLevel
 from grms.lrms.job_notes import Marks
 from grms.lrms.port import (
@@ -157,7 +157,7 @@ class Cluster:
 
     def again(self) -> BatchLrms:
         """Begins a new life: an adapter that remembers nothing."""
-        lrms = SLURM.made(self.table, self.site)
+        lrms = ADAPTER.made(self.table, self.site)
         assert isinstance(lrms, BatchLrms)
         lrms.listen(self.events.extend)
         self.lrms = lrms
@@ -238,13 +238,13 @@ async def test_jobs_of_a_fake(fake: Cluster) -> None:
     # A job of that name that somebody else has handed in is nobody's.
     cluster = fake.cluster
     assert isinstance(cluster, FakeSlurm)
-    again = SLURM.made(fake.table, fake.site)
+    again = ADAPTER.made(fake.table, fake.site)
     await again.open()
     table = await again.snapshot()
     assert sorted(table.jobs) == ["north/1/1", "north/1/2", "south/1/3"]
     cluster.machine.answer("sbatch@eve", ["--job-name=hanse:south:north/1/9", "--wrap=true"])
     cluster.machine.answer("sbatch@ann", ["--job-name=hanse:south:south/1/3", "--wrap=true"])
-    again = SLURM.made(fake.table, fake.site)
+    again = ADAPTER.made(fake.table, fake.site)
     await again.open()
     table = await again.snapshot()
     assert sorted(table.jobs) == ["north/1/1", "north/1/2", "south/1/3"]

@@ -1,15 +1,13 @@
 from dataclasses import replace
-from functools import partial
-from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
-from grms.federation.federation import Site
 from grms.learning.rule_bases import source
 from grms.learning.rule_bases.source import SourceError, TrainingSource, load_source, training_cases
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit
-from lrms_sim.jobs import JobTable
+from tests.plugins import install
 from tests.training_grids import two_sites
 
 
@@ -67,33 +65,28 @@ def test_names_that_do_not_fit_are_refused(site: str, partners: list[str], compl
         training_cases(three_sites(), site, partners)
 
 
-def loader_one(reference: str) -> TrainingSource:
+LOADER = """
+from grms.federation.federation import Site
+from grms.learning.rule_bases.source import TrainingSource
+from lrms_sim.jobs import JobTable
+
+def load(reference):
     return TrainingSource(f"one {reference}", (Site("a", 1, JobTable.empty()),))
+"""
 
 
-def loader_two(reference: str) -> TrainingSource:
-    raise SourceError(f"two {reference}")
-
-
-def _installed(points: list[EntryPoint], *, group: str) -> list[EntryPoint]:
-    return [point for point in points if point.group == group]
-
-
-def test_the_loader_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loader_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of several the first by name, so that the choice does not depend on the installation."""
-    points = [
-        EntryPoint(name, f"{__name__}:{function}", "hanse.scenario_loaders")
-        for name, function in (("z", "loader_two"), ("b", "loader_one"))
-    ]
-    monkeypatch.setattr(EntryPoint, "load", lambda self: globals()[self.value.split(":")[1]])
-    for listed in (points, points[::-1]):
-        monkeypatch.setattr(source, "entry_points", partial(_installed, listed))
-        assert load_source("x").name == "one x"
+    points = {"hanse.scenario_loaders": {"a": "loader_of_a_test:load", "z": "gone:load"}}
+    install(tmp_path, monkeypatch, points, {"loader_of_a_test": LOADER})
+    assert load_source("x").name == "one x"
 
 
 def test_no_loader_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installation in which nothing reads scenarios says so."""
-    monkeypatch.setattr(source, "entry_points", partial(_installed, []))
+    monkeypatch.setattr(source, "plugin_names", lambda _: ())
     with pytest.raises(SourceError, match=r"hanse\.scenario_loaders.*make setup"):
         load_source("x")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.kinds import SlurmTable
 from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.slurm_kind import SlurmTable
 from grms.lrms.port import (
     Appeared,
     Ended,

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.kinds import GridEngineTable, SlurmTable
+from grms.lrms.batch.gridengine_kind import GridEngineTable
 from grms.lrms.batch.launch import Spool
 from grms.lrms.batch.ledger import GRACE_S
+from grms.lrms.batch.slurm_kind import SlurmTable
 from grms.lrms.batch.table import Ending, JobRow, Table
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.port import (

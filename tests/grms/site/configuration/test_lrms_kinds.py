@@ -11,7 +11,7 @@ from grms.lrms.port import LrmsJob
 from grms.lrms.simulated import ADAPTER, SimulatedSettings
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, parse_config
-from grms.site.configuration.lrms_kinds import KINDS
+from grms.site.configuration.lrms_kinds import KINDS, adapter_of
 from grms.site.engine.clock import VirtualClock
 
 TEXT = b"""
@@ -28,10 +28,10 @@ def parsed(table: bytes) -> SiteConfig:
     return parse_config(TEXT + table, folder=Path("/x"), shown="home.toml")
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", [*sorted(KINDS), "gridengine"])
 def test_a_kind_has_its_word_and_a_description_of_every_key(kind: str) -> None:
     """The model's own `kind` takes that word and no other; each of its keys is explained."""
-    settings = KINDS[kind].settings
+    settings = adapter_of(kind).settings
     assert get_args(settings.model_fields["kind"].annotation) == (kind,)
     text = "".join(cls.__doc__ or "" for cls in settings.__mro__ if issubclass(cls, LrmsSettings))
     assert [name for name in settings.model_fields if f"        {name}: " not in text] == []

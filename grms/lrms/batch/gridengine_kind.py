@@ -1,0 +1,105 @@
+"""Grid Engine as a site's configuration names it: its table `[lrms]`, and what is made of it.
+
+Nothing imports this module: it is found by its entry point in the group `hanse.lrms`, as plugins are.
+"""
+
+import os
+import pwd
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grms.lrms.adapter import Adapter, LrmsSite
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.checks import check_accounting, check_spool, check_user
+from grms.lrms.batch.gridengine import RECORDS_S, GridEngine, GridEngineSettings
+from grms.lrms.batch.gridengine_check import GridEngineCheck
+from grms.lrms.batch.programs import Programs
+from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_findings
+from grms.lrms.checks import Finding, FindingLevel
+
+
+class GridEngineTable(BatchSettings):
+    """The table of a Grid Engine.
+
+    Attributes:
+        kind: `gridengine`.
+        root: the folder that it calls SGE_ROOT.
+        cell: that it calls SGE_CELL.
+        master_port: of its master, where that is not in /etc/services.
+        execution_port: of its execution daemons, likewise.
+        queues: cluster queues that are used; left out: all.
+        parallel_environment: of jobs with more than one processor.
+        project: of all jobs.
+        guest_project: of partners' jobs; left out: as above.
+        guest_priority: of partners' jobs, 0 or less.
+        records_s: seconds after which the accounting file has the end of a job.
+    """
+
+    kind: Literal["gridengine"]
+    root: AbsolutePath = "/var/lib/gridengine"
+    cell: Word = "default"
+    master_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    execution_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    queues: list[Word] = Field(default_factory=list)
+    parallel_environment: Word = "smp"
+    project: Word | None = None
+    guest_project: Word | None = None
+    guest_priority: Annotated[int, Field(ge=-1023, le=0)] = 0
+    records_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = RECORDS_S
+
+    @property
+    def accounting(self) -> str:
+        """Path of the accounting file."""
+        return f"{self.root}/{self.cell}/common/accounting"
+
+    def asked(self, site: str) -> tuple[Programs, GridEngineSettings]:
+        """Returns what runs the programs, and what a site of this name says of its Grid Engine."""
+        ports = {"SGE_QMASTER_PORT": self.master_port, "SGE_EXECD_PORT": self.execution_port}
+        place = {name: str(port) for name, port in ports.items() if port is not None}
+        settings = GridEngineSettings(
+            site,
+            pwd.getpwuid(os.getuid()).pw_name,
+            self.accounting,
+            queues=tuple(self.queues),
+            parallel_environment=self.parallel_environment,
+            project=self.project or "",
+            guest_project=self.guest_project or "",
+            guest_priority=self.guest_priority,
+            requeue=self.requeue,
+        )
+        place |= {"SGE_ROOT": self.root, "SGE_CELL": self.cell}
+        return self.runner(place), settings
+
+    def system(self, site: str) -> GridEngine:
+        """Returns Grid Engine as a site of this name has it."""
+        return GridEngine(*self.asked(site))
+
+
+def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
+    return BatchLrms(
+        settings.system(site.name),
+        settings.spool_of(site),
+        poll_s=settings.poll_s,
+        settle_s=0.0,
+        records_s=settings.records_s,
+        grace_s=settings.grace_s,
+        repeats=settings.requeue,
+    )
+
+
+async def _check_gridengine(
+    settings: GridEngineTable, site: LrmsSite, run_s: float | None
+) -> list[Finding]:
+    found = [check_user(os.getuid()), *check_spool(settings.spool_folder(site))]
+    found.append(check_accounting(settings.accounting))
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        return found
+    special = GridEngineCheck(
+        *settings.asked(site.name), settings.records_s, settings.spool_folder(site)
+    )
+    found += await special.findings()
+    return await common_findings(settings, site, run_s, found, _gridengine)
+
+
+ADAPTER = Adapter(GridEngineTable, _gridengine, _check_gridengine)

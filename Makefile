@@ -16,7 +16,7 @@ LOCKED ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run unit test test-thorough system coverage lint format docs man bench bench-jobshop mutants debug proto lock dist clean
+.PHONY: help setup run unit test test-thorough system coverage lint format docs man bench bench-jobshop mutants debug proto lock dist release clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -160,6 +160,20 @@ dist: man  ## Build sdist and wheel into dist/, and what they are made of as Cyc
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/cyclonedx-py requirements requirements/all.txt --pyproject pyproject.toml --output-reproducible \
 	  --output-format JSON --output-file dist/hanse-$$($(BIN)/python -c 'import lrms_sim.version as v; print(v.__version__)').cdx.json
+
+# The wheel is built from the sdist; what it needs comes from the index, held against its hashes.
+release: setup  ## Check that this commit is a release, build it, and try the wheel in an empty environment
+	$(BIN)/python .ci/release.py
+	$(BIN)/pytest --quiet tests/release
+	$(MAKE) dist
+	$(BIN)/python .ci/check.py dist dist
+	rm -rf build/release
+	$(PYTHON) -m venv build/release
+	build/release/bin/pip install --quiet --only-binary=:all: --require-hashes --requirement requirements/core.txt
+	build/release/bin/pip install --quiet --no-deps dist/*.whl
+	build/release/bin/pip check
+	$(BIN)/python .ci/check.py slim build/release
+	@ls -l dist
 
 clean:  ## Remove everything that was built
 	rm -rf build dist out mutants .venv *.egg-info

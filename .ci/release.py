@@ -1,0 +1,47 @@
+"""Whether this checkout is the release that it says it is: `make release` asks before it builds one."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def mistakes(root: Path) -> list[str]:
+    """Returns what keeps a checkout from being a release, one line for each thing."""
+
+    def git(*words: str) -> list[str]:
+        return subprocess.check_output(
+            [shutil.which("git") or "git", *words], cwd=root, text=True
+        ).splitlines()
+
+    def found(file: str, pattern: str) -> str:
+        match = re.search(pattern, (root / file).read_text(encoding="utf-8"), re.MULTILINE)
+        return "" if match is None else match[1]
+
+    version = found("lrms_sim/version.py", r'^__version__ = "(.+)"$')
+    day = found("CHANGELOG.md", rf"^## \[{re.escape(version)}\] - (\d{{4}}-\d\d-\d\d)$")
+    wrong = [f"not committed: {line}" for line in git("status", "--porcelain")]
+    if f"v{version}" not in git("tag", "--points-at", "HEAD"):
+        wrong.append(f"HEAD is not tagged v{version}, the version of lrms_sim/version.py")
+    if not day:
+        wrong.append(f"CHANGELOG.md has no section [{version}] with a day")
+    if re.search(
+        r"^-", found("CHANGELOG.md", r"^## \[Unreleased\]\n([\s\S]*?)^## \["), re.MULTILINE
+    ):
+        wrong.append("CHANGELOG.md has entries that are unreleased")
+    if found("CITATION.cff", r"^version: (\S+)$") != version:
+        wrong.append(f"CITATION.cff does not have version {version}")
+    if day and found("CITATION.cff", r"^date-released: (\S+)$") != day:
+        wrong.append(f"CITATION.cff does not have date-released {day}, the day of CHANGELOG.md")
+    if not (root / "tests" / "release" / version / "commit").exists():
+        wrong.append(f"tests/release has no recording of {version}")
+    return wrong
+
+
+if __name__ == "__main__":
+    problems = mistakes(ROOT)
+    print("\n".join(problems) or "this is a release")
+    sys.exit(bool(problems))

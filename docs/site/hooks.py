@@ -1,6 +1,7 @@
-"""What the documentation site needs beyond mkdocs: its first page, and links that leave the folder."""
+"""What the documentation site needs beyond mkdocs: its first page, the table of modules, and links that leave the folder."""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Makes the first page of the README, whose links are as the repository has them."""
+    """Makes the first page of the README, whose links are as the repository has them, and the table of modules."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"\]\((?!docs/|https?:|#)", "](../", text).replace("](docs/", "](")
     files.append(File.generated(config, "index.md", content=text.replace('src="docs/', 'src="')))
+    made = runpy.run_path(str(ROOT / "docs" / "site" / "modules.py"))
+    files.append(File.generated(config, "modules.md", content=made["page"]()))
     return files
 
 

@@ -87,12 +87,13 @@ coverage: setup  ## The tests, and which lines and branches of the Python code t
 test-thorough: setup  ## The tests with ten times as many examples, whole logs, thousands of seeds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --numprocesses=auto --dist=worksteal --timeout=3600 $(PYTEST_ARGS)
 
-lint: setup  ## Lint and type-check
+lint: setup  ## Lint and type-check, code and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(CURDIR)/$(BIN):$$PATH" cython-lint $(PACKAGES)  # it calls pycodestyle by name
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+	$(BIN)/python docs/site/prose.py
 	@find $(PACKAGES) scenarios tests benchmarks \( -name '*.py' -o -name '*.pyx' \) ! -name '*_pb2*' -exec wc -l {} + \
 	  | awk '$$1 > 800 && $$2 != "total" { print $$2 ": " $$1 " lines; does it have one subject?" }'  # says so, and does not fail
 

@@ -175,7 +175,7 @@ def plan(
     methods: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Plan workflows onto resources, by several methods beside each other.
+    """Plan workflows onto resources, by several methods, and compare them.
 
     FILES hold workflows in WfFormat (.json, .json.gz), or workflows and resources in Hanse's own
     format (.toml, .json). Ctrl-C ends the search with the best plan so far, and status 130.

@@ -82,8 +82,8 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
     """Say what exchange has brought the site's own users, in all and with each partner.
 
     CONFIG is the site's configuration. Its journal is read; the daemon may run meanwhile. Own users'
-    jobs that have ended are replayed on the site's own machine as if there were no partners, and that
-    stands beside what was: mean wait and AWRT (mean response time, weighted by processors × run time).
+    jobs that have ended are replayed on the site's own machine as if there were no partners, and the
+    result is compared with what was: mean wait and AWRT (mean response time, weighted by processors × run time).
 
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
@@ -240,8 +240,8 @@ def advise(  # an option each
 
     CONFIG is the site's configuration; its daemon may run meanwhile. What its journal knows is replayed
     with each policy: own users' jobs, and the partners' jobs that were taken. What partners would say to
-    offers is a model of what they have said. Each policy stands beside being alone (all jobs are kept),
-    what was, and awf (accept when fit), with a 95 % interval.
+    offers is a model of what they have said. Each policy is compared with being alone (all jobs are kept),
+    with what was, and with awf (accept when fit), with a 95 % interval.
 
     docs/how-to/what-exchange-brings.md explains every figure, and the model.
     """

@@ -207,7 +207,7 @@ def take_back(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: 
 def resubmit(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: bool) -> None:
     """Decide jobs anew at once, whatever their partner does; for operators.
 
-    A job MAY RUN TWICE, whole or in part: the partner is told to end it as soon as it listens, but
+    A job MAY RUN TWICE, whole or in part: the partner ends it once it can be reached, but
     may run it until then. For jobs that may not run twice use `grms take-back`.
     """
     risk = (
@@ -225,8 +225,8 @@ def resubmit(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: b
 def write_off(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: bool) -> None:
     """End jobs as failed, whatever their partner does; for operators.
 
-    The partner is told to end a job as soon as it listens. If it runs there to its end after all,
-    NOBODY HEARS OF IT: its user sees a failed job.
+    The partner ends a job once it can be reached. If the job runs there to its end after all,
+    THAT IS NOT REPORTED: its user sees a failed job.
     """
     risk = (
         "The job ends as failed, for good. If its partner runs it after all, NOBODY HEARS OF IT: "

@@ -95,7 +95,7 @@ def client_of(socket: Path, timeout_s: float) -> "SyncClient":
 @click.option(
     "--until-eof",
     is_flag=True,
-    help="Stop when standard input ends too: whoever started the daemon is gone.",
+    help="Stop when standard input ends too, as the starting process is gone.",
 )
 @click.option(
     "--behind",
@@ -127,7 +127,7 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
 @click.argument("config", type=click.Path(path_type=Path))
 @json_option("grms-validate", "grms.shown:ValidatedShown")
 def validate(config: Path, *, as_json: bool) -> None:
-    """Check a site's configuration, and the policies that it names; nobody is asked.
+    """Check a site's configuration, and the policies that it names, offline.
 
     Status 2 where something is wrong, with a line for each. Whether the batch system has what a site
     needs is what `grms lrms check` says.

@@ -167,7 +167,7 @@ def _standard_input() -> bytes:
     "--without",
     default="",
     metavar="OPTION[,OPTION]",
-    help="Options of sbatch that a partner cannot be told, and without which the job may run.",
+    help="Options of sbatch not known to partners, and without which the job may run.",
 )
 @click.option(
     "--wait",
@@ -200,8 +200,8 @@ def submit(
       grms submit [OPTIONS OF SBATCH] job.sh [ARGUMENTS]
 
     Then Slurm reads the options and the lines #SBATCH (-p is a partition and -t are minutes); --env,
-    --input, --result, --key, --without and --wait are as here. A job that asks for what a partner cannot be told
-    stays at home: it is handed to sbatch, and why is said. The script may come from standard input, and
+    --input, --result, --key, --without and --wait are as here. A job with options that partners do not know
+    stays at home: it is handed to sbatch, with a message why. The script may come from standard input, and
     --test-only submits nothing.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)

@@ -127,7 +127,7 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
     type=click.Choice(["plus", "comma"]),
     default="plus",
     show_default=True,
-    help="Symbiotic: parents go on beside their children, or rules live for one generation.",
+    help="Symbiotic: parents survive with their children, or for one generation.",
 )
 @click.option(
     "--start",
@@ -169,8 +169,8 @@ def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:
     """Tune how a batch machine orders its queue, on recorded logs.
 
     The objective is a weighted sum of the average weighted response times of five user groups.
-    Whatever is learned stands beside the constants that need no learning, on the jobs it was tuned
-    on and on jobs it has never seen; where a constant is as good, it says so.
+    The result is compared with constants that need no learning, on the jobs it was tuned on and
+    on unseen jobs; if a constant is as good, the command says so.
 
     \b
     Evolve a criterion on the first 150 days, judge it on the rest:

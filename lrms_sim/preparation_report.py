@@ -63,7 +63,8 @@ class PreparationOptions:
         default="drop", metadata={"help": "Jobs submitted before time 0."}
     )
     partial_execution: Literal["drop", "keep"] = field(
-        default="drop", metadata={"help": "Lines of status 2, 3, 4 beside one of the whole job."}
+        default="drop",
+        metadata={"help": "Lines of status 2, 3, 4 that come with one of the whole job."},
     )
     job_id_repeated: Literal["renumber", "drop", "error"] = field(
         default="renumber", metadata={"help": "Job numbers that come again."}

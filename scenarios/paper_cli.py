@@ -17,16 +17,14 @@ from scenarios.papers.utility_scheduling.options import StudyOptions as UtilityO
 
 @click.group()
 def paper() -> None:
-    """Run the experiments of a paper, and show them beside what it prints."""
+    """Run the experiments of a paper, and compare the results with what it prints."""
 
 
 @paper.command("decentralized-grid")
 @takes(
     GridOptions,
     *("folder", "seeds", "generations", "more_seeds", "more_generations"),
-    click.option(
-        "--shipped", is_flag=True, help="Train nothing; use the rule bases that come along."
-    ),
+    click.option("--shipped", is_flag=True, help="Train nothing; use the included rule bases."),
     "workers",
 )
 def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
@@ -66,7 +64,7 @@ def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
     Constrained Resources Using Heuristics and Memetic Evolution" (2010).
 
     32 rescheduling events, and a sweep over loads in four classes, with both memetic variants and
-    our own, beside what the paper says. As it stands it takes some minutes; after Ctrl-C the same
+    our own, compared with what the paper says. By default it takes some minutes; after Ctrl-C the same
     command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
     from scenarios.papers.gorba_rescheduling.command import run_command  # noqa: PLC0415  # slow
@@ -83,9 +81,8 @@ def utility_scheduling(**chosen: Any) -> None:
     """Figures 2 to 5 of "A Reinforcement Learning Framework for Utility-Based Scheduling in
     Resource-Constrained Systems", under three readings of its text.
 
-    Beside them every statement of the paper with what was measured, other policies on the same
-    jobs, and all of them on the logs kth, ctc and sdsc05, where these are there, alone and in
-    exchange. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
+    Also every statement of the paper with what was measured, other policies on the same jobs,
+    and all of them on the logs kth, ctc and sdsc05, if present, alone and in exchange. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
     from scenarios.papers.utility_scheduling.command import run_command  # noqa: PLC0415  # slow
 
@@ -105,7 +102,7 @@ def greedy_criteria(**chosen: Any) -> None:
     """Table III and Figures 1 to 5 of "Greedy Scheduling with Custom-made Objectives" (2007).
 
     Learns the criteria f1 to f4 on the first jobs of the logs ctc, kth and sdsc00, and judges
-    them on all later jobs, beside constant orders of user groups. After Ctrl-C the same command
+    them on all later jobs, compared with constant orders of user groups. After Ctrl-C the same command
     goes on.
     """
     _run_strategy_study("greedy-criteria", **chosen)
@@ -118,7 +115,7 @@ def genetic_fuzzy(**chosen: Any) -> None:
     (2007).
 
     Searches tables by the iterative method, evolves rules by symbiotic evolution, and judges
-    both on all later jobs, beside constant orders of user groups. After Ctrl-C the same command
+    both on all later jobs, compared with constant orders of user groups. After Ctrl-C the same command
     goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
     _run_strategy_study("genetic-fuzzy", **chosen)

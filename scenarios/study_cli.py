@@ -64,7 +64,7 @@ def _unusable(name: str, error: PluginError) -> click.Command:
 
 @click.group(cls=_Studies)
 def study() -> None:
-    """Run experiments of our own and of plugins, and show them beside what others have measured."""
+    """Run experiments of our own and of plugins, compared with what others have measured."""
 
 
 @study.command("nobody-loses")
@@ -73,7 +73,7 @@ def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
     """Whether exchange hurts a site: policies, grids, disciplines, months, rogues, chance.
 
     Replays the logs kth, ctc, sdsc05 and sdsc00, which it needs, in all grids of two to four
-    sites, and puts what comes of it beside the figures of an independent program. It takes some ten minutes
+    sites, and compares the results with those of an independent program. It takes some ten minutes
     on two cores; after Ctrl-C the same command goes on.
     """
     from scenarios.papers.nobody_loses.command import run_command  # noqa: PLC0415  # slow
@@ -100,7 +100,7 @@ def questions_and_delays(*, complete: bool, **chosen: Any) -> None:
     """What it does to the gain how many partners are asked, how long messages take, and clocks apart.
 
     Replays spans of the logs kth, ctc and sdsc05, which it needs, with EASY and FCFS, with rounds and
-    without, and holds statements against what comes of it. It takes some five minutes on two
+    without, and checks statements against the results. It takes some five minutes on two
     cores, --complete an hour; after Ctrl-C the same command goes on.
     """
     from scenarios.papers.questions_and_delays.command import run_command  # noqa: PLC0415  # slow

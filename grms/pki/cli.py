@@ -87,9 +87,9 @@ def pki() -> None:
 @_days(3650)
 @_says_what_is_wrong
 def init(folder: Path, *, name: str, days: int) -> None:
-    """Make a certificate authority in FOLDER: ca.crt for everybody, ca.key for nobody.
+    """Make a certificate authority in FOLDER: ca.crt for all sites, ca.key to be kept secret.
 
-    Whoever has ca.key can pose as any site. Keep it off the machines that run daemons, with a
+    The owner of ca.key can pose as any site. Keep it off the machines that run daemons, and make a
     backup.
     """
     from grms.pki import authority  # noqa: PLC0415  # see the module's docstring

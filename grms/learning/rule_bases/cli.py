@@ -52,7 +52,7 @@ ARCHIVE = 2
     "features",
     multiple=True,
     type=click.Choice(FEATURE_WORDS),
-    help="What rules look at beside queue and width.  [default: with rails both, else none]",
+    help="What rules use besides queue and width.  [default: with rails both, else none]",
 )
 @click.option(
     "--self-play",
@@ -68,7 +68,7 @@ ARCHIVE = 2
     "--unseen",
     multiple=True,
     metavar="SCENARIO",
-    help="Judge what was learned on this one as well, beside what needs no learning.",
+    help="Evaluate on this one too, compared with what needs no learning.",
 )
 @click.option(
     "--objective",

@@ -51,7 +51,7 @@ class StudyOptions:
     seconds: Annotated[
         float | None,
         Option(
-            "Of each run, instead of schedules; the paper's are 180. What comes of it depends on who else "
+            "Of each run, instead of schedules; the paper's are 180. The result depends on who else "
             "works on the machine.",
             kind=click.FloatRange(0, min_open=True),
         ),

@@ -189,7 +189,7 @@ def _of_table(shares: Sequence[Mapping[str, float]]) -> Iterator[Found]:
     due = of("due", replanning=False)
     poorer = Margin.between(short, [POOR * each for each in due])
     yield (
-        f"{fmean(short):.2f}, by due time {fmean(due):.2f}; beside half of that {poorer.words()}.",
+        f"{fmean(short):.2f}, by due time {fmean(due):.2f}; against half of that {poorer.words()}.",
         poorer.below(),
     )
 
@@ -250,7 +250,7 @@ def _memetic(study: Study) -> Found | None:
     more = {method: Margin.between(rates[method], rates[GLEAM]) for method in MEMETIC}
     apart = ", ".join(f"{names[method]} {each.words()}" for method, each in more.items())
     return (
-        f"Success over all loads: {said}. Beside GLEAM, of 1: {apart}.",
+        f"Success over all loads: {said}. Relative to GLEAM, of 1: {apart}.",
         some(each.above() for each in more.values()),
     )
 

@@ -173,7 +173,7 @@ release: setup  ## Check that this commit is a release, build it, and try the wh
 	build/release/bin/pip install --quiet --only-binary=:all: --require-hashes --requirement requirements/core.txt
 	build/release/bin/pip install --quiet --no-deps dist/*.whl
 	build/release/bin/pip check
-	$(BIN)/python .ci/check.py slim build/release
+	$(BIN)/python .ci/check.py slim $(CURDIR)/build/release
 	@ls -l dist
 
 clean:  ## Remove everything that was built

@@ -166,3 +166,36 @@ class PreparationReport:
     def rows(self) -> list[tuple[str, int, Treatment]]:
         """Returns what a person wants to see: description, count and treatment of each rule."""
         return [(entry.description, entry.count, entry.treatment) for entry in self.entries]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDescription:
+    """What a log holds.
+
+    Attributes:
+        trace: the log as the user named it.
+        installation: where the machine stood; None where the header does not say.
+        computer: the make of the machine; None where the header does not say.
+        start: time 0 in UTC, ISO 8601; None where the header does not say.
+        processors: size of the machine.
+        records: job lines.
+        jobs: jobs that remain after the preparation.
+        users: different users among these.
+        span_days: days between the first and the last of their submissions.
+        processors_max: width of the widest.
+        run_time_median_s: median of the run times, seconds.
+        load: Σ run time · processors / (size · span), a number; nan without a span.
+    """
+
+    trace: str
+    installation: str | None
+    computer: str | None
+    start: str | None
+    processors: int
+    records: int
+    jobs: int
+    users: int
+    span_days: float
+    processors_max: int
+    run_time_median_s: float
+    load: float

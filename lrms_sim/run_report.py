@@ -13,7 +13,7 @@ from lrms_sim.fairness import UserFairness, user_fairness
 from lrms_sim.groups import GROUPS, user_groups
 from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
 from lrms_sim.preparation import Prepared
-from lrms_sim.preparation_report import PreparationReport
+from lrms_sim.preparation_report import LogDescription, PreparationReport
 from lrms_sim.samples import MeanInterval
 from lrms_sim.schedule import Schedule
 from lrms_sim.shown.option import print_json
@@ -80,39 +80,6 @@ class RunReport:
         group = user_groups(self.schedule.jobs)
         awrt = awrt_by_group(self.schedule, group)
         return [(g, int(np.count_nonzero(group == g)), float(awrt[g - 1])) for g in GROUPS]
-
-
-@dataclass(frozen=True, slots=True)
-class LogDescription:
-    """What a log holds.
-
-    Attributes:
-        trace: the log as the user named it.
-        installation: where the machine stood; None where the header does not say.
-        computer: the make of the machine; None where the header does not say.
-        start: time 0 in UTC, ISO 8601; None where the header does not say.
-        processors: size of the machine.
-        records: job lines.
-        jobs: jobs that remain after the preparation.
-        users: different users among these.
-        span_days: days between the first and the last of their submissions.
-        processors_max: width of the widest.
-        run_time_median_s: median of the run times, seconds.
-        load: Σ run time · processors / (size · span), a number; nan without a span.
-    """
-
-    trace: str
-    installation: str | None
-    computer: str | None
-    start: str | None
-    processors: int
-    records: int
-    jobs: int
-    users: int
-    span_days: float
-    processors_max: int
-    run_time_median_s: float
-    load: float
 
 
 def describe_log(log: SwfLog, prepared: Prepared, processors: int) -> LogDescription:

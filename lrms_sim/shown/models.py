@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from lrms_sim.fairness import UserFairness
 from lrms_sim.metrics import MachineMetrics
-from lrms_sim.preparation_report import PreparationReport
-from lrms_sim.run_report import LogDescription
+from lrms_sim.preparation_report import LogDescription, PreparationReport
 
 
 class Shown(BaseModel):

@@ -15,14 +15,14 @@ import multiprocessing
 import os
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from lrms_sim.errors import HanseError
 
@@ -51,20 +51,24 @@ class ExecutorError(HanseError, RuntimeError):
     """Workers that cannot be reached, or that died; the text says what and what to do."""
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """What evaluates many genomes."""
 
     def __enter__(self) -> Self:
-        """Starts."""
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Ends all workers that it has started."""
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self.close(at_once=error is not None)
 
+    @abstractmethod
+    def close(self, *, at_once: bool = False) -> None:
+        """Ends all workers that it has started.
+
+        Args:
+            at_once: whether nobody waits for what is still being evaluated.
+        """
+
+    @abstractmethod
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
@@ -83,7 +87,7 @@ def default_workers() -> int:
     return len(os.sched_getaffinity(0))
 
 
-class ThreadExecutor:
+class ThreadExecutor(Executor):
     """Threads of this process; the replay kernel holds no lock while it runs.
 
     Args:
@@ -97,26 +101,20 @@ class ThreadExecutor:
         self.workers = check_workers(workers)
         self._pool = ThreadPoolExecutor(self.workers, "evaluation")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self, *, at_once: bool = False) -> None:
+        """Ends all workers that it has started."""
+        del at_once  # the kernel does not look up in the middle of a replay
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
-        """Returns what came of each genome, in their order; see `Executor.evaluate`."""
+        """Returns what came of each genome, in their order."""
         # An interrupted `map` cancels what has not begun.
         return list(self._pool.map(partial(_evaluate, fitness, bound), genomes))
 
 
-class ProcessExecutor:
+class ProcessExecutor(Executor):
     """Processes of this machine, for fitness functions that hold the interpreter's lock.
 
     Args:
@@ -132,24 +130,16 @@ class ProcessExecutor:
         self._ends: tuple[Connection, ...] = ()
         self._fitness: Task[Any, Any] | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is not None and self._ends:
-            # Nobody waits for what is still being evaluated.
+    def close(self, *, at_once: bool = False) -> None:
+        """Ends all workers that it has started."""
+        if at_once and self._ends:
             self._ends[1].close()
         self._close()
 
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
-        """Returns what came of each genome, in their order; see `Executor.evaluate`.
+        """Returns what came of each genome, in their order.
 
         Raises:
             ExecutorError: a process died.
@@ -191,7 +181,7 @@ class ProcessExecutor:
             end.close()
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Workers of `dask.distributed`: a scheduler's, or a cluster on this machine.
 
     On Slurm, `dask_jobqueue.SLURMCluster` starts workers as batch jobs and has a scheduler's
@@ -246,15 +236,9 @@ class DaskExecutor:
                 self._close_cluster()
                 raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self, *, at_once: bool = False) -> None:
+        """Ends all workers that it has started."""
+        del at_once  # what was asked is cancelled already
         self._scattered = None
         self._client.close()
         self._close_cluster()
@@ -262,7 +246,7 @@ class DaskExecutor:
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
-        """Returns what came of each genome, in their order; see `Executor.evaluate`.
+        """Returns what came of each genome, in their order.
 
         Raises:
             ExecutorError: there is no worker, workers died again and again, or the scheduler is

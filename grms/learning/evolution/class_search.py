@@ -15,13 +15,13 @@ from typing import Any, Self
 import numpy as np
 
 from grms.learning.evolution.genes import GeneSpace, Genome, IntegerArray
-from grms.learning.evolution.strategies import Figures, Individual, check_values
+from grms.learning.evolution.strategies import Figures, Individual, Strategy, check_values
 
 VISITS_ROW = 1
 """Row of an evaluation's figures that holds how often each class was met."""
 
 
-class ClassSearch:
+class ClassSearch(Strategy):
     """One sweep over all classes, deterministic.
 
     Args:
@@ -55,13 +55,7 @@ class ClassSearch:
         self._visits: tuple[float, ...] = ()
         self._next = 0
         self._value = math.inf
-        self._told = 0
         self._asked: list[int] = []
-
-    @property
-    def generation(self) -> int:
-        """Classes tried so far."""
-        return max(0, self._told - 1)
 
     @property
     def best(self) -> Individual | None:
@@ -156,8 +150,7 @@ class ClassSearch:
         search = cls(
             np.array(state["choices"], np.int64),
             np.array(state["table"], np.int64),
-            # Runs begun before there were others have none.
-            [np.array(table, np.int64) for table in state.get("others", ())],
+            [np.array(table, np.int64) for table in state["others"]],
         )
         search._visits = tuple(state["visits"])
         search._next = state["next"]

@@ -17,7 +17,6 @@ training run, and leads to the very same state with the very same versions of th
 numpy, which are therefore noted and compared.
 """
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -29,7 +28,7 @@ import numpy as np
 
 from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
 from grms.learning.evolution.randomness import generator
-from grms.learning.evolution.strategies import Figures, Individual, StrategySettings, check_values
+from grms.learning.evolution.strategies import Figures, Strategy, StrategySettings, check_values
 
 SIGMA_START = 0.3
 """First standard deviation, as a part of a gene's initial range."""
@@ -40,7 +39,7 @@ def versions() -> dict[str, str]:
     return {"cma": cma.__version__, "numpy": np.__version__}
 
 
-class CmaStrategy:
+class CmaStrategy(Strategy):
     """CMA-ES over a space of genes.
 
     Args:
@@ -71,37 +70,21 @@ class CmaStrategy:
         self.settings = settings
         self._seed = seed
         self._founders = tuple(founders)
-        self._told: list[list[float]] = []
+        self._values: list[list[float]] = []
         self._asked: list[FloatArray] = []
-        self._best: Individual | None = None
         self._es = _new(space, settings.offspring, generator(seed))
 
     @property
     def generation(self) -> int:
         """Generations told so far."""
-        return len(self._told)
-
-    @property
-    def best(self) -> Individual | None:
-        """The best individual told so far; None before the first generation."""
-        return self._best
-
-    @property
-    def bound(self) -> float:
-        """Infinite: CMA-ES ranks all that it asked for."""
-        return math.inf
-
-    @property
-    def exhausted(self) -> str:
-        """Empty: there is always another generation."""
-        return ""
+        return len(self._values)
 
     def ask(self) -> list[Genome]:
         """Returns the genomes of the next generation; the same until they are told."""
         if not self._asked:
             self._asked = [np.asarray(point, np.float64) for point in self._es.ask()]
         points = [self._genome(point) for point in self._asked]
-        return points if self._told else [*points, *self._founders]
+        return points if self._values else [*points, *self._founders]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
         """Learns the values of what was asked, in that order; smaller is better.
@@ -114,14 +97,12 @@ class CmaStrategy:
         genomes = self.ask() if self._asked else []
         check_values(values, len(genomes))
         told = [float(value) for value in values]
-        first = min(range(len(told)), key=told.__getitem__)
-        if self._best is None or told[first] < self._best.value:
-            self._best = Individual(genomes[first], told[first])
+        self._keep_best(genomes, told)
         with warnings.catch_warnings():
             # Values that are all equal make the package warn; termination is somebody else's task.
             warnings.simplefilter("ignore")
             self._es.tell(self._asked, told[: len(self._asked)])
-        self._told.append(told)
+        self._values.append(told)
         self._asked = []
 
     def _genome(self, point: FloatArray) -> Genome:
@@ -141,7 +122,7 @@ class CmaStrategy:
             "seed": self._seed,
             "founders": [one.to_state() for one in self._founders],
             "versions": versions(),
-            "told": list(self._told),
+            "told": list(self._values),
             "asked": bool(self._asked),
         }
 

@@ -23,6 +23,7 @@ from grms.learning.evolution.strategies import (
     INDIVIDUALS_MAX,
     Figures,
     Individual,
+    Strategy,
     check_values,
 )
 
@@ -63,7 +64,7 @@ class Nsga2Settings:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 1e6")
 
 
-class Nsga2:
+class Nsga2(Strategy):
     """NSGA-II on real genes within bounds.
 
     The objectives of an individual are the first row of its figures. One without figures (its
@@ -103,19 +104,7 @@ class Nsga2:
         self._parents: list[Genome] = []
         self._values: list[float] = []
         self._objectives = np.zeros((0, len(self._signs)))
-        self._best: Individual | None = None
         self._asked: list[Genome] = []
-        self._told = 0
-
-    @property
-    def generation(self) -> int:
-        """Generations bred and told so far; founders, which nobody bred, do not count."""
-        return max(0, self._told - 1)
-
-    @property
-    def best(self) -> Individual | None:
-        """The individual with the least value told so far; None before the first generation."""
-        return self._best
 
     @property
     def parents(self) -> tuple[Genome, ...]:
@@ -126,16 +115,6 @@ class Nsga2:
     def objectives(self) -> FloatArray:
         """What is made small, by parent, shape (population, m): the objectives times their signs."""
         return self._objectives.copy()
-
-    @property
-    def bound(self) -> float:
-        """Infinity: whoever is bad in one objective may be good in another."""
-        return math.inf
-
-    @property
-    def exhausted(self) -> str:
-        """Empty: there is always another generation."""
-        return ""
 
     def ask(self) -> list[Genome]:
         """Returns the genomes of the next generation; the same until they are told."""
@@ -161,9 +140,7 @@ class Nsga2:
         if len(figures) != len(self._asked):
             raise ValueError(f"{len(figures)} rows of objectives for {len(self._asked)} genomes")
         told = np.array([self._signed(row) for row in figures])
-        for genome, value in zip(self._asked, values, strict=True):
-            if self._best is None or value < self._best.value:
-                self._best = Individual(genome, float(value))
+        self._keep_best(self._asked, values)
         everybody = [*self._parents, *self._asked]
         everything = np.concatenate([self._objectives, told])
         kept = crowded_order(everything)[: self.settings.population]
@@ -224,7 +201,7 @@ class Nsga2:
                     self._parents, self._values, self._objectives, strict=True
                 )
             ],
-            "best": None if best is None else best.genome.to_state() | {"value": best.value},
+            "best": None if best is None else best.to_state(),
             "asked": [one.to_state() for one in self._asked],
         }
 
@@ -244,8 +221,6 @@ class Nsga2:
         rows = [one["objectives"] or [math.inf] * len(signs) for one in state["parents"]]
         strategy._objectives = np.array(rows, np.float64).reshape(-1, len(signs))
         best = state["best"]
-        strategy._best = (
-            None if best is None else Individual(Genome.from_state(best), best["value"])
-        )
+        strategy._best = None if best is None else Individual.from_state(best)
         strategy._asked = [Genome.from_state(one) for one in state["asked"]]
         return strategy

@@ -14,7 +14,7 @@ SEEN_MAX: Final = 100_000
 """So many individuals are remembered; what comes after them is not."""
 
 
-class Recorded:
+class Recorded(Strategy):
     """A strategy with the first row of figures of each individual told so far.
 
     Individuals without figures, whose evaluation was given up, are not remembered.

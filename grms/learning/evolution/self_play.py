@@ -60,7 +60,7 @@ def _same(one: Meeting, other: Meeting) -> bool:
     return joined(one).to_state() == joined(other).to_state()
 
 
-class SelfPlay:
+class SelfPlay(Strategy):
     """A strategy that asks for meetings, and is told what they were worth to each player.
 
     The first row of the figures of a meeting is the cost to each player, smaller is better; the
@@ -87,22 +87,11 @@ class SelfPlay:
         self.players = tuple(players)
         self.sets: list[Meeting] = [tuple(first)]
         self._archive = archive
-        self._best: Individual | None = None
 
     @property
     def generation(self) -> int:
         """Generations bred and told so far; founders, which nobody bred, do not count."""
         return self.players[0].generation
-
-    @property
-    def best(self) -> Individual | None:
-        """The best meeting told so far; None before the first generation."""
-        return self._best
-
-    @property
-    def bound(self) -> float:
-        """Infinite: the costs of a meeting matter, whatever its value."""
-        return float("inf")
 
     @property
     def exhausted(self) -> str:
@@ -145,10 +134,8 @@ class SelfPlay:
             worst[place, one] = max(worst[place, one], row[place])
         for player, own in zip(self.players, worst.tolist(), strict=True):
             player.tell(own)
-        first = min(range(len(values)), key=values.__getitem__)
-        if self._best is None or values[first] < self._best.value:
-            self._best = Individual(asked[first], float(values[first]))
-            self._keep(parted(asked[first], count))
+        if self._keep_best(asked, values) and self._best is not None:
+            self._keep(parted(self._best.genome, count))
 
     def _keep(self, meeting: Meeting) -> None:
         # Of a set that is there already a second meeting would say nothing new.

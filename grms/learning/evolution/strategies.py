@@ -7,9 +7,10 @@ for bit.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -96,6 +97,15 @@ class Individual:
     value: float
     step: FloatArray | None = None
 
+    def to_state(self) -> dict[str, Any]:
+        """Returns genome and value as plain values, exact to the last bit."""
+        return self.genome.to_state() | {"value": self.value}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Returns the individual that `to_state` described."""
+        return cls(Genome.from_state(state), state["value"])
+
 
 def check_values(values: Sequence[float], asked: int) -> None:
     """Checks what a strategy is told.
@@ -121,36 +131,49 @@ Figures = tuple[tuple[float, ...], ...]
 """What an evaluation measured beside its value: `Evaluation.figures`."""
 
 
-class Strategy(Protocol):
-    """What proposes genomes and learns their values."""
+class Strategy(ABC):
+    """What proposes genomes and learns their values.
+
+    `_told` and `_best` are for those that count generations and keep the best individual here.
+    """
+
+    _told: int = 0
+    _best: Individual | None = None
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The word for this strategy in files and on the command line."""
 
     @property
     def generation(self) -> int:
         """Generations bred and told so far; founders, which nobody bred, do not count."""
+        return max(0, self._told - 1)
 
     @property
     def best(self) -> Individual | None:
         """The best individual told so far; None before the first generation."""
+        return self._best
 
     @property
     def bound(self) -> float:
         """The value above which it does not matter how bad a genome of this generation is.
 
         It holds for the whole generation that was asked, so what an evaluation that stops there
-        finds does not depend on who evaluates when.
+        finds does not depend on who evaluates when. Infinite where every value counts.
         """
+        return math.inf
 
     @property
     def exhausted(self) -> str:
         """Why there is nothing more to ask, for people; empty while there is."""
+        return ""
 
+    @abstractmethod
     def ask(self) -> list[Genome]:
         """Returns the genomes of the next generation; the same until they are told."""
 
+    @abstractmethod
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
         """Learns the values of what was asked, in that order; smaller is better.
 
@@ -163,11 +186,20 @@ class Strategy(Protocol):
                 not a finite number.
         """
 
+    @abstractmethod
     def to_state(self) -> dict[str, Any]:
         """Returns all the strategy knows as plain values that JSON keeps exactly."""
 
+    def _keep_best(self, genomes: Sequence[Genome], values: Sequence[float]) -> bool:
+        """Keeps the first of the best genomes if it is better than the best so far; says whether it is."""
+        first = min(range(len(values)), key=values.__getitem__)
+        if self._best is not None and values[first] >= self._best.value:
+            return False
+        self._best = Individual(genomes[first], float(values[first]))
+        return True
 
-class EvolutionStrategy:
+
+class EvolutionStrategy(Strategy):
     """The (μ+λ)-strategy of the papers, with fixed or with self-adapted steps.
 
     The first generation is μ uniform individuals, or some that are given and uniform ones. Every further one is λ children: each gene is
@@ -202,18 +234,12 @@ class EvolutionStrategy:
         self._step_rule: StepRule = step_rule
         self._parents: list[Individual] = []
         self._asked: list[tuple[Genome, FloatArray | None]] = []
-        self._told = 0
         self._founders = tuple(founders)
 
     @property
     def name(self) -> str:
         """The word for this strategy in files and on the command line."""
         return self._step_rule
-
-    @property
-    def generation(self) -> int:
-        """Generations bred and told so far; founders, which nobody bred, do not count."""
-        return max(0, self._told - 1)
 
     @property
     def best(self) -> Individual | None:
@@ -229,11 +255,6 @@ class EvolutionStrategy:
     def bound(self) -> float:
         """The value of the worst parent: who is worse is none of the next parents."""
         return self._parents[-1].value if self._parents else math.inf
-
-    @property
-    def exhausted(self) -> str:
-        """Empty: there is always another generation."""
-        return ""
 
     def ask(self) -> list[Genome]:
         """Returns the genomes of the next generation; the same until they are told."""

@@ -24,7 +24,7 @@ from grms.learning.evolution.rule_genes import (
     selected,
     similarity,
 )
-from grms.learning.evolution.strategies import Figures, Individual, check_values
+from grms.learning.evolution.strategies import Figures, Individual, Strategy, check_values
 
 STEP_FACTOR = 1.224
 """Factor of the common step after a generation (paper 000, section 4.3.3)."""
@@ -102,7 +102,7 @@ class SymbioticSettings:
         return self.offspring * self.bases_per_rule // self.base_rules
 
 
-class SymbioticEvolution:
+class SymbioticEvolution(Strategy):
     """Evolves rules; what it asks are rule bases, and the best of them ever is its result.
 
     Args:
@@ -134,29 +134,7 @@ class SymbioticEvolution:
         self._children = np.zeros((0, space.genes))
         self._rivals = np.zeros(0)
         self._bases: list[list[int]] = []
-        self._best: Individual | None = None
         self._founded = not self._founders
-        self._told = 0
-
-    @property
-    def generation(self) -> int:
-        """Generations bred and told so far; the first, of random rules, does not count."""
-        return max(0, self._told - 1)
-
-    @property
-    def best(self) -> Individual | None:
-        """The best rule base told so far; None before the first generation."""
-        return self._best
-
-    @property
-    def bound(self) -> float:
-        """Infinite: a rule's value is the mean over its rule bases, bad ones included."""
-        return float("inf")
-
-    @property
-    def exhausted(self) -> str:
-        """Empty: there is always another generation."""
-        return ""
 
     @property
     def step(self) -> float:
@@ -198,9 +176,7 @@ class SymbioticEvolution:
         check_values(values, len(asked))
         if min(values) <= 0:
             raise ValueError(f"a value is {min(values)}; it must be more than 0")
-        first = min(range(len(values)), key=values.__getitem__)
-        if self._best is None or values[first] < self._best.value:
-            self._best = Individual(asked[first], float(values[first]))
+        self._keep_best(asked, values)
         if not self._founded:
             self._founded = True
             return
@@ -259,7 +235,7 @@ class SymbioticEvolution:
             "children": self._children.tolist() if self._bases else [],
             "rivals": self._rivals.tolist() if self._bases else [],
             "bases": [list(base) for base in self._bases],
-            "best": None if best is None else best.genome.to_state() | {"value": best.value},
+            "best": None if best is None else best.to_state(),
             "founded": self._founded,
             "told": self._told,
         }
@@ -285,7 +261,7 @@ class SymbioticEvolution:
         evolution._rivals = np.array(state["rivals"], np.float64)
         evolution._bases = [list(base) for base in state["bases"]]
         if state["best"] is not None:
-            evolution._best = Individual(Genome.from_state(state["best"]), state["best"]["value"])
+            evolution._best = Individual.from_state(state["best"])
         evolution._founded = state["founded"]
         evolution._told = state["told"]
         return evolution

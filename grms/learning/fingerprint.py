@@ -10,9 +10,16 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from lrms_sim.jobs import JobTable
+from lrms_sim.version import __version__
 
 _COLUMNS = ("submit_time", "processors", "requested_time", "run_time")
 """What of a job a replay looks at."""
+
+
+def program(commit: str | None = None) -> dict[str, str]:
+    """Returns what is noted of the program: its version, and the commit of its source where that is known."""
+    known = {"program": f"hanse {__version__}"}
+    return known if commit is None else known | {"commit": commit}
 
 
 def jobs_sha256(jobs: JobTable) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,26 @@ class TrainingResult:
     def elapsed_s(self) -> float:
         """Seconds of training, of all sessions where the run was resumed."""
         return self.history[-1].elapsed_s
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """How much it took and why it stopped, plain values."""
+        return {
+            "generations": self.history[-1].generation,
+            "evaluations": self.evaluations,
+            "stopped": self.reason,
+        }
+
+    def facts(self, unit: str, value: str = "fitness") -> list[tuple[str, object]]:
+        """Returns what a page says of the best: its value, and when it came up.
+
+        Args:
+            unit: what a value is, for people.
+            value: what it is called.
+        """
+        found = f"{self.best.generation} of {self.history[-1].generation}"
+        best = f"{self.best.evaluation.value:,.4f} ({unit})"
+        return [(value, best), ("found in generation", found)]
 
 
 def train(

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grms.learning.evolution.recorded import Recorded
+from grms.learning.fingerprint import program
 from grms.learning.local_strategies.constants import group_order
 from grms.learning.local_strategies.encoding import CriterionEncoding, Encoding
 from grms.learning.local_strategies.fitness import TuningFitness
@@ -40,7 +41,6 @@ from lrms_sim.choosing import Policy
 from lrms_sim.provenance import source_commit
 from lrms_sim.strategy_files import StrategyFile, save_strategy
 from lrms_sim.text_files import write_text
-from lrms_sim.version import __version__
 
 STRATEGY: Final = "strategy.json"
 FIGURES: Final = "tuning.json"
@@ -77,7 +77,7 @@ def run_tuning(
     _check_calendars(encoding, workloads)
     fitness = TuningFitness(cases, encoding, options.combination)
     description = {
-        "program": f"hanse {__version__}",
+        **program(),
         "strategy": options.words,
         "fitness": _fitness_document(options, encoding, workloads),
     }
@@ -127,17 +127,13 @@ def _tuning(
     best = result.best
     policy: Policy = fitness.encoding.decode(best.genome)
     comparisons = tuple(compare(one, policy) for one in workloads)
-    commit = source_commit()
     provenance: dict[str, Any] = {
-        "program": f"hanse {__version__}",
-        **({} if commit is None else {"commit": commit}),
+        **program(source_commit()),
         "search": options.words,
         **_fitness_document(options, fitness.encoding, workloads),
         "value": best.evaluation.value,
         "easy_value": fitness.easy_value,
-        "generations": result.history[-1].generation,
-        "evaluations": result.evaluations,
-        "stopped": result.reason,
+        **result.noted,
         "gains_percent": [
             {
                 "log": one.workload.name,

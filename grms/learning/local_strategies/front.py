@@ -20,13 +20,13 @@ from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
 from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.recorded import Recorded
+from grms.learning.fingerprint import program
 from grms.learning.local_strategies.fitness import LIMIT_FACTOR, TuningCase
 from grms.learning.local_strategies.workloads import Workload
 from grms.learning.session import CHECKPOINT, Limits, Session, Workers
 from lrms_sim.disciplines import EasyByUser
 from lrms_sim.groups import GROUPS
 from lrms_sim.machine import user_numbers
-from lrms_sim.version import __version__
 
 SIGNS: Final = (-1.0, *(1.0,) * 6)
 """Of U, AWRT, AWRT₁ … AWRT₅: a large utilization is good, and short response times are."""
@@ -125,7 +125,7 @@ def run_front(
     """
     fitness = UserKeys(workload.training)
     description = {
-        "program": f"hanse {__version__}",
+        **program(),
         "strategy": {"method": "users", "seed": seed, "settings": asdict(settings)},
         "fitness": {
             "theta": list(workload.training.trial.theta),

@@ -131,19 +131,16 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
 def _run(options: "TrainOptions") -> Callable[[], None]:
     """Trains, and returns what prints the outcome."""
     progress = open_console(stderr=True)
-    if options.archive is not None:
-        from grms.learning.rule_bases.self_play_command import (  # noqa: PLC0415  # see `grms.cli`
-            print_self_play,
-            run_self_play,
-        )
-
-        played = run_self_play(options, progress)
-        return lambda: print_self_play(open_console(), options, played)
-    from grms.learning.rule_bases.command import (  # noqa: PLC0415  # same
+    from grms.learning.rule_bases.command import (  # noqa: PLC0415  # see `grms.cli`
         print_outcome,
+        print_self_play,
+        run_self_play,
         run_training,
     )
 
+    if options.archive is not None:
+        played = run_self_play(options, progress)
+        return lambda: print_self_play(open_console(), options, played)
     trained = run_training(options, progress)
     return lambda: print_outcome(open_console(), options, trained)
 

@@ -1,9 +1,9 @@
 """What `grms train` does, apart from its command line."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -11,12 +11,14 @@ from rich.text import Text
 
 from grms.federation.federation import Site
 from grms.learning.evolution.catalog import new_strategy
+from grms.learning.evolution.evaluation import FitnessFunction
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import SelfPlay
 from grms.learning.evolution.strategies import Strategy, StrategySettings
+from grms.learning.fingerprint import program
 from grms.learning.rule_bases.comparison import ComparedRow, cells, headings, verdict
 from grms.learning.rule_bases.encoding import RuleBaseSettings
-from grms.learning.rule_bases.fingerprint import describe_fitness
+from grms.learning.rule_bases.fingerprint import describe_fitness, describe_meetings
 from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
 from grms.learning.rule_bases.outcome import (
     PAGE,
@@ -27,14 +29,19 @@ from grms.learning.rule_bases.outcome import (
     visited_states,
     write_outcome,
 )
-from grms.learning.rule_bases.self_play import within_rails_alone
+from grms.learning.rule_bases.self_play import MeetingFitness, within_rails_alone
+from grms.learning.rule_bases.self_play_outcome import (
+    SelfPlayOutcome,
+    make_self_play_outcome,
+    write_self_play,
+)
 from grms.learning.rule_bases.source import (
     SourceError,
     TrainingSource,
     load_source,
     training_cases,
 )
-from grms.learning.rule_bases.unseen import check_same_sites, compared
+from grms.learning.rule_bases.unseen import check_same_sites, compared, compared_meeting
 from grms.learning.session import Limits, Session, Workers, check_folder
 from grms.learning.training import TrainingResult
 from grms.policy.features import STARTS_NOW
@@ -42,7 +49,8 @@ from grms.policy.rails_table import NO_RAILS, RAILS_WORDS, rails_by_word
 from grms.policy.transfer import AcceptWhenFit, Railed
 from lrms_sim.provenance import source_commit
 from lrms_sim.spelling import unknown
-from lrms_sim.version import __version__
+
+_Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +160,43 @@ class TrainOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class _Problem(Generic[_Fitness]):
     """What is learned from, or what is judged on."""
 
-    fitness: Fitness
-    case_names: tuple[str, ...]
+    fitness: _Fitness
+    names: tuple[str, ...]
     sources: tuple[TrainingSource, ...]  # of each case
+    sites: tuple[Sequence[Site], ...]  # of each case, those whose machines are the same in all
+
+    @property
+    def origins(self) -> list[Mapping[str, Mapping[str, Any]]]:
+        return [source.provenance for source in self.sources]
+
+
+def _learn(
+    options: TrainOptions,
+    console: Console,
+    load_problem: Callable[[Sequence[str]], _Problem[_Fitness]],
+    describe: Callable[[_Fitness], Mapping[str, Any]],
+) -> tuple[_Problem[_Fitness], _Problem[_Fitness] | None, TrainingResult]:
+    """Reads what to learn from and what to judge on, and trains."""
+    check_folder(options.folder, resume=options.resume)
+    problem = load_problem(options.scenarios)
+    unseen = load_problem(options.unseen) if options.unseen else None
+    sources = problem.sources
+    if unseen is not None:
+        for sites, source in zip(unseen.sites, unseen.sources, strict=True):
+            check_same_sites(problem.sites[0], sites, source.name)
+        sources += unseen.sources
+    for warning in dict.fromkeys(text for one in sources for text in one.warnings):
+        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    description = {
+        **program(),
+        "strategy": options.noted,
+        "fitness": describe(problem.fitness),
+    }
+    session = Session(options.folder, description, options.limits, options.workers, options.resume)
+    return problem, unseen, session.run(options.new_strategy(), problem.fitness, console)
 
 
 def run_training(
@@ -180,58 +219,69 @@ def run_training(
         ExecutorError: the workers cannot be reached, or died.
         OSError: a file cannot be written.
     """
-    folder = options.folder
-    check_folder(folder, resume=options.resume)
-    problem = _load(options, options.scenarios, load)
-    unseen = _load(options, options.unseen, load) if options.unseen else None
-    if unseen is not None:
-        for case, name in zip(unseen.fitness.cases, unseen.case_names, strict=True):
-            learned = problem.fitness.cases[0].federation.sites
-            check_same_sites(_evolved(learned, case), _evolved(case.federation.sites, case), name)
-    print_warnings(console, (*problem.sources, *(unseen.sources if unseen else ())))
-    description = {
-        "program": f"hanse {__version__}",
-        "strategy": options.noted,
-        "fitness": describe_fitness(problem.fitness),
-    }
-    session = Session(folder, description, options.limits, options.workers, options.resume)
-    result = session.run(options.new_strategy(), problem.fitness, console)
+    problem, unseen, result = _learn(
+        options, console, lambda scenarios: _load(options, scenarios, load), describe_fitness
+    )
     outcome = make_outcome(
         problem.fitness,
         result,
-        case_names=problem.case_names,
+        case_names=problem.names,
         settings=options.noted,
-        origins=[source.provenance for source in problem.sources],
+        origins=problem.origins,
         commit=source_commit(),
         compared=_compared(options, problem, unseen, result),
         constant=options.constant,
     )
     visits = visited_states(problem.fitness, outcome.rule_base)
-    write_outcome(folder, rule_base_file(options.site, options.partners), outcome, visits)
+    write_outcome(options.folder, rule_base_file(options.site, options.partners), outcome, visits)
     return outcome
 
 
-def print_warnings(console: Console, sources: Sequence[TrainingSource]) -> None:
-    """Prints what a user should know of scenarios, each text once."""
-    for warning in dict.fromkeys(text for one in sources for text in one.warnings):
-        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _evolved(sites: Sequence[Site], case: TrainingCase) -> list[Site]:
-    return [site for site in sites if site.name == case.site]
-
-
 def _compared(
-    options: TrainOptions, problem: _Problem, unseen: _Problem | None, result: TrainingResult
+    options: TrainOptions,
+    problem: _Problem[Fitness],
+    unseen: _Problem[Fitness] | None,
+    result: TrainingResult,
 ) -> tuple[ComparedRow, ...]:
     """Returns what was learned beside what needs no learning; nothing where nobody has asked."""
     if options.rails == NO_RAILS and unseen is None:
         return ()
-    rows = compared(problem.fitness, problem.case_names, result.best.evaluation)
+    rows = compared(problem.fitness, problem.names, result.best.evaluation)
     if unseen is not None:
         found = unseen.fitness(result.best.genome)
-        rows += compared(unseen.fitness, unseen.case_names, found, unseen=True)
+        rows += compared(unseen.fitness, unseen.names, found, unseen=True)
     return tuple(rows)
+
+
+def run_self_play(
+    options: TrainOptions,
+    console: Console,
+    *,
+    load: Callable[[str], TrainingSource] = load_source,
+) -> SelfPlayOutcome:
+    """Lets the policies of all sites evolve, and writes all files, as `run_training` does."""
+    problem, unseen, result = _learn(
+        options,
+        console,
+        lambda scenarios: _load_meetings(options, scenarios, load),
+        describe_meetings,
+    )
+    genome = result.best.genome
+    rows = compared_meeting(problem.fitness, problem.names, genome)
+    if unseen is not None:
+        rows += compared_meeting(unseen.fitness, unseen.names, genome, unseen=True)
+    outcome = make_self_play_outcome(
+        problem.fitness,
+        result,
+        rows,
+        constant=options.constant,
+        case_names=problem.names,
+        settings=options.noted,
+        origins=problem.origins,
+        commit=source_commit(),
+    )
+    write_self_play(options.folder, problem.fitness, outcome)
+    return outcome
 
 
 def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutcome) -> None:
@@ -247,12 +297,23 @@ def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutc
             # As Text, for a name may look like markup.
             table.add_row(*(Text(word) for word in (row.case, site, *awrt_words(row))))
         console.print(table)
-    result = outcome.result
-    folder = options.folder
-    cost = f"{result.evaluations:,} evaluations in {result.elapsed_s:,.1f} s"
+    file = rule_base_file(options.site, options.partners)
+    _print_end(console, options.folder, outcome.result, "evaluations", [file])
+
+
+def print_self_play(console: Console, options: TrainOptions, outcome: SelfPlayOutcome) -> None:
+    """Prints what has been learned and where it is."""
+    print_compared(console, outcome.compared, outcome.constant)
+    _print_end(console, options.folder, outcome.result, "meetings", outcome.files().values())
+
+
+def _print_end(
+    console: Console, folder: Path, result: TrainingResult, what: str, files: Iterable[str]
+) -> None:
+    cost = f"{result.evaluations:,} {what} in {result.elapsed_s:,.1f} s"
     for line in (
         f"* learned; stopped: {result.reason}; {cost}",
-        f"Rule base: {folder / rule_base_file(options.site, options.partners)}",
+        *(f"Rule base: {folder / file}" for file in files),
         f"Page:      {folder / PAGE}",
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -290,7 +351,7 @@ def _check_bare(source: TrainingSource, site: str, partners: Sequence[str]) -> N
 
 def _load(
     options: TrainOptions, scenarios: Sequence[str], load: Callable[[str], TrainingSource]
-) -> _Problem:
+) -> _Problem[Fitness]:
     cases: list[TrainingCase] = []
     names: list[str] = []
     sources: list[TrainingSource] = []
@@ -309,4 +370,26 @@ def _load(
         fitness = Fitness(cases, options.objective, rails=rails, further=options.rules.further)
     except ValueError as error:
         raise SourceError(f"{', '.join(scenarios)}: {error}") from error
-    return _Problem(fitness, tuple(names), tuple(sources))
+    evolved = tuple([one for one in c.federation.sites if one.name == c.site] for c in cases)
+    return _Problem(fitness, tuple(names), tuple(sources), evolved)
+
+
+def _load_meetings(
+    options: TrainOptions, scenarios: Sequence[str], load: Callable[[str], TrainingSource]
+) -> _Problem[MeetingFitness]:
+    rails = rails_by_word(options.rails)
+    assert rails is not None, "options without rails are refused"
+    sources = [load(reference) for reference in scenarios]
+    cases: list[Sequence[Site]] = []
+    for source in sources:
+        (case,) = training_cases(source, options.site, options.partners, together=True)
+        by_name = {site.name: site for site in case.federation.sites}
+        # The players in one order, whatever that of the scenario is.
+        cases.append([by_name[name] for name in (options.site, *options.partners)])
+    try:
+        fitness = MeetingFitness(cases, rails, options.rules, options.objective)
+    except ValueError as error:
+        raise SourceError(f"{', '.join(scenarios)}: {error}") from error
+    names = tuple(f"{one.name}: {', '.join(fitness.names)}" for one in sources)
+    sites = tuple(federation.sites for federation in fitness.federations)
+    return _Problem(fitness, names, tuple(sources), sites)

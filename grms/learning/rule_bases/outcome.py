@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from grms.federation.federation import Federation
+from grms.learning.fingerprint import program
 from grms.learning.pages import document, facts_table, figures_table, image
 from grms.learning.plots import convergence_svg
 from grms.learning.rule_bases.comparison import ComparedRow, verdict
@@ -29,7 +30,6 @@ from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
 from lrms_sim.text_files import write_text
-from lrms_sim.version import __version__
 
 CONVERGENCE = "convergence.svg"
 PAGE = "training.html"
@@ -130,19 +130,7 @@ def make_outcome(
             site["awrt_alone_s"] = _or_none(alone)
             site["awrt_after_s"] = _or_none(after)
             site["origin"] = dict(origin.get(site["name"], {}))
-    provenance: dict[str, Any] = {
-        "program": f"hanse {__version__}",
-        **({} if commit is None else {"commit": commit}),
-        "strategy": dict(settings),
-        **{key: described[key] for key in ("rails", "features") if key in described},
-        "objective": fitness.objective,
-        "fitness": best.evaluation.value,
-        "generations": result.history[-1].generation,
-        "evaluations": result.evaluations,
-        "stopped": result.reason,
-        "cases": described["cases"],
-        **provenance_of(compared, constant),
-    }
+    provenance = provenance_of(described, result, settings, commit) | unseen_of(compared, constant)
     partners = list(dict.fromkeys(p for case in fitness.cases for p in case.partners))
     name = f"{fitness.cases[0].site} for {', '.join(partners)}"
     unit = "AWRT, s" if fitness.objective == "egoistic" else "AWRT / AWRT alone + penalty"
@@ -150,7 +138,33 @@ def make_outcome(
     return TrainingOutcome(learned, rows, result, unit, compared, constant)
 
 
-def provenance_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
+def provenance_of(
+    described: Mapping[str, Any],
+    result: TrainingResult,
+    settings: Mapping[str, Any],
+    commit: str | None,
+) -> dict[str, Any]:
+    """Returns what a rule base's file says of how it was learned.
+
+    Args:
+        described: the fitness, as `fingerprint` describes it.
+        result: what came of the training.
+        settings: of the strategy, plain values.
+        commit: of the program's source, where that is known.
+    """
+    within = ("rails", "features", "self_play")
+    return {
+        **program(commit),
+        "strategy": dict(settings),
+        **{key: described[key] for key in within if key in described},
+        "objective": described["objective"],
+        "fitness": result.best.evaluation.value,
+        **result.noted,
+        "cases": described["cases"],
+    }
+
+
+def unseen_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
     """Returns what a rule base's file says of unseen workloads; nothing where none were looked at."""
     unseen = [row for row in rows if row.unseen]
     if not unseen:
@@ -252,8 +266,7 @@ def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], f
         ("seed", strategy["seed"]),
         *facts_within(provenance),
         ("objective", provenance["objective"].replace("_", "-")),
-        ("fitness", f"{result.best.evaluation.value:,.4f} ({outcome.unit})"),
-        ("found in generation", f"{result.best.generation} of {result.history[-1].generation}"),
+        *result.facts(outcome.unit),
         ("evaluations", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s, {rate:,.0f} per s"),
         ("stopped because", result.reason),
         ("rule base", file),

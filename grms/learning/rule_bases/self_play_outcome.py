@@ -12,7 +12,13 @@ from grms.learning.plots import convergence_svg
 from grms.learning.rule_bases.comparison import ComparedRow
 from grms.learning.rule_bases.encoding import decode
 from grms.learning.rule_bases.fingerprint import describe_meetings
-from grms.learning.rule_bases.outcome import CONVERGENCE, PAGE, provenance_of, rule_base_file
+from grms.learning.rule_bases.outcome import (
+    CONVERGENCE,
+    PAGE,
+    provenance_of,
+    rule_base_file,
+    unseen_of,
+)
 from grms.learning.rule_bases.recorded import recorded_decisions
 from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.learning.rule_bases.shown import (
@@ -26,7 +32,6 @@ from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
 from lrms_sim.text_files import write_text
-from lrms_sim.version import __version__
 
 UNIT = "AWRT / AWRT within rails alone + penalty"
 
@@ -85,19 +90,7 @@ def make_self_play_outcome(
             site["awrt_alone_s"], site["awrt_after_s"] = row.alone, row.learned
             site["awrt_constant_s"] = row.constant
             site["origin"] = dict(origin.get(site["name"], {}))
-    provenance: dict[str, Any] = {
-        "program": f"hanse {__version__}",
-        **({} if commit is None else {"commit": commit}),
-        "strategy": dict(settings),
-        **{key: described[key] for key in ("rails", "features", "self_play")},
-        "objective": fitness.objective,
-        "fitness": result.best.evaluation.value,
-        "generations": result.history[-1].generation,
-        "evaluations": result.evaluations,
-        "stopped": result.reason,
-        "cases": described["cases"],
-        **provenance_of(compared, constant),
-    }
+    provenance = provenance_of(described, result, settings, commit) | unseen_of(compared, constant)
     parts = parted(result.best.genome, len(fitness.names))
     rule_bases = {
         name: decode(
@@ -164,8 +157,7 @@ def self_play_page(
         ("archive", f"{strategy['self_play']['archive']} sets"),
         ("seed", strategy["seed"]),
         ("objective", provenance["objective"].replace("_", "-")),
-        ("fitness", f"{result.best.evaluation.value:,.4f} ({UNIT})"),
-        ("found in generation", f"{result.best.generation} of {result.history[-1].generation}"),
+        *result.facts(UNIT),
         ("meetings", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s"),
         ("stopped because", result.reason),
         ("rule bases", ", ".join(files.values())),

@@ -8,10 +8,10 @@ import pytest
 from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.genes import Genome
-from grms.learning.rule_bases import self_play_command, self_play_outcome, shown
+from grms.learning.rule_bases import command, self_play_outcome, shown
+from grms.learning.rule_bases.command import print_self_play, run_self_play
 from grms.learning.rule_bases.comparison import verdict
 from grms.learning.rule_bases.self_play import MeetingFitness
-from grms.learning.rule_bases.self_play_command import print_self_play, run_self_play
 from grms.learning.rule_bases.source import SourceError, TrainingSource
 from grms.learning.session import CHECKPOINT, Limits, TrainingInterrupted, Workers
 from grms.policy.files import load_rule_base
@@ -77,7 +77,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After Ctrl-C in the middle of a generation; and only with the settings it was begun with."""
-    monkeypatch.setattr(self_play_command, "write_self_play", lambda *_: None)  # it takes a second
+    monkeypatch.setattr(command, "write_self_play", lambda *_: None)  # it takes a second
     expected = run_self_play(playing(tmp_path / "whole"), quiet(), load=load)
     judged, left = MeetingFitness.__call__, 80
 

@@ -20,7 +20,7 @@ from lrms_sim.schedule import Int16Array
 from lrms_sim.utility._kernel import UtilityKernel
 from lrms_sim.utility.jobs import UtilityJobs
 from lrms_sim.utility.machine import kernel_for
-from lrms_sim.utility.options import MachineOptions
+from lrms_sim.utility.options import MachineOptions, check_choice
 from lrms_sim.utility.policies import Policy
 from lrms_sim.utility.value import ValueFunction
 
@@ -60,11 +60,7 @@ class UtilitySite:
             ValueError: the transfer policy is unknown, a value function is missing, or a job is
                 wider than the machine.
         """
-        if self.transfer not in get_args(Transfer):
-            raise ValueError(
-                f"site {self.name}: transfer is {self.transfer!r}; it must be one of "
-                f"{', '.join(get_args(Transfer))}"
-            )
+        check_choice(f"site {self.name}: transfer", self.transfer, get_args(Transfer))
         if self.value is None and (self.transfer == "value" or self.policy.by_value):
             raise ValueError(f"site {self.name} decides by value and has no value function")
         if len(self.workload) and int(self.workload.jobs.processors.max()) > self.processors:
@@ -227,23 +223,13 @@ def exchange(
 def _merged(sites: Sequence[UtilitySite]) -> tuple[UtilityJobs, Int16Array]:
     jobs, origin, rows = concatenate([site.workload.jobs for site in sites])
 
-    def column(name: str) -> FloatArray:
-        merged = np.zeros(len(jobs))
+    columns = jobs.columns()
+    for name in UtilityJobs.of(jobs).columns().keys() - columns.keys():
+        columns[name] = np.zeros(len(jobs))
         for number, site in enumerate(sites):
             mine = origin == number
-            merged[mine] = getattr(site.workload, name)[rows[mine]]
-        return merged
-
-    workload = UtilityJobs.of(
-        jobs,
-        weight=column("weight"),
-        plateau=column("plateau"),
-        zero=column("zero"),
-        floor=column("floor"),
-        shape=column("shape"),
-        processors_min=column("processors_min"),
-    )
-    return workload, origin.astype(np.int16)
+            columns[name][mine] = getattr(site.workload, name)[rows[mine]]
+    return UtilityJobs.from_columns(columns), origin.astype(np.int16)
 
 
 def _kernel(site: UtilitySite, workload: UtilityJobs) -> UtilityKernel:

@@ -14,7 +14,6 @@ from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.utility.command_options import (
     SECONDS,
     check_outputs,
-    horizon_of,
     machine_of,
     machine_options,
     ordered_by,
@@ -88,7 +87,6 @@ def run(
     from lrms_sim.utility.model import TEST_STEPS  # noqa: PLC0415  # same
     from lrms_sim.utility.policies import name_of, policy_by_name  # noqa: PLC0415  # same
     from lrms_sim.utility.report import FORMAT, figures_of, print_figures  # noqa: PLC0415  # same
-    from lrms_sim.utility.source import DAY  # noqa: PLC0415  # same
     from lrms_sim.utility.value import load_value_function  # noqa: PLC0415  # same
 
     check_outputs(results, log_file, gantt)
@@ -110,15 +108,14 @@ def run(
                 chosen,
                 options=options,
                 value=known,
-                origin=(first or 0.0) * (DAY if found.seconds else 1.0),
-                horizon=horizon_of(horizon, found, TEST_STEPS),
+                origin=(first or 0.0) * found.unit,
+                horizon=found.end(TEST_STEPS) if horizon is None else horizon,
                 log=log_file is not None or gantt is not None,
                 progress=progress,
             )
-        unit = DAY if found.seconds else 1.0
         if gantt is not None:
             assert outcome.log is not None
-            span = [None if each is None else each * unit for each in (begin, end)]
+            span = [None if each is None else each * found.unit for each in (begin, end)]
             title = f"{found.name}: {policy}"
             gantt.write_text(draw(outcome.log, title=title, begin=span[0], end=span[1]), "utf-8")
     if results is not None:

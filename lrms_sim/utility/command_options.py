@@ -133,13 +133,6 @@ def ordered_by(text: str) -> "Policy":
     return Ordered("replan", "weights", squeezes=True, weights=weights)
 
 
-def horizon_of(given: float | None, source: "Source", steps: int) -> float:
-    """Returns when to stop looking: as given, else never, and with a model after so many steps."""
-    if given is not None:
-        return given
-    return float("inf") if source.seconds else float(steps)
-
-
 def source_of(source: str, given: dict[str, Any], *, training: bool = False) -> "Source":
     """Returns where jobs come from, and takes the options that say so out of `given`.
 

@@ -16,8 +16,8 @@ from lrms_sim.utility.options import MachineOptions
 from lrms_sim.utility.policies import policy_by_name
 from lrms_sim.utility.report import Figures, figures_of
 from lrms_sim.utility.school import fingerprint
-from lrms_sim.utility.source import DAY, TRAINING_SEED, Source
-from lrms_sim.utility.training import begin, learn, reordered, scales_for
+from lrms_sim.utility.source import TRAINING_SEED, Source
+from lrms_sim.utility.training import Training, learn, reordered, scales_for
 from lrms_sim.utility.value import ValueFunction
 
 
@@ -109,8 +109,8 @@ def compare_policies(
                 policy_by_name(name),
                 options=plan.options,
                 value=value,
-                origin=(plan.test[0] or 0.0) * (DAY if source.seconds else 1.0),
-                horizon=float("inf") if source.seconds else float(TEST_STEPS),
+                origin=(plan.test[0] or 0.0) * source.unit,
+                horizon=source.end(TEST_STEPS),
             )
             done[place] = figures_of(name, outcome, seed)
             _keep(results, key, done)
@@ -122,14 +122,13 @@ def compare_policies(
 
 def _learned(source: Source, plan: Plan, train: UtilityJobs, name: str, seed: int) -> ValueFunction:
     if source.seconds:
-        workload, horizon = reordered(train, seed - plan.seed), float("inf")
+        workload = reordered(train, seed - plan.seed)
     else:
         # Jobs of the model are drawn anew for learning, never those of the test.
         workload = source.drawn(TRAINING_STEPS, TRAINING_SEED + seed)
-        horizon = float(TRAINING_STEPS)
-    scales = scales_for(workload, source.processors, None if source.seconds else 10.0)
-    policy = policy_by_name(name)
-    start = begin(ValueFunction(scales=scales), Learning())
+    scales = scales_for(workload, source.processors, source.time_scale)
+    start = Training(ValueFunction(scales=scales), Learning())
+    policy, horizon = policy_by_name(name), source.end(TRAINING_STEPS)
     return learn(start, workload, source.processors, policy, plan.options, horizon=horizon).value
 
 

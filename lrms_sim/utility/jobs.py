@@ -1,12 +1,15 @@
 """Jobs with utilities: a job table, and what each completion is worth by its time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim.frames import JOB_COLUMNS
 from lrms_sim.jobs import BoolArray, FloatArray, IndexArray, Int32Array, JobTable
+from lrms_sim.utility.options import check_choice
 
 Int8Array = npt.NDArray[np.int8]
 
@@ -114,27 +117,28 @@ class UtilityJobs:
             ValueError: a promise of the class is broken.
         """
         if isinstance(shape, str):
-            if shape not in SHAPES:
-                raise ValueError(f"shape is {shape!r}; it must be one of {', '.join(SHAPES)}")
+            check_choice("shape", shape, SHAPES)
             shape = SHAPES.index(shape)
-        count = len(jobs)
-
-        def column(value: npt.ArrayLike) -> npt.NDArray[Any]:
-            return (
-                np.broadcast_to(np.asarray(value), (count,))
-                if np.ndim(value) == 0
-                else (np.asarray(value))
-            )
-
-        return cls(
-            jobs,
-            column(weight),
-            column(plateau),
-            column(zero),
-            column(floor),
-            column(shape),
-            column(processors_min),
+        given = (weight, plateau, zero, floor, shape, processors_min)
+        columns = (
+            np.full(len(jobs), one) if np.ndim(one) == 0 else np.asarray(one) for one in given
         )
+        return cls(jobs, *columns)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Builds a workload from what `columns` returns; rows are in the order of a `JobTable`.
+
+        Raises:
+            ValueError: a promise of a table or of the class is broken.
+        """
+        own = {name: column for name, column in columns.items() if name not in JOB_COLUMNS}
+        return cls(JobTable(**{name: columns[name] for name in JOB_COLUMNS}), **own)
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the columns by name, those of the job table first, without copying them."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
+        return self.jobs.columns() | own
 
     def __len__(self) -> int:
         return len(self.jobs)

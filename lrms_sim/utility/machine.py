@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from lrms_sim.jobs import FloatArray, Int32Array
 from lrms_sim.utility._kernel import UtilityKernel
@@ -207,18 +206,7 @@ def kernel_for(
             f"job {workload.jobs.job_id[row]} (row {row}) is {workload.jobs.processors[row]} "
             f"processors wide; the machine has {widest}"
         )
-    columns: dict[str, npt.NDArray[Any]] = {
-        "submit_time": workload.jobs.submit_time,
-        "processors": workload.jobs.processors,
-        "processors_min": workload.processors_min,
-        "requested_time": workload.jobs.requested_time,
-        "run_time": workload.jobs.run_time,
-        "weight": workload.weight,
-        "plateau": workload.plateau,
-        "zero": workload.zero,
-        "floor": workload.floor,
-        "shape": workload.shape,
-    }
+    columns = workload.columns()
     return UtilityKernel(columns, list(processors), options.for_kernel(), policy.for_kernel())
 
 

@@ -1,7 +1,8 @@
 """What a utility machine may do with jobs, and what that costs."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, get_args
 
 SUSPENSIONS_MAX: Final = 2**31 - 1
@@ -36,7 +37,7 @@ class Speedup:
         Raises:
             ValueError: one is out of its bounds.
         """
-        _choice("speedup", self.law, get_args(Law))
+        check_choice("speedup", self.law, get_args(Law))
         _number("serial share", self.serial, 0, 1)
         _number("parallelism", self.parallelism, 1e-9, math.inf)
         _number("variance", self.variance, 0, math.inf)
@@ -90,9 +91,8 @@ class MachineOptions:
         Raises:
             ValueError: one is none of those there are, or out of its bounds.
         """
-        _choice("grow", self.grow, get_args(Grow))
-        _choice("leave", self.leave, get_args(Leave))
-        _choice("suspension", self.suspension, get_args(Suspension))
+        for name, choices in _WORDS.items():
+            check_choice(name, getattr(self, name), choices)
         for name in ("step", "suspension_cost", "resize_cost", "checkpoint", "exempt"):
             _number(name, getattr(self, name), 0, 1e18)
         _number("suspended_max", self.suspended_max, 0, math.inf)
@@ -103,27 +103,31 @@ class MachineOptions:
 
     def for_kernel(self) -> dict[str, Any]:
         """Returns the options as the kernel takes them."""
-        law = self.speedup.law
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        speedup: Speedup = told.pop("speedup")
+        law = speedup.law
         return {
-            "grow": get_args(Grow).index(self.grow),
-            "leave": get_args(Leave).index(self.leave),
-            "worthless": self.worthless,
-            "refit": self.refit,
-            "step": self.step,
-            "suspension": get_args(Suspension).index(self.suspension),
-            "suspension_cost": self.suspension_cost,
-            "resize_cost": self.resize_cost,
-            "checkpoint": self.checkpoint,
-            "exempt": self.exempt,
-            "suspensions_max": self.suspensions_max,
-            "suspended_max": self.suspended_max,
+            **told,
+            **{name: choices.index(told[name]) for name, choices in _WORDS.items()},
             "law": get_args(Law).index(law),
-            "law_first": self.speedup.parallelism if law == "downey" else self.speedup.serial,
-            "law_second": self.speedup.variance,
+            "law_first": speedup.parallelism if law == "downey" else speedup.serial,
+            "law_second": speedup.variance,
         }
 
 
-def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+_WORDS: Final = {
+    "grow": get_args(Grow),
+    "leave": get_args(Leave),
+    "suspension": get_args(Suspension),
+}
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Checks a choice, which may come from a command line or a file.
+
+    Raises:
+        ValueError: it is none of those there are; the text names them.
+    """
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 from lrms_sim.spelling import unknown
+from lrms_sim.utility.options import check_choice
 
 Choice = Literal["never", "aggressive", "value", "greedy", "highest"]
 Mechanism = Literal["head", "easy", "list", "replan"]
@@ -49,11 +50,7 @@ class BestFit:
             ValueError: one is none of those there are.
         """
         for name in ("preemption", "oversubscription"):
-            if getattr(self, name) not in get_args(Choice):
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}; "
-                    f"it must be one of {', '.join(get_args(Choice))}"
-                )
+            check_choice(name, getattr(self, name), get_args(Choice))
 
     @property
     def by_value(self) -> bool:
@@ -97,15 +94,8 @@ class Ordered:
         Raises:
             ValueError: one is none of those there are, or a weight is not finite.
         """
-        if self.mechanism not in get_args(Mechanism):
-            raise ValueError(
-                f"mechanism is {self.mechanism!r}; "
-                f"it must be one of {', '.join(get_args(Mechanism))}"
-            )
-        if self.order not in get_args(Order):
-            raise ValueError(
-                f"order is {self.order!r}; it must be one of {', '.join(get_args(Order))}"
-            )
+        check_choice("mechanism", self.mechanism, get_args(Mechanism))
+        check_choice("order", self.order, get_args(Order))
         if len(self.weights) != len(FEATURES) or not all(map(math.isfinite, self.weights)):
             raise ValueError(
                 f"weights are {self.weights}; there must be {len(FEATURES)} finite numbers"

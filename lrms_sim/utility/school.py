@@ -18,7 +18,6 @@ from lrms_sim.utility.policies import policy_by_name
 from lrms_sim.utility.source import Source
 from lrms_sim.utility.training import (
     Training,
-    begin,
     checkpoint,
     learn,
     reordered,
@@ -59,20 +58,9 @@ class Lessons:
 def fingerprint(workload: UtilityJobs) -> str:
     """Returns what a workload is recognized by."""
     digest = hashlib.sha256()
-    jobs = workload.jobs
-    for column in (
-        jobs.submit_time,
-        jobs.processors,
-        jobs.requested_time,
-        jobs.run_time,
-        workload.weight,
-        workload.plateau,
-        workload.zero,
-        workload.floor,
-        workload.shape,
-        workload.processors_min,
-    ):
-        digest.update(np.ascontiguousarray(column).tobytes())
+    for name, column in workload.columns().items():
+        if name not in {"job_id", "user"}:
+            digest.update(np.ascontiguousarray(column).tobytes())
     return digest.hexdigest()
 
 
@@ -107,8 +95,7 @@ def teach(
     workload = source.window(*lessons.window)
     if source.seconds:
         workload = reordered(workload, lessons.seed)
-    time_scale = lessons.time_scale or (None if source.seconds else 10.0)
-    scales = scales_for(workload, source.processors, time_scale)
+    scales = scales_for(workload, source.processors, lessons.time_scale or source.time_scale)
     run = {
         "workload": fingerprint(workload),
         "processors": source.processors,
@@ -129,14 +116,14 @@ def teach(
         },
     )
     rules = Learning(lessons.alpha, lessons.delay, lessons.per_step)
-    training = begin(value, rules)
+    training = Training(value, rules)
     draft = output.with_name(output.name + ".checkpoint")
     if resume:
         training = _resumed(training, draft, run)
     for number in range(len(training.lessons), lessons.passes):
-        horizon = lessons.horizon or (float("inf") if source.seconds else float(TRAINING_STEPS))
+        horizon = lessons.horizon or source.end(TRAINING_STEPS)
         training = learn(training, workload, source.processors, policy, options, horizon=horizon)
-        _keep(draft, {"run": run, "training": checkpoint(training)})
+        write_text(draft, json.dumps({"run": run, "training": checkpoint(training)}))
         if progress is not None:
             progress(number + 1)
     updates = training.learning.updates
@@ -150,10 +137,6 @@ def teach(
 def _sayable(options: dict[str, object]) -> dict[str, object]:
     # JSON has no infinity.
     return {name: None if value == float("inf") else value for name, value in options.items()}
-
-
-def _keep(path: Path, document: dict[str, object]) -> None:
-    write_text(path, json.dumps(document))
 
 
 def _resumed(training: Training, path: Path, run: dict[str, object]) -> Training:

@@ -40,6 +40,20 @@ class Source:
     seconds: bool
     model: PaperModel | None = None
 
+    @property
+    def unit(self) -> float:
+        """What days of a window are multiplied by: seconds, or steps of the model, which count themselves."""
+        return DAY if self.seconds else 1.0
+
+    @property
+    def time_scale(self) -> float | None:
+        """What counts as a long time: the longest job of the model; None for the longest request."""
+        return None if self.seconds else 10.0
+
+    def end(self, steps: int) -> float:
+        """Returns when a run stops: never, or after so many steps of the model."""
+        return float("inf") if self.seconds else float(steps)
+
     def drawn(self, steps: int, seed: int) -> UtilityJobs:
         """Returns other jobs of the same model.
 
@@ -63,12 +77,11 @@ class Source:
         if first is not None and last is not None and not last > first:
             raise ValueError(f"the window {first:g}:{last:g} ends before it begins")
         submit = self.workload.jobs.submit_time
-        unit = DAY if self.seconds else 1.0
         mask = np.ones(len(submit), np.bool_)
         if first is not None:
-            mask &= submit >= first * unit
+            mask &= submit >= first * self.unit
         if last is not None:
-            mask &= submit < last * unit
+            mask &= submit < last * self.unit
         if not mask.any():
             raise ValueError(f"{self.name}: no job is submitted in the window")
         return self.workload.select(mask)

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable
 from lrms_sim.utility.jobs import UtilityJobs
 from lrms_sim.utility.machine import Learning, simulate
 from lrms_sim.utility.options import MachineOptions
@@ -87,29 +86,9 @@ def reordered(workload: UtilityJobs, seed: int) -> UtilityJobs:
     place[order] = np.arange(count)
     moved = submit + (place[block] - block) * BLOCK
     rows = np.lexsort((workload.jobs.job_id, moved))
-    jobs = workload.jobs
-    table = JobTable(
-        np.arange(1, len(jobs) + 1),
-        moved[rows],
-        jobs.processors[rows],
-        jobs.requested_time[rows],
-        jobs.run_time[rows],
-        jobs.user[rows],
-    )
-    return UtilityJobs(
-        table,
-        workload.weight[rows],
-        workload.plateau[rows],
-        workload.zero[rows],
-        workload.floor[rows],
-        workload.shape[rows],
-        workload.processors_min[rows],
-    )
-
-
-def begin(value: ValueFunction, learning: Learning) -> Training:
-    """Returns a training run that has learned nothing yet."""
-    return Training(value, learning)
+    columns = {name: column[rows] for name, column in workload.columns().items()}
+    own = {"job_id": np.arange(1, len(rows) + 1), "submit_time": moved[rows]}
+    return UtilityJobs.from_columns(columns | own)
 
 
 def learn(

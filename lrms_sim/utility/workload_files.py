@@ -123,12 +123,8 @@ def _workload(columns: dict[str, list[Any]]) -> UtilityJobs:
         run_time[order],
         np.full(count, -1, np.int32),
     )
-    given = {
-        name: np.array(columns[name])[order]
-        for name in ("weight", "plateau", "zero", "floor", "shape", "processors_min")
-        if name in columns
-    }
-    return UtilityJobs.of(jobs, **given)
+    own = set(OPTIONAL) - {"job_id", "requested_time"}
+    return UtilityJobs.of(jobs, **{n: np.array(columns[n])[order] for n in own & set(columns)})
 
 
 def write_workload(workload: UtilityJobs, path: str | os.PathLike[str]) -> None:
@@ -141,20 +137,9 @@ def write_workload(workload: UtilityJobs, path: str | os.PathLike[str]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    jobs = workload.jobs
-    columns = {
-        "job_id": jobs.job_id.tolist(),
-        "submit_time": jobs.submit_time.tolist(),
-        "processors": jobs.processors.tolist(),
-        "requested_time": jobs.requested_time.tolist(),
-        "run_time": jobs.run_time.tolist(),
-        "weight": workload.weight.tolist(),
-        "plateau": workload.plateau.tolist(),
-        "zero": workload.zero.tolist(),
-        "floor": workload.floor.tolist(),
-        "shape": [SHAPES[number] for number in workload.shape],
-        "processors_min": workload.processors_min.tolist(),
-    }
+    columns = {name: column.tolist() for name, column in workload.columns().items()}
+    del columns["user"]
+    columns["shape"] = [SHAPES[number] for number in columns["shape"]]
     _write(path, list(columns), zip(*columns.values(), strict=True))
 
 

@@ -15,19 +15,14 @@ from lrms_sim.utility.machine import Outcome, simulate
 from lrms_sim.utility.model import PROCESSORS, TEST_STEPS, TRAINING_STEPS, PaperModel
 from lrms_sim.utility.options import MachineOptions
 from lrms_sim.utility.policies import FEATURES, POLICIES, Ordered, Policy
+from lrms_sim.utility.source import TRAINING_SEED
 from lrms_sim.utility.value import PAPER_P, Scales, ValueFunction
 from scenarios.papers.utility_scheduling.reference import READINGS
-
-TRAINING_SEED: Final = 1_000_003
-"""Added to an experiment's number for the jobs to learn on."""
 
 EVOLVED_GENERATIONS: Final = 25
 EVOLVED_OFFSPRING: Final = 10
 EVOLVED_STEPS: Final = 6_000
 """How the weights of an order are evolved, and on how many steps of the model."""
-
-WEIGHTS: Final = "replan-weights"
-"""The policy that has evolved weights."""
 
 SCALES: Final = Scales(1.0, 10.0, PROCESSORS)
 

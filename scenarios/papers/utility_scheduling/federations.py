@@ -10,7 +10,7 @@ from grms.utility_exchange import UtilitySite, exchange
 from lrms_sim.utility.machine import Learning
 from lrms_sim.utility.options import MachineOptions
 from lrms_sim.utility.policies import policy_by_name
-from lrms_sim.utility.training import begin, learn, scales_for
+from lrms_sim.utility.training import Training, learn, scales_for
 from lrms_sim.utility.value import ValueFunction
 from scenarios.archive.traces import find_trace
 from scenarios.papers.utility_scheduling.recorded import RULES, Logs
@@ -64,7 +64,7 @@ def federation_cases() -> Iterator[FederationCase]:
 def _learned(logs: Logs, log: str, rules: str) -> ValueFunction:
     source = logs.source(log, rules)
     train = source.window(*LEARN_DAYS)
-    start = begin(ValueFunction(scales=scales_for(train, source.processors)), Learning())
+    start = Training(ValueFunction(scales=scales_for(train, source.processors)), Learning())
     policy = policy_by_name("both-value")
     return learn(start, train, source.processors, policy, MachineOptions()).value
 

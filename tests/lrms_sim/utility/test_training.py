@@ -10,7 +10,7 @@ from lrms_sim.utility.model import PaperModel
 from lrms_sim.utility.options import MachineOptions
 from lrms_sim.utility.policies import POLICIES
 from lrms_sim.utility.training import (
-    begin,
+    Training,
     checkpoint,
     learn,
     reordered,
@@ -34,7 +34,7 @@ def test_scales_fit_the_workload() -> None:
 
 def test_learning_goes_on_where_it_was_bit_for_bit() -> None:
     """Two passes with a break, through JSON, are two passes without."""
-    start = begin(ValueFunction(), Learning())
+    start = Training(ValueFunction(), Learning())
     policy = POLICIES["both-value"]
     once = learn(start, WORK, 24, policy, OPTIONS)
     twice = learn(once, WORK, 24, policy, OPTIONS)
@@ -48,7 +48,7 @@ def test_learning_goes_on_where_it_was_bit_for_bit() -> None:
 def test_who_has_nothing_to_learn_is_refused() -> None:
     """Only policies by value learn."""
     with pytest.raises(ValueError, match="only policies by value"):
-        learn(begin(ValueFunction(), Learning()), WORK, 24, POLICIES["replan"], OPTIONS)
+        learn(Training(ValueFunction(), Learning()), WORK, 24, POLICIES["replan"], OPTIONS)
 
 
 def test_weeks_come_in_another_order() -> None:

@@ -1,5 +1,4 @@
 from lrms_sim.utility.policies import POLICIES
-from scenarios.papers.utility_scheduling.experiments import WEIGHTS
 from scenarios.papers.utility_scheduling.reference import (
     HIGHEST,
     LOG_POLICIES,
@@ -13,7 +12,7 @@ from scenarios.papers.utility_scheduling.reference import (
 
 def test_what_is_named_is_there() -> None:
     """Policies by name, but for the order whose weights are evolved; readings differ."""
-    assert {*SEVEN, *HIGHEST, *REACHABLE, *LOG_POLICIES} - set(POLICIES) == {WEIGHTS}
+    assert {*SEVEN, *HIGHEST, *REACHABLE, *LOG_POLICIES} - set(POLICIES) == {"replan-weights"}
     assert len(SEVEN) == 7
     assert RATE in RATES
     assert len({(r.options, r.learning) for r in READINGS.values()}) == len(READINGS)

@@ -1,10 +1,8 @@
 """The allocation log of a utility machine: which job held how many processors from when to when."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.utility.jobs import UtilityJobs
@@ -54,16 +52,6 @@ class AllocationLog:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def rows(self) -> Iterator[tuple[float, str, int, int]]:
-        """Yields time, kind, job and processors of each entry."""
-        for entry in self.entries:
-            yield (
-                float(entry["time"]),
-                KINDS[entry["kind"]],
-                int(entry["job"]),
-                int(entry["processors"]),
-            )
-
     def allocations(self, until: float | None = None) -> list[Allocation]:
         """Returns who held what when, in the order in which the stretches began.
 
@@ -91,49 +79,3 @@ class AllocationLog:
                 machine, width = int(entry["machine"]), int(entry["processors"])
                 found.append(Allocation(job, machine, time, end, width, ""))
         return [each for each in found if each.end > each.start or each.ending != "resize"]
-
-    def check(self) -> None:
-        """Checks that processors were conserved at every event.
-
-        No job runs twice, is suspended or resized without running, or holds more than it asked
-        for or less than it can run on; no machine gives more processors than it has; nobody
-        runs before he has arrived or after he has gone; time does not run backward.
-
-        Raises:
-            AssertionError: the log breaks a rule; the text names the entry.
-        """
-        held: dict[int, tuple[int, int]] = {}
-        free = list(self.processors)
-        seen: set[int] = set()
-        gone: set[int] = set()
-        before = -np.inf
-        for number, entry in enumerate(self.entries):
-            kind, job = int(entry["kind"]), int(entry["job"])
-            machine, count = int(entry["machine"]), int(entry["processors"])
-            place = f"entry {number} ({KINDS[kind]} of job {job} at {entry['time']})"
-            assert entry["time"] >= before, f"{place} is before the one above"
-            assert job not in gone, f"{place}: the job is gone"
-            before = entry["time"]
-            if kind == _ARRIVE:
-                assert job not in seen, f"{place}: it has arrived before"
-                seen.add(job)
-                continue
-            assert job in seen, f"{place}: it has not arrived"
-            if kind in {_SUSPEND, _RESIZE, _END}:
-                assert job in held, f"{place}: it does not run"
-                where, width = held.pop(job)
-                assert where == machine, f"{place}: it runs on machine {where}"
-                assert kind != _SUSPEND or width == count, f"{place}: it held {width}"
-                free[machine] += width
-            else:
-                assert job not in held, f"{place}: it runs"
-            if kind in {_START, _SQUEEZE, _RESIZE}:
-                most = int(self.workload.jobs.processors[job])
-                least = int(self.workload.processors_min[job])
-                assert least <= count <= most, f"{place}: {count} of {least} to {most} processors"
-                assert (kind != _START) or count == most, f"{place}: {count} of {most}"
-                held[job] = (machine, count)
-                free[machine] -= count
-                assert free[machine] >= 0, f"{place}: {-free[machine]} processors too many"
-            if kind in {_END, _DROP}:
-                gone.add(job)

@@ -12,7 +12,7 @@ from lrms_sim.utility.machine import simulate
 from lrms_sim.utility.model import PaperModel
 from lrms_sim.utility.options import MachineOptions
 from lrms_sim.utility.policies import POLICIES
-from tests.lrms_sim.utility.utility_runs import Run, by_kernel, runs
+from tests.lrms_sim.utility.utility_runs import Run, by_kernel, check_log, rows_of, runs
 
 Entries = npt.NDArray[Any]
 
@@ -29,8 +29,8 @@ def sample() -> AllocationLog:
 def test_everything_is_noted() -> None:
     """The sample has every kind of entry, or the tests below would be about less."""
     log = sample()
-    assert {kind for _, kind, _, _ in log.rows()} == set(KINDS)
-    log.check()
+    assert {kind for _, kind, _, _ in rows_of(log)} == set(KINDS)
+    check_log(log)
 
 
 @settings(deadline=None)
@@ -39,7 +39,7 @@ def test_processors_are_conserved(run: Run) -> None:
     """At no moment do jobs hold more than there is, and held time is what is counted."""
     outcome = by_kernel(run)
     assert outcome.log is not None
-    outcome.log.check()
+    check_log(outcome.log)
     stretches = outcome.log.allocations()
     held = sum(each.processors * (each.end - each.start) for each in stretches)
     assert held == pytest.approx(sum(machine.busy for machine in outcome.machines))
@@ -103,14 +103,14 @@ def test_a_log_that_cannot_be_is_caught(
 ) -> None:
     """The check finds each kind of mistake, and names the entry."""
     with pytest.raises(AssertionError, match=rf"entry \d+ .*{words}"):
-        broken(change).check()
+        check_log(broken(change))
 
 
 def test_too_many_processors_are_caught() -> None:
     """A machine that were smaller would have given what it has not."""
     log = sample()
     with pytest.raises(AssertionError, match="processors too many"):
-        AllocationLog(log.entries, (20,), log.workload).check()
+        check_log(AllocationLog(log.entries, (20,), log.workload))
 
 
 def test_no_jobs_make_an_empty_log() -> None:
@@ -118,6 +118,6 @@ def test_no_jobs_make_an_empty_log() -> None:
     workload = PaperModel(0.0).draw(10, 1)
     log = simulate(workload, 24, POLICIES["best-fit"], log=True).log
     assert log is not None
-    log.check()
-    assert (len(log), log.allocations(), list(log.rows())) == (0, [], [])
+    check_log(log)
+    assert (len(log), log.allocations(), rows_of(log)) == (0, [], [])
     assert isinstance(log.workload, UtilityJobs)

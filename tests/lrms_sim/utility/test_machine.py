@@ -20,7 +20,9 @@ from tests.lrms_sim.utility.utility_runs import (
     Run,
     by_kernel,
     by_oracle,
+    check_log,
     numbered_run,
+    rows_of,
     runs,
     workloads,
 )
@@ -77,7 +79,7 @@ def replayed(case: dict[str, Any]) -> Outcome:
         steps=True,
     )
     assert outcome.log is not None
-    outcome.log.check()
+    check_log(outcome.log)
     return outcome
 
 
@@ -106,7 +108,7 @@ def test_known_runs_come_out_as_known(case: dict[str, Any]) -> None:
         assert busy == pytest.approx(case["busy_cpu_steps"], abs=1e-8)
     if "log" in case:
         assert outcome.log is not None
-        rows = [list(row) for row in outcome.log.rows()]
+        rows = [list(row) for row in rows_of(outcome.log)]
         assert [row[1:] for row in rows] == [row[1:] for row in case["log"]]
         assert [row[0] for row in rows] == pytest.approx([row[0] for row in case["log"]])
 
@@ -130,7 +132,7 @@ def test_known_steps_of_learning_come_out_as_known(case: dict[str, Any]) -> None
 def assert_same(outcome: Outcome, plain: PlainUtilityMachine) -> None:
     """Asserts that both machines did the same, to the last bit."""
     assert outcome.log is not None
-    assert list(outcome.log.rows()) == plain.log
+    assert rows_of(outcome.log) == plain.log
     for job in plain.jobs:
         row = job.number
         assert outcome.utility[row] == job.utility
@@ -163,7 +165,7 @@ def test_two_thousand_random_runs_are_the_plain_ones(hundred: int) -> None:
         outcome = by_kernel(run)
         assert_same(outcome, by_oracle(run))
         assert outcome.log is not None
-        outcome.log.check()
+        check_log(outcome.log)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -173,7 +175,7 @@ def test_any_machine_is_the_plain_one(run: Run) -> None:
     outcome = by_kernel(run)
     assert_same(outcome, by_oracle(run))
     assert outcome.log is not None
-    outcome.log.check()
+    check_log(outcome.log)
 
 
 @settings(max_examples=100, deadline=None)

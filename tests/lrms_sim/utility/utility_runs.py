@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from lrms_sim.jobs import JobTable
 from lrms_sim.utility.jobs import SHAPES, UtilityJobs
+from lrms_sim.utility.log import KINDS, AllocationLog
 from lrms_sim.utility.machine import Learning, Outcome, simulate
 from lrms_sim.utility.options import MachineOptions, Speedup
 from lrms_sim.utility.policies import POLICIES, BestFit, Ordered, Policy
 from lrms_sim.utility.value import Scales, ValueFunction
 from tests.oracles.utility import PlainUtilityMachine
 from tests.oracles.utility_parts import PlainJob, PlainLearner, PlainMachine, PlainPolicy
+
+_ARRIVE, _START, _SQUEEZE, _SUSPEND, _RESIZE, _END, _DROP = range(len(KINDS))
 
 
 @dataclass(frozen=True)
@@ -246,3 +249,53 @@ def by_oracle(run: Run, horizon: float = float("inf")) -> PlainUtilityMachine:
     plain = PlainUtilityMachine(jobs, machines, policy, run.options)
     plain.run(horizon)
     return plain
+
+
+def rows_of(log: AllocationLog) -> list[tuple[float, str, int, int]]:
+    """Returns time, kind, job and processors of each entry."""
+    columns = log.entries[["time", "kind", "job", "processors"]].tolist()
+    return [(time, KINDS[kind], job, processors) for time, kind, job, processors in columns]
+
+
+def check_log(log: AllocationLog) -> None:
+    """Checks that processors were conserved at every event.
+
+    No job runs twice, is suspended or resized without running, or holds more than it asked
+    for or less than it can run on; no machine gives more processors than it has; nobody
+    runs before he has arrived or after he has gone; time does not run backward.
+    """
+    held: dict[int, tuple[int, int]] = {}
+    free = list(log.processors)
+    seen: set[int] = set()
+    gone: set[int] = set()
+    before = -np.inf
+    for number, entry in enumerate(log.entries):
+        kind, job = int(entry["kind"]), int(entry["job"])
+        machine, count = int(entry["machine"]), int(entry["processors"])
+        place = f"entry {number} ({KINDS[kind]} of job {job} at {entry['time']})"
+        assert entry["time"] >= before, f"{place} is before the one above"
+        assert job not in gone, f"{place}: the job is gone"
+        before = entry["time"]
+        if kind == _ARRIVE:
+            assert job not in seen, f"{place}: it has arrived before"
+            seen.add(job)
+            continue
+        assert job in seen, f"{place}: it has not arrived"
+        if kind in {_SUSPEND, _RESIZE, _END}:
+            assert job in held, f"{place}: it does not run"
+            where, width = held.pop(job)
+            assert where == machine, f"{place}: it runs on machine {where}"
+            assert kind != _SUSPEND or width == count, f"{place}: it held {width}"
+            free[machine] += width
+        else:
+            assert job not in held, f"{place}: it runs"
+        if kind in {_START, _SQUEEZE, _RESIZE}:
+            most = int(log.workload.jobs.processors[job])
+            least = int(log.workload.processors_min[job])
+            assert least <= count <= most, f"{place}: {count} of {least} to {most} processors"
+            assert (kind != _START) or count == most, f"{place}: {count} of {most}"
+            held[job] = (machine, count)
+            free[machine] -= count
+            assert free[machine] >= 0, f"{place}: {-free[machine]} processors too many"
+        if kind in {_END, _DROP}:
+            gone.add(job)

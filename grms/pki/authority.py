@@ -82,17 +82,7 @@ def create_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS) ->
     """
     key = generate_key()
     subject = _subject(name)
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    builder = (
-        _builder(subject, subject, key.public_key(), now=now, end=_end(now, days))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(authority=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
-            critical=False,
-        )
-    )
+    builder = _builder(subject, subject, key.public_key(), now=now, end=_end(now, days))
     return Authority(builder.sign(key, hashes.SHA256()), key)
 
 
@@ -220,11 +210,6 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def certificate_pem(certificate: x509.Certificate | x509.CertificateSigningRequest) -> bytes:
-    """Returns a certificate, or a request for one, as PEM."""
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
 def _issue(
     authority: Authority,
     subject: str,
@@ -244,15 +229,9 @@ def _issue(
     end = min(_end(now, days), ca.not_valid_after_utc)
     signer = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     builder = (
-        _builder(_subject(subject), ca.subject, public_key, now=now, end=end)
+        _builder(_subject(subject), ca.subject, public_key, now=now, end=end, signer=signer)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(authority=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(signer), critical=False
-        )
     )
     return builder.sign(authority.key, hashes.SHA256())
 
@@ -264,14 +243,36 @@ def _builder(
     *,
     now: datetime,
     end: datetime,
+    signer: x509.SubjectKeyIdentifier | None = None,
 ) -> x509.CertificateBuilder:
-    return x509.CertificateBuilder(
-        issuer_name=issuer,
-        subject_name=subject,
-        public_key=public_key,
-        serial_number=x509.random_serial_number(),
-        not_valid_before=now - CLOCK_SKEW,
-        not_valid_after=end,
+    """Returns a certificate to be signed; an authority's, which signs itself, where there is no signer."""
+    authority = signer is None
+    own = x509.SubjectKeyIdentifier.from_public_key(public_key)
+    usage = dict.fromkeys(
+        (
+            *("content_commitment", "key_encipherment", "data_encipherment"),
+            *("key_agreement", "encipher_only", "decipher_only"),
+        ),
+        False,
+    )
+    usage |= {"digital_signature": not authority, "key_cert_sign": authority, "crl_sign": authority}
+    constraints = x509.BasicConstraints(ca=authority, path_length=0 if authority else None)
+    return (
+        x509.CertificateBuilder(
+            issuer_name=issuer,
+            subject_name=subject,
+            public_key=public_key,
+            serial_number=x509.random_serial_number(),
+            not_valid_before=now - CLOCK_SKEW,
+            not_valid_after=end,
+        )
+        .add_extension(constraints, critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(own, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(signer or own),
+            critical=False,
+        )
     )
 
 
@@ -281,20 +282,6 @@ def _end(now: datetime, days: int) -> datetime:
             f"a certificate cannot be valid for {days} days; 1 to {DAYS_MAX} are allowed"
         )
     return now + timedelta(days=days)
-
-
-def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not authority,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _subject(name: str) -> x509.Name:

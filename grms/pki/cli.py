@@ -3,7 +3,6 @@
 Everything heavy is imported by the command that needs it, so that help and errors come at once.
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -63,20 +62,16 @@ def _days(default: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     )
 
 
-def _says_what_is_wrong(command: Callable[P, None]) -> Callable[P, None]:
-    """Makes of what a user can put right a message without traceback."""
-
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+class _Pki(click.Group):
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs a command; what a user can put right is a message without a traceback."""
         try:
-            command(*args, **kwargs)
+            return super().invoke(ctx)
         except ValueError as error:
             raise HanseError(str(error)) from error
 
-    return wrapped
 
-
-@click.group()
+@click.group(cls=_Pki)
 def pki() -> None:
     """Make and look at the keys and certificates of a federation."""
 
@@ -85,7 +80,6 @@ def pki() -> None:
 @click.argument("folder", type=_PATH)
 @click.option("--name", default="Hanse federation", show_default=True, help="A word for people.")
 @_days(3650)
-@_says_what_is_wrong
 def init(folder: Path, *, name: str, days: int) -> None:
     """Make a certificate authority in FOLDER: ca.crt for all sites, ca.key to be kept secret.
 
@@ -103,7 +97,6 @@ def init(folder: Path, *, name: str, days: int) -> None:
 @pki.command(short_help="Make a key, and a request for its certificate.")
 @click.argument("site")
 @_OUTPUT
-@_says_what_is_wrong
 def request(site: str, *, output: Path) -> None:
     """Make a key for SITE and a request for its certificate, at the site itself.
 
@@ -139,7 +132,6 @@ def request(site: str, *, output: Path) -> None:
 )
 @_OUTPUT
 @_days(365)
-@_says_what_is_wrong
 def issue(
     site: str,
     *,
@@ -173,7 +165,6 @@ def issue(
 @_ENDPOINTS
 @_OUTPUT
 @_days(365)
-@_says_what_is_wrong
 def issue_server(
     host: str, *, authority: Path, endpoints: tuple[str, ...], output: Path, days: int
 ) -> None:
@@ -197,7 +188,6 @@ def issue_server(
 @click.argument("certificate", type=_PATH)
 @_CA
 @_days(365)
-@_says_what_is_wrong
 def renew(certificate: Path, *, authority: Path, days: int) -> None:
     """Give CERTIFICATE a later end; its names and its key stay. The file is replaced.
 
@@ -227,7 +217,6 @@ def renew(certificate: Path, *, authority: Path, days: int) -> None:
     help=f"End with status {EXIT_EXPIRES} if one of them ends so soon; for a timer.",
 )
 @json_option("grms-pki-show", "grms.shown:PkiCertificatesShown")
-@_says_what_is_wrong
 def show(files: tuple[Path, ...], *, expires_within: int | None, as_json: bool) -> None:
     """Show what certificates say, and requests for them.
 
@@ -248,13 +237,33 @@ def show(files: tuple[Path, ...], *, expires_within: int | None, as_json: bool) 
             signed = "" if asked.is_signature_valid else "\n  NOT signed with its key: refuse it"
             lines.append(f"{path}\n  request of site: {printable(name)}{signed}")
             lines.append(_key_text(asked.public_key()))
-            shown.append(_request_values(path, name, asked))
+            shown.append(
+                {
+                    **_values(path, asked.public_key()),
+                    **dict.fromkeys(("issuer", "begin", "end", "days_left", "fingerprint")),
+                    "is_request": True,
+                    "name": name,
+                    "site": name,
+                    "hosts": [],
+                    "is_authority": False,
+                    "is_signature_valid": asked.is_signature_valid,
+                }
+            )
             continue
         for certificate in read_certificates(path):
             found = facts(certificate)
             lines.append(f"{path}\n{_text(found, now)}\n{_key_text(certificate.public_key())}")
-            shown.append(_values(path, found, certificate, now))
-            soon = soon or found.days_left(now) < (expires_within or 0)
+            days_left = found.days_left(now)
+            shown.append(
+                {
+                    **_values(path, certificate.public_key()),
+                    **asdict(found),
+                    "is_request": False,
+                    "days_left": days_left,
+                    "is_signature_valid": None,
+                }
+            )
+            soon = soon or days_left < (expires_within or 0)
     if as_json:
         print_json("grms-pki-show", {"certificates": shown})
     else:
@@ -263,36 +272,10 @@ def show(files: tuple[Path, ...], *, expires_within: int | None, as_json: bool) 
         click.get_current_context().exit(EXIT_EXPIRES)
 
 
-def _request_values(
-    path: Path, name: str, asked: "x509.CertificateSigningRequest"
-) -> dict[str, Any]:
+def _values(path: Path, key: "PublicKeyTypes") -> dict[str, Any]:
     from grms.pki.certificates import key_fingerprint  # noqa: PLC0415  # see the module's docstring
 
-    nothing = dict.fromkeys(("issuer", "begin", "end", "days_left", "fingerprint"))
-    return nothing | {
-        "file": str(path),
-        "is_request": True,
-        "name": name,
-        "site": name,
-        "hosts": [],
-        "is_authority": False,
-        "key_fingerprint": key_fingerprint(asked.public_key()),
-        "is_signature_valid": asked.is_signature_valid,
-    }
-
-
-def _values(
-    path: Path, found: "Facts", certificate: "x509.Certificate", now: datetime
-) -> dict[str, Any]:
-    from grms.pki.certificates import key_fingerprint  # noqa: PLC0415  # see the module's docstring
-
-    return asdict(found) | {
-        "file": str(path),
-        "is_request": False,
-        "days_left": found.days_left(now),
-        "key_fingerprint": key_fingerprint(certificate.public_key()),
-        "is_signature_valid": None,
-    }
+    return {"file": str(path), "key_fingerprint": key_fingerprint(key)}
 
 
 def _hosts(endpoints: tuple[str, ...]) -> list[str]:

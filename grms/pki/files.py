@@ -5,16 +5,15 @@ in one step, so that a daemon that reads it meanwhile finds the old or the new o
 """
 
 import stat
-from contextlib import suppress
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from grms.pki.authority import Authority, certificate_pem, key_pem
+from grms.pki.authority import Authority, key_pem
 from grms.pki.certificates import PkiError
-from lrms_sim.text_files import sync_folder, write_new
+from lrms_sim.text_files import read_bytes, sync_folder, write_new
 
 AUTHORITY_CERTIFICATE = "ca.crt"
 AUTHORITY_KEY = "ca.key"
@@ -26,10 +25,6 @@ FILE_BYTES_MAX = 1 << 20
 CERTIFICATES_MAX = 64
 """Most certificates in one file."""
 
-_KEY_MODE = 0o600
-_CERTIFICATE_MODE = 0o644
-_FOLDER_MODE = 0o700
-
 
 def read_pem(path: Path) -> bytes:
     """Returns the content of a file of keys or certificates.
@@ -37,16 +32,7 @@ def read_pem(path: Path) -> bytes:
     Raises:
         PkiError: it cannot be read, or is too long to be one.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise PkiError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(content) > FILE_BYTES_MAX:
-        raise PkiError(
-            f"{path}: is longer than {FILE_BYTES_MAX} bytes; that is no PEM file of ours"
-        )
-    return content
+    return read_bytes(path, FILE_BYTES_MAX, PkiError)
 
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
@@ -178,7 +164,7 @@ def write_key(key: ec.EllipticCurvePrivateKey, path: Path) -> None:
     Raises:
         PkiError: the file is there already, or cannot be written.
     """
-    _write_new(path, key_pem(key), _KEY_MODE)
+    _write(path, key_pem(key), 0o600)
 
 
 def write_certificate(
@@ -197,40 +183,30 @@ def write_certificate(
     Raises:
         PkiError: the file is there and is not to be replaced, or cannot be written.
     """
-    content = certificate_pem(certificate)
-    if not replace:
-        _write_new(path, content, _CERTIFICATE_MODE)
-        return
-    new = path.with_name(f".{path.name}.new")
-    with suppress(OSError):
-        new.unlink()  # of a run that was killed
-    _write_new(new, content, _CERTIFICATE_MODE)
-    try:
-        new.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink()
-        raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
+    _write(path, certificate.public_bytes(Encoding.PEM), 0o644, replace=replace)
 
 
-def _write_new(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file that is not there yet; nothing is left of it where that fails."""
+def _write(path: Path, content: bytes, mode: int, *, replace: bool = False) -> None:
+    """Writes a file that is not there yet, or takes its place; nothing new is left where that fails."""
+    draft = path.with_name(f".{path.name}.new") if replace else path
     try:
-        path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise PkiError(f"{path.parent}: no folder can be made: {error.strerror}") from error
     try:
-        write_new(path, content, mode)
+        if replace:
+            draft.unlink(missing_ok=True)  # of a run that was killed
+        write_new(draft, content, mode)
+        try:
+            if replace:
+                draft.replace(path)
+            sync_folder(path.parent)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
     except FileExistsError as error:
         raise PkiError(
             f"{path}: is there already and is not overwritten; move it away first"
         ) from error
     except OSError as error:
-        raise PkiError(f"{path}: cannot be written: {error.strerror}") from error
-    try:
-        sync_folder(path.parent)
-    except OSError as error:
-        with suppress(OSError):
-            path.unlink()
         raise PkiError(f"{path}: cannot be written: {error.strerror}") from error

@@ -139,7 +139,7 @@ def test_what_is_no_pem_file(tmp_path: Path) -> None:
         (b"", "holds no"),
         (b"\xff\0", "holds no"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no"),
-        (b"a" * (pki_files.FILE_BYTES_MAX + 1), "is longer than"),
+        (b"a" * (pki_files.FILE_BYTES_MAX + 1), "is larger than"),
     ):
         path.write_bytes(content)
         for read in (read_certificates, read_request, read_key):

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
 from grms.pki import authority as pki
+from grms.pki.files import write_certificate, write_key
 from grms.tls import TlsFiles, channel_credentials, channel_options
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc, request_pb2
 from tests.grms.site.daemons import Running, document, running, two_sites
@@ -227,10 +228,9 @@ def credentials_of(
         authority, name, ["127.0.0.1"], key.public_key(), now=now, days=days
     )
     files = TlsFiles(folder / f"{name}-ca.pem", folder / f"{name}.pem", folder / f"{name}.key")
-    files.authority.write_bytes(pki.certificate_pem(authority.certificate))
-    files.certificate.write_bytes(pki.certificate_pem(certificate))
-    files.key.write_bytes(pki.key_pem(key))
-    files.key.chmod(0o600)
+    write_certificate(authority.certificate, files.authority)
+    write_certificate(certificate, files.certificate)
+    write_key(key, files.key)
     return files
 
 

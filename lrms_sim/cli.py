@@ -147,9 +147,6 @@ cli.add_command(utility)
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command line.
 
-    Args:
-        arguments: what follows the command's name.
-
     Returns:
         The status for the process: 0, or one of the `EXIT_…` values.
     """

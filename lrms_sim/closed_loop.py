@@ -48,10 +48,6 @@ def waits_of(log: SwfLog, prepared: Prepared) -> dict[int, Wait]:
 
     Those that name themselves, or a job that is not among the prepared ones, wait for nobody. A think time that
     is not known is 0.
-
-    Args:
-        log: the records.
-        prepared: its jobs.
     """
     rows, ids = prepared.records, prepared.jobs.job_id
     job_of = dict(zip(rows.tolist(), ids.tolist(), strict=True))

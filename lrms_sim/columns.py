@@ -27,10 +27,6 @@ _KINDS: Final = {"b": "a truth value", "U": "a text", "S": "a text", "T": "a tex
 def numbers(name: str, values: Any) -> Array:
     """Returns a column of plain numbers.
 
-    Args:
-        name: of the column, for errors.
-        values: a sequence of any kind.
-
     Raises:
         ValueError: it holds anything else than numbers, has several dimensions, or something is missing.
     """
@@ -44,10 +40,6 @@ def numbers(name: str, values: Any) -> Array:
 
 def spans(name: str, values: Any) -> Array:
     """Returns a column of seconds: numbers as they are, spans of time converted.
-
-    Args:
-        name: of the column, for errors.
-        values: a sequence of any kind.
 
     Raises:
         ValueError: it is of dates, or as of `numbers`.
@@ -87,10 +79,6 @@ def moments(columns: dict[str, Any]) -> dict[str, Array]:
 
 def plain(name: str, values: Any) -> Array:
     """Returns a column as an array of numbers, of dates (UTC) or of spans of time, with nothing missing.
-
-    Args:
-        name: of the column, for errors.
-        values: a sequence of any kind.
 
     Raises:
         ValueError: as of `numbers`, but for dates and spans.

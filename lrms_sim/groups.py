@@ -26,9 +26,6 @@ def user_groups(jobs: JobTable) -> Int8Array:
     group 2 (Ernemann, Song, Yahyapour 2003, "Scaling of workload traces"; the borders are those
     of Franke, Lepping, Schwiegelshohn 2007). Jobs without a known user count as one user.
 
-    Args:
-        jobs: the workload, n jobs.
-
     Returns:
         Shape (n,), values 1 to 5.
     """
@@ -44,9 +41,6 @@ def user_groups(jobs: JobTable) -> Int8Array:
 
 def known_user_groups(jobs: JobTable) -> Int8Array:
     """Returns `user_groups`, for jobs whose users are known.
-
-    Args:
-        jobs: the workload, n jobs.
 
     Raises:
         ValueError: no user is known of any job, so that groups mean nothing.

@@ -258,9 +258,6 @@ def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64
     first table come first. Job ids are renumbered 1, 2, … in that order, since two logs may
     use the same number.
 
-    Args:
-        tables: the workloads.
-
     Returns:
         The merged table; for each of its rows the number of the table it came from, shape
         (n,); and its row in that table, shape (n,).

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns a package's `__getattr__` and `__dir__`.
-
-    Args:
-        package: its name.
-        modules: the module of each name, below the package.
-    """
+    """Returns a package's `__getattr__` and `__dir__`."""
 
     def load(name: str) -> Any:
         if name not in modules:

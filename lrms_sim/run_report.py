@@ -83,13 +83,7 @@ class RunReport:
 
 
 def describe_log(log: SwfLog, prepared: Prepared, processors: int) -> LogDescription:
-    """Returns what a log holds.
-
-    Args:
-        log: the log.
-        prepared: its jobs.
-        processors: size of the machine.
-    """
+    """Returns what a log holds."""
     jobs = prepared.jobs
     span = float(jobs.submit_time[-1] - jobs.submit_time[0]) if len(jobs) else 0.0
     capacity = processors * span
@@ -160,11 +154,7 @@ def print_run_json(report: RunReport) -> None:
 
 
 def print_repetitions(repetitions: Repetitions) -> None:
-    """Prints means and their confidence intervals.
-
-    Args:
-        repetitions: of a run.
-    """
+    """Prints means and their confidence intervals."""
     count, seconds = repetitions.repeat, repetitions.seconds
     sys.stdout.write(f"\n{count} repetitions, arrivals shifted by up to {seconds:g} s\n")
     for name, (mean, low, high) in repetitions.figures.items():
@@ -202,12 +192,7 @@ def group_rows(report: RunReport) -> list[tuple[str, str, str]]:
 
 
 def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
-    """Prints a run as tables that fit 80 columns.
-
-    Args:
-        report: the run.
-        written: the files that hold its schedule.
-    """
+    """Prints a run as tables that fit 80 columns."""
     metrics = report.metrics
     size = f"{metrics.processors:,} {'processor' if metrics.processors == 1 else 'processors'}"
     source = f" ({report.size_key} of the log)" if report.processors_from_header else ""

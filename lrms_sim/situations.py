@@ -156,9 +156,6 @@ def zone_of_header(fields: Mapping[str, str]) -> tuple[tzinfo, float]:
     `TimeZoneString` counts where it names a zone, as that knows of daylight saving; else
     `TimeZone`, a fixed offset, which is wrong for half of the year.
 
-    Args:
-        fields: the header's fields; see `lrms_sim.swf_log.SwfHeader`.
-
     Raises:
         ValueError: the header has no `UnixStartTime`, or neither key names a time zone.
     """
@@ -180,9 +177,6 @@ def zone_of_header(fields: Mapping[str, str]) -> tuple[tzinfo, float]:
 
 def header_start(fields: Mapping[str, str]) -> float:
     """Returns the Unix time of second 0 of a log, as its header tells it.
-
-    Args:
-        fields: the header's fields.
 
     Raises:
         ValueError: the header has no `UnixStartTime`.

@@ -64,9 +64,6 @@ class StrategyFile:
 def load_strategy(path: str | os.PathLike[str]) -> StrategyFile:
     """Reads a strategy file.
 
-    Args:
-        path: the JSON file.
-
     Raises:
         StrategyFileError: the file cannot be read, is no JSON, or breaks the format.
     """
@@ -126,10 +123,6 @@ def strategy_to_document(file: StrategyFile) -> dict[str, Any]:
 
 def strategy_from_document(document: object, *, source: str) -> StrategyFile:
     """Builds what a file holds from decoded JSON.
-
-    Args:
-        document: what the JSON says.
-        source: what to call it in errors.
 
     Raises:
         StrategyFileError: the document breaks the format.

@@ -16,12 +16,7 @@ _HEADINGS = {"sd": "SD", "u": "U, %"} | {f"prcwq{g}": f"Q{g}, %" for g in range(
 
 
 def print_strategy(console: Console, file: StrategyFile) -> None:
-    """Prints what a strategy file holds, within the width of the console.
-
-    Args:
-        console: where to.
-        file: as `load_strategy` returned it.
-    """
+    """Prints what a strategy file holds, within the width of the console."""
     policy = file.policy
     # As Text, for a name may look like markup.
     console.print(Text(policy.name, style="bold"))

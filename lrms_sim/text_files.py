@@ -185,9 +185,6 @@ def read_json(path: Path, bytes_max: int, mistake: Mistake) -> Any:
 def object_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Returns the object of a JSON text, for `object_pairs_hook`.
 
-    Args:
-        pairs: keys and values in the order of the text.
-
     Raises:
         ValueError: a key comes twice, as nobody knows which of two values is meant. TOML refuses it, too.
     """

@@ -81,15 +81,7 @@ def shown(
     console: Console,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Show]:
-    """Yields a function that shows each generation.
-
-    Args:
-        pace: of the run.
-        generations: where the run stops; None where no generation limit is set.
-        console: on a terminal a bar and two lines that disappear when the block ends; plain lines
-            otherwise.
-        clock: seconds from any moment on.
-    """
+    """Yields a function that shows each generation."""
     if console.is_terminal:
         # Two lines beside the bar: one would not fit on 80 columns.
         columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))

@@ -72,11 +72,6 @@ def generate_key() -> ec.EllipticCurvePrivateKey:
 def create_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS) -> Authority:
     """Returns a new authority, which signs itself.
 
-    Args:
-        name: a word for people.
-        now: when it begins to be valid.
-        days: how long it is.
-
     Raises:
         ValueError: the name is empty or too long, or so is the time.
     """

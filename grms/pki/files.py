@@ -47,10 +47,6 @@ def read_certificates(path: Path) -> list[x509.Certificate]:
 def certificates_in(content: bytes, path: Path) -> list[x509.Certificate]:
     """Returns the certificates in what a file holds, at least one.
 
-    Args:
-        content: of the file.
-        path: of the file, for the words of an error.
-
     Raises:
         PkiError: there is none in it, or there are too many.
     """

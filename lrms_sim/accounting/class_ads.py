@@ -27,10 +27,6 @@ _PROLOGUE: Final = re.compile(r"(?:\s*(?:<\?xml [^>]*\?>|<!DOCTYPE classads [^>\
 def read_ads(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
     """Yields the ads of a file, whichever way it is written, each with the line of its end.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: a line cannot be read, and that is an error; or it is no XML from some place on.
     """

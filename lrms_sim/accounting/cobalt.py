@@ -36,10 +36,6 @@ _WIDTHS: Final = ("CORES_USED", "NODES_USED", "CORES_REQUESTED", "NODES_REQUESTE
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended.
 
-    Args:
-        lines: of the file, records or a table.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """

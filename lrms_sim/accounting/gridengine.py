@@ -45,10 +45,6 @@ _MICROSECONDS: Final = 1e14
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs and tasks of arrays that have ended.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """

@@ -162,10 +162,6 @@ def _moment(ad: Ad, zone: tzinfo) -> float:
 def events_of_text(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
     """Yields the events of a log as text, as the ads that its XML would have.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: an event does not begin as one, and that is an error.
     """

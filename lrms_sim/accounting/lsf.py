@@ -24,10 +24,6 @@ _RUSAGE: Final = 19
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended; records of other kinds are counted.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: a record cannot be read, and that is an error.
     """

@@ -30,10 +30,6 @@ _WANTED: Final = re.compile(r"\bwalltime=(\d{1,6}:\d{1,2}(?::\d{1,2})?)")
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: it is no JSON or holds no jobs, or a job cannot be read, and that is an error.
     """

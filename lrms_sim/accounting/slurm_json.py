@@ -29,10 +29,6 @@ _UNSET: Final = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs; those that have not ended are counted and left out. Steps are within their jobs.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: something cannot be read, and that is an error.
     """

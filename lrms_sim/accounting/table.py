@@ -113,11 +113,6 @@ class Layout:
 def read_csv(lines: Iterable[str], layout: Layout, reading: Reading) -> Iterator[Record]:
     """Yields the jobs of a CSV.
 
-    Args:
-        lines: of the file.
-        layout: what its columns are.
-        reading: how it is read; takes the rules that are used.
-
     Raises:
         AccountingError: a column is not there, or a line cannot be read, and that is an error.
     """
@@ -357,12 +352,6 @@ def job_of(
     row: Mapping[str, Any], cells: Mapping[str, Cell], layout: Layout, reading: Reading
 ) -> Record | None:
     """Returns the job of a row; None where it is left out, which is counted.
-
-    Args:
-        row: by the names of columns.
-        cells: what finds the fields in it, by their words.
-        layout: how times are written.
-        reading: takes the rules that are used.
 
     Raises:
         Unreadable: it is no job.

@@ -20,11 +20,7 @@ class Shown(BaseModel):
 
 
 def fields_of(data: type[Any]) -> dict[str, Any]:
-    """Returns the fields of a dataclass for a model; a float may be null.
-
-    Args:
-        data: the dataclass; its annotations are types.
-    """
+    """Returns the fields of a dataclass for a model; a float may be null."""
     return {
         field.name: (float | None if field.type is float else field.type, ...)
         for field in fields(data)

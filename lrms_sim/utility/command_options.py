@@ -134,13 +134,7 @@ def ordered_by(text: str) -> "Policy":
 
 
 def source_of(source: str, given: dict[str, Any], *, training: bool = False) -> "Source":
-    """Returns where jobs come from, and takes the options that say so out of `given`.
-
-    Args:
-        source: a file, or `model`.
-        given: options by name; those of the source are removed.
-        training: whether a value function is learned on its jobs.
-    """
+    """Returns where jobs come from, and takes the options that say so out of `given`."""
     from lrms_sim.utility.source import open_source  # noqa: PLC0415  # help and errors come at once
 
     return open_source(

@@ -104,14 +104,7 @@ class UtilityJobs:
     ) -> Self:
         """Gives every job of a table the same utility, or each its own where a column is given.
 
-        Args:
-            jobs: the workload.
-            weight: see the class; as all that follow.
-            plateau: in requests.
-            zero: in requests.
-            floor: share.
-            shape: index, or a name of `SHAPES`.
-            processors_min: processors.
+        A shape is an index or a name of `SHAPES`.
 
         Raises:
             ValueError: a promise of the class is broken.

@@ -53,10 +53,6 @@ class PaperModel:
     def draw(self, steps: int, seed: int) -> UtilityJobs:
         """Returns the jobs that arrive in so many steps.
 
-        Args:
-            steps: number of time steps.
-            seed: the same gives the same jobs.
-
         Raises:
             ValueError: `steps` is negative.
         """

@@ -153,12 +153,6 @@ def utilities(
 ) -> tuple[UtilityJobs, PreparationReport]:
     """Prepares a log and gives its jobs utilities.
 
-    Args:
-        log: the records.
-        processors: of the machine.
-        rules: who gets what.
-        options: of the preparation.
-
     Returns:
         The jobs, and what the preparation did.
 
@@ -211,9 +205,6 @@ _FIELDS: Final = ("queue", "partition", "user", "group", "executable")
 def load_rules(path: str | os.PathLike[str]) -> UtilityRules:
     """Reads rules.
 
-    Args:
-        path: the TOML file.
-
     Raises:
         UtilityRulesError: it cannot be read, is no TOML, or breaks the format.
     """
@@ -224,10 +215,6 @@ def load_rules(path: str | os.PathLike[str]) -> UtilityRules:
 
 def rules_from_document(document: Mapping[str, Any], *, source: str) -> UtilityRules:
     """Builds rules from a decoded TOML document.
-
-    Args:
-        document: what the TOML says.
-        source: what to call it in errors.
 
     Raises:
         UtilityRulesError: the document breaks the format.

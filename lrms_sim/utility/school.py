@@ -75,14 +75,6 @@ def teach(
 ) -> Training:
     """Learns, keeping a checkpoint beside the output after each pass, and writes the output.
 
-    Args:
-        source: where the jobs come from.
-        lessons: how to learn.
-        options: of the machine.
-        output: the value function's file.
-        resume: whether to go on from a checkpoint.
-        progress: is told the number of passes done.
-
     Returns:
         The whole training run.
 

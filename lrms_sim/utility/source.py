@@ -55,12 +55,7 @@ class Source:
         return float("inf") if self.seconds else float(steps)
 
     def drawn(self, steps: int, seed: int) -> UtilityJobs:
-        """Returns other jobs of the same model.
-
-        Args:
-            steps: of time.
-            seed: of the draw.
-        """
+        """Returns other jobs of the same model."""
         assert self.model is not None, "jobs of a file cannot be drawn"
         return self.model.draw(steps, seed)
 

@@ -152,12 +152,7 @@ def checkpoint(training: Training) -> dict[str, Any]:
 
 
 def resumed(training: Training, saved: dict[str, Any]) -> Training:
-    """Returns a training run as it was saved.
-
-    Args:
-        training: as it was begun.
-        saved: what `checkpoint` returned.
-    """
+    """Returns a training run as it was saved."""
     lessons = tuple(
         Lesson(number, share, updates, rho, tuple(p))
         for number, share, updates, rho, p in saved["lessons"]

@@ -111,9 +111,6 @@ class ValueFunction:
 def load_value_function(path: str | os.PathLike[str]) -> ValueFunction:
     """Reads a value function.
 
-    Args:
-        path: the JSON file.
-
     Raises:
         ValueFunctionError: it cannot be read, is no JSON, or breaks the format.
     """
@@ -123,10 +120,6 @@ def load_value_function(path: str | os.PathLike[str]) -> ValueFunction:
 
 def value_function_from_document(document: object, *, source: str) -> ValueFunction:
     """Builds a value function from decoded JSON.
-
-    Args:
-        document: what the JSON says.
-        source: what to call it in errors.
 
     Raises:
         ValueFunctionError: the document breaks the format.

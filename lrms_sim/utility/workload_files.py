@@ -130,10 +130,6 @@ def _workload(columns: dict[str, list[Any]]) -> UtilityJobs:
 def write_workload(workload: UtilityJobs, path: str | os.PathLike[str]) -> None:
     """Writes a workload so that it is read back to the last bit.
 
-    Args:
-        workload: the jobs.
-        path: the CSV file.
-
     Raises:
         OSError: it cannot be written.
     """
@@ -145,10 +141,6 @@ def write_workload(workload: UtilityJobs, path: str | os.PathLike[str]) -> None:
 
 def write_results(outcome: Outcome, path: str | os.PathLike[str]) -> None:
     """Writes what became of each job.
-
-    Args:
-        outcome: of a run.
-        path: the CSV file.
 
     Raises:
         OSError: it cannot be written.

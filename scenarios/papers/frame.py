@@ -66,13 +66,7 @@ class CaseStudy(Generic[_AnyCase]):
 
 
 def as_json(version: str, options: Mapping[str, Any], **figures: Sequence[Any]) -> str:
-    """Returns a study as a JSON document.
-
-    Args:
-        version: of the program.
-        options: that it was measured with, as plain values.
-        figures: by name, as plain values.
-    """
+    """Returns a study as a JSON document."""
     head = {"format": RESULT_FORMAT, "version": version, "options": options}
     return json.dumps(head | figures, indent=1, ensure_ascii=False) + "\n"
 

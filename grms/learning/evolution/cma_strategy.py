@@ -158,10 +158,6 @@ def flip_margin(binaries: int, offspring: int) -> float:
 
     From the end of the range, 1 away from the threshold, it crosses it with probability 1/(λ·b):
     about one binary gene in each generation, as Hamano et al. (2022, section 3) choose it.
-
-    Args:
-        binaries: number of binary genes, b.
-        offspring: λ.
     """
     return 1.0 / NormalDist().inv_cdf(1.0 - 1.0 / max(4.0, float(offspring * binaries)))
 

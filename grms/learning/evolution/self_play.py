@@ -159,12 +159,7 @@ class SelfPlay(Strategy):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], players: Sequence[Strategy]) -> Self:
-        """Returns the strategy that `to_state` described; it goes on bit for bit.
-
-        Args:
-            state: what it described.
-            players: made of the players' states.
-        """
+        """Returns the strategy that `to_state` described; it goes on bit for bit."""
         sets = [tuple(map(Genome.from_state, meeting)) for meeting in state["sets"]]
         strategy = cls(players, sets[0], state["archive"])
         strategy.sets = sets

@@ -110,10 +110,6 @@ class Individual:
 def check_values(values: Sequence[float], asked: int) -> None:
     """Checks what a strategy is told.
 
-    Args:
-        values: one for each genome.
-        asked: number of genomes it asked for.
-
     Raises:
         ValueError: nothing was asked, there are more or fewer values than genomes, or one is not a
             finite number.

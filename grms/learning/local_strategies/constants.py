@@ -65,12 +65,7 @@ def constants(case: TuningCase) -> tuple[Strategy, ...]:
 
 
 def judge(case: TuningCase, policies: Sequence[tuple[str, Policy]]) -> tuple[Judged, ...]:
-    """Returns what comes of policies on a workload.
-
-    Args:
-        case: the workload.
-        policies: each with the name it is to have.
-    """
+    """Returns what comes of policies on a workload."""
     judged = []
     for name, policy in policies:
         easy = case.easy_value

@@ -83,13 +83,7 @@ class UserKeys:
 def front_search(
     fitness: UserKeys, seed: int, settings: Nsga2Settings = FRONT_SETTINGS
 ) -> Recorded:
-    """Returns a search that begins with the 120 orders of groups, and remembers everybody.
-
-    Args:
-        fitness: knows the users.
-        seed: of its random stream.
-        settings: of NSGA-II.
-    """
+    """Returns a search that begins with the 120 orders of groups, and remembers everybody."""
     founders = [fitness.group_keys(order) for order in permutations(GROUPS)]
     return Recorded(Nsga2(fitness.space, settings, generator(seed), signs=SIGNS, founders=founders))
 

@@ -63,13 +63,7 @@ def convergence(
 def choices(
     policy: StrategyTable | StrategyRules, visits: Sequence[float], passes: Sequence[float]
 ) -> str:
-    """Draws what a table or a rule base chooses.
-
-    Args:
-        policy: what was learned.
-        visits: how many passes met each class; for tables.
-        passes: how many passes each strategy made.
-    """
+    """Draws what a table or a rule base chooses."""
 
     def draw(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, height_ratios=(3, 2))

@@ -233,12 +233,7 @@ def constant_genome(encoding: CriterionEncoding, order: GroupOrder) -> Genome:
 
 
 def constant_rule_bases(encoding: RulesEncoding, settings: SymbioticSettings) -> list[Genome]:
-    """Returns a rule base for each strategy, which chooses it whatever the state is.
-
-    Args:
-        encoding: what is chosen among.
-        settings: how many rules a rule base has.
-    """
+    """Returns a rule base for each strategy, which chooses it whatever the state is."""
     space = encoding.space
     return [space.constant(number, settings.base_rules) for number in range(space.alternatives)]
 

@@ -82,10 +82,6 @@ def read_workload(path: Path, options: WorkloadOptions) -> Workload:
     Preparation comes first, then scaling, then windows, and then user groups: those of the training
     jobs for the training, those of the unseen jobs for the unseen.
 
-    Args:
-        path: a log in the Standard Workload Format.
-        options: how its jobs become workloads.
-
     Raises:
         WorkloadError: the log cannot be used.
         OSError: it cannot be read.

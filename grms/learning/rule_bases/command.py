@@ -207,11 +207,6 @@ def run_training(
 ) -> TrainingOutcome:
     """Trains, and writes all files.
 
-    Args:
-        options: what a user asks for.
-        console: shows how far it is.
-        load: reads a scenario.
-
     Raises:
         TrainingInterrupted: Ctrl-C; a checkpoint is there if a generation was done.
         SourceError: a scenario cannot be learned from.

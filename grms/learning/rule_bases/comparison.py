@@ -80,12 +80,7 @@ def cells(row: ComparedRow) -> tuple[str, ...]:
 
 
 def verdict(rows: Sequence[ComparedRow], constant: str) -> Assessment:
-    """Returns whether what was learned beats the constant: a gain on the average, and no site worse.
-
-    Args:
-        rows: of all replays.
-        constant: what it is called.
-    """
+    """Returns whether what was learned beats the constant: a gain on the average, and no site worse."""
     judged = [row for row in rows if row.unseen and not math.isnan(row.alone)]
     if not judged:
         return Assessment(
@@ -112,12 +107,6 @@ def verdict(rows: Sequence[ComparedRow], constant: str) -> Assessment:
 
 
 def comparison_table(rows: Sequence[ComparedRow], constant: str, of: str) -> str:
-    """Returns the table as HTML.
-
-    Args:
-        rows: of the table.
-        constant: what needs no learning.
-        of: which replays these are; a page has several such tables, and screen readers list them.
-    """
+    """Returns the table as HTML."""
     label = f"{of}: average weighted response times"
     return figures_table(headings(constant), [cells(row) for row in rows], label, texts=2)

@@ -76,12 +76,6 @@ def decision_map_svg(
 
     Of a rule base that looks at more this is one section: for the usual request of what it was asked
     about, and either own jobs or guests.
-
-    Args:
-        rule_base: the policy.
-        visits: the states in which it was asked.
-        site: whose policy it is.
-        starts_now: whether the jobs would start at once, where the rules look at it.
     """
     edge = float(max(1.0, np.quantile(visits.nwp, 0.999))) if len(visits) else 10.0
     nwp_edges = np.linspace(0.0, edge, NWP_CELLS + 1)

@@ -122,10 +122,6 @@ class RuleBaseSettings:
 def rule_count(genome: Genome, further: tuple[str, ...] = ()) -> int:
     """Returns the number of rules of a genome.
 
-    Args:
-        genome: the individual.
-        further: the features it has beside NWP and NJP.
-
     Raises:
         ValueError: there is no rule, or the number of real genes is not two a feature and rule.
     """
@@ -162,14 +158,7 @@ def encode(rule_base: RuleBase) -> Genome:
 def decode(
     genome: Genome, *, name: str = "rule base", further: tuple[str, ...] = (), **provenance: Any
 ) -> RuleBase:
-    """Returns the rule base of a genome.
-
-    Args:
-        genome: the individual.
-        name: the rule base's name.
-        further: the features it has beside NWP and NJP.
-        provenance: what to note about where it comes from.
-    """
+    """Returns the rule base of a genome."""
     rules = []
     for numbers, accept in _rules(genome, further):
         gaussians = [Gaussian(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]

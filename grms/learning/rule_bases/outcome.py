@@ -96,18 +96,7 @@ def make_outcome(
     compared: tuple[ComparedRow, ...] = (),
     constant: str = "",
 ) -> TrainingOutcome:
-    """Builds the rule base, its provenance and the table of AWRT.
-
-    Args:
-        fitness: what was trained with.
-        result: what came of it.
-        case_names: a word for each case.
-        settings: of the strategy, its name and seed included; plain values.
-        origins: for each case what is known of its workloads, by site; plain values.
-        commit: of the program's source, where that is known.
-        compared: what was learned beside what needs no learning.
-        constant: what needs no learning, by its word.
-    """
+    """Builds the rule base, its provenance and the table of AWRT."""
     best = result.best
     rows = tuple(
         AwrtRow(name, site.name, alone, after, evolved=site.name == case.site)
@@ -144,14 +133,7 @@ def provenance_of(
     settings: Mapping[str, Any],
     commit: str | None,
 ) -> dict[str, Any]:
-    """Returns what a rule base's file says of how it was learned.
-
-    Args:
-        described: the fitness, as `fingerprint` describes it.
-        result: what came of the training.
-        settings: of the strategy, plain values.
-        commit: of the program's source, where that is known.
-    """
+    """Returns what a rule base's file says of how it was learned."""
     within = ("rails", "features", "self_play")
     return {
         **program(commit),
@@ -229,12 +211,6 @@ def rule_base_file(site: str, partners: Sequence[str]) -> str:
 def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Visits) -> None:
     """Writes the rule base, both pictures and the page.
 
-    Args:
-        folder: is there.
-        file: name of the rule base's file.
-        outcome: what to write.
-        visits: the states in which the policy was asked.
-
     Raises:
         OSError: a file cannot be written.
     """
@@ -250,14 +226,7 @@ def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Vis
 
 
 def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], file: str) -> str:
-    """Returns a self-contained HTML page on a training run.
-
-    Args:
-        outcome: the run.
-        convergence: the picture, SVG.
-        maps: what the policy does.
-        file: name of the rule base's file, which lies beside the page.
-    """
+    """Returns a self-contained HTML page on a training run."""
     result, provenance = outcome.result, outcome.rule_base.provenance
     strategy = provenance["strategy"]
     rate = result.evaluations / result.elapsed_s if result.elapsed_s > 0 else math.nan

@@ -20,13 +20,7 @@ _Noted = tuple[float, float, bool, bool, float]
 def recorded_decisions(
     federation: Federation, rule_bases: Mapping[tuple[str, str], RuleBase], rails: Rails
 ) -> dict[str, Visits]:
-    """Returns what rule bases decide in a replay, by site.
-
-    Args:
-        federation: sites, workloads, and the policies of all others.
-        rule_bases: by site and partner.
-        rails: what the rule bases decide within.
-    """
+    """Returns what rule bases decide in a replay, by site."""
     noted: dict[str, list[_Noted]] = {site: [] for site, _ in rule_bases}
 
     def recording(site: str, rule_base: RuleBase) -> CompiledTransfer:

@@ -25,12 +25,7 @@ class Scratch:
         return tables[key]
 
     def replay(self, case: int, federation: Federation) -> ReplayScratch:
-        """Returns the memory for replays of a case.
-
-        Args:
-            case: its number.
-            federation: of the case.
-        """
+        """Returns the memory for replays of a case."""
         memory: dict[int, ReplayScratch] = vars(self._local).setdefault("memory", {})
         if case not in memory:
             memory[case] = ReplayScratch(len(federation.jobs))

@@ -69,18 +69,7 @@ def make_self_play_outcome(
     origins: Sequence[Mapping[str, Mapping[str, Any]]],
     commit: str | None,
 ) -> SelfPlayOutcome:
-    """Builds the rule bases with their provenance.
-
-    Args:
-        fitness: what was trained with.
-        result: what came of it.
-        compared: AWRT beside the rails alone.
-        constant: the word of the rails.
-        case_names: a word for each case.
-        settings: of the strategy, its name and seed included; plain values.
-        origins: for each case what is known of its workloads, by site; plain values.
-        commit: of the program's source, where that is known.
-    """
+    """Builds the rule bases with their provenance."""
     described = describe_meetings(fitness)
     learned = [row for row in compared if not row.unseen]
     for case, name, origin in zip(described["cases"], case_names, origins, strict=True):
@@ -103,11 +92,6 @@ def make_self_play_outcome(
 
 def write_self_play(folder: Path, fitness: MeetingFitness, outcome: SelfPlayOutcome) -> None:
     """Writes the rule bases, the pictures and the page.
-
-    Args:
-        folder: is there.
-        fitness: what was trained with; its first case is what the maps show.
-        outcome: what to write.
 
     Raises:
         OSError: a file cannot be written.
@@ -139,13 +123,7 @@ def write_self_play(folder: Path, fitness: MeetingFitness, outcome: SelfPlayOutc
 def self_play_page(
     outcome: SelfPlayOutcome, convergence: str, maps: Mapping[str, Sequence[DrawnMap]]
 ) -> str:
-    """Returns a self-contained HTML page on a run of self-play.
-
-    Args:
-        outcome: the run.
-        convergence: the picture, SVG.
-        maps: what each rule base does, by site.
-    """
+    """Returns a self-contained HTML page on a run of self-play."""
     result = outcome.result
     files = outcome.files()
     provenance = next(iter(outcome.rule_bases.values())).provenance

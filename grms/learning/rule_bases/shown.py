@@ -34,14 +34,7 @@ class DrawnMap:
 def decision_maps(
     rule_base: RuleBase, visits: Visits, site: str, stem: str = DECISION_MAP
 ) -> tuple[DrawnMap, ...]:
-    """Returns pictures of what a rule base decides: one, or one each for own jobs and guests.
-
-    Args:
-        rule_base: the policy.
-        visits: the states in which it was asked.
-        site: whose policy it is.
-        stem: of the files' names.
-    """
+    """Returns pictures of what a rule base decides: one, or one each for own jobs and guests."""
     if STARTS_NOW.name not in rule_base.further:
         picture = decision_map_svg(rule_base, visits, site)
         return (DrawnMap(f"{stem}.svg", _caption(rule_base, visits, ""), picture),)

@@ -45,9 +45,6 @@ ScenarioLoader = Callable[[str], TrainingSource]
 def load_source(reference: str) -> TrainingSource:
     """Reads a scenario with the loader that is installed.
 
-    Args:
-        reference: a scenario's name or file, as the loader understands it.
-
     Raises:
         SourceError: no loader is installed, or the scenario cannot be read.
         PluginError: the loader cannot be used.

@@ -14,14 +14,7 @@ from grms.learning.rule_bases.source import SourceError
 def compared(
     fitness: Fitness, case_names: Sequence[str], found: Evaluation, *, unseen: bool = False
 ) -> list[ComparedRow]:
-    """Returns a row for each site of each case of a fitness, with the policy of one genome.
-
-    Args:
-        fitness: with the cases.
-        case_names: a word for each.
-        found: what came of the genome there.
-        unseen: whether these are no workloads that were learned from.
-    """
+    """Returns a row for each site of each case of a fitness, with the policy of one genome."""
     return [
         ComparedRow(name, site.name, alone, constant, learned, site.name == case.site, unseen)
         for name, case, alones, constants, afters in zip(
@@ -55,11 +48,6 @@ def compared_meeting(
 
 def check_same_sites(learned: Sequence[Site], others: Sequence[Site], scenario: str) -> None:
     """Refuses unseen workloads of other machines than those that were learned on.
-
-    Args:
-        learned: those learned on.
-        others: those of the scenario.
-        scenario: its name, for the error.
 
     Raises:
         SourceError: sizes differ.

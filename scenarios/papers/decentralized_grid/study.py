@@ -165,11 +165,6 @@ def run_study(
 
     What an interrupted study has learned is kept in its folder; the next one goes on from there.
 
-    Args:
-        options: what a user asks for.
-        console: shows how far it is.
-        environment: where the folder of logs is looked up.
-
     Raises:
         ScenarioError: a log is missing or a file cannot be used.
         SourceError: the same, while learning.
@@ -304,12 +299,6 @@ def learn(
     environment: Mapping[str, str],
 ) -> TrainingOutcome:
     """Does one training run of a study, or reads it where it is there and done.
-
-    Args:
-        options: of the study; its folder and its workers.
-        job: the run.
-        console: shows how far it is.
-        environment: where the folder of logs is looked up.
 
     Raises:
         SourceError: a log is missing or a file cannot be used.

@@ -147,10 +147,6 @@ def _of_event(
 def run_study(options: StudyOptions, console: Console) -> Study:
     """Runs what is still to be done and returns all of it.
 
-    Args:
-        options: what a user asks for. The folder is there.
-        console: for how far it is.
-
     Raises:
         OutputError: the file of runs cannot be read or written.
         KeyboardInterrupt: the user has enough; what is done is kept.

@@ -151,12 +151,7 @@ def _later(jobs: JobTable, name: str, draw: int) -> JobTable:
 
 
 def with_whole_machine_jobs(jobs: JobTable, processors: int) -> JobTable:
-    """Returns a workload with one further job a week that needs the whole machine.
-
-    Args:
-        jobs: the workload.
-        processors: size of the machine.
-    """
+    """Returns a workload with one further job a week that needs the whole machine."""
     moments = np.arange(float(jobs.submit_time[0]) + WEEK, float(jobs.submit_time[-1]), WEEK)
     count = len(moments)
     columns = jobs.columns()

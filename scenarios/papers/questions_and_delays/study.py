@@ -87,10 +87,6 @@ class WorkersError(ScenarioError):
 def run_study(options: StudyOptions, console: Console) -> Study:
     """Runs what is still to be done and returns all of it.
 
-    Args:
-        options: what a user asks for. The folder is there.
-        console: for how far it is.
-
     Raises:
         TraceMissingError: a log is not on this machine.
         OutputError: the file of replays cannot be read or written.

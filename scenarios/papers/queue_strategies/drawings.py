@@ -42,10 +42,6 @@ def view(points: Sequence[Mapping[str, Any]], marked: Marked) -> Ranges:
 
     A search also judges what is hopeless, up to a multiple of EASY's: to show that would leave no
     room for the rest.
-
-    Args:
-        points: as for `scatter`.
-        marked: as for `scatter`.
     """
     ranges = []
     for column in (2, 3):
@@ -76,10 +72,6 @@ def thinned(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping
     A picture of ten thousand points has few places that differ. Constants and what was learned are
     all kept; of the others one for each part of a grid over what is seen, rather one that nobody
     dominates.
-
-    Args:
-        points: as for `scatter`.
-        ranges: what is seen.
     """
     kept: dict[object, Mapping[str, Any]] = {}
     for number, one in enumerate(_within(points, ranges)):
@@ -97,9 +89,6 @@ def thinned(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping
 
 def lower_edge(points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     """Returns AWRT₁ and AWRT₂ of what nobody is better in both, of schedules a provider can have.
-
-    Args:
-        points: as for `scatter`; those with true run times do not count.
 
     Returns:
         By rising AWRT₁ and falling AWRT₂.

@@ -100,10 +100,6 @@ def run_study(options: StudyOptions, console: Console) -> Study:
 
     Every run has a folder of its own in the study's; one that is there is read, not done again.
 
-    Args:
-        options: what a user asks for. The folder is there.
-        console: shows how far it is.
-
     Raises:
         ScenarioError: a log is missing.
         WorkloadError: a log cannot be used.

@@ -140,15 +140,7 @@ def evolve_order(
     generations: int = EVOLVED_GENERATIONS,
     processors: int = PROCESSORS,
 ) -> Ordered:
-    """Returns a replanning order whose weights CMA-ES has found on a workload.
-
-    Args:
-        jobs: to learn on.
-        options: of the machine.
-        seed: of the strategy.
-        generations: of ten individuals.
-        processors: of the machine.
-    """
+    """Returns a replanning order whose weights CMA-ES has found on a workload."""
     # The search begins at the density order, whose other weights are 0.
     middle = np.array([1.0] + [0.0] * (len(FEATURES) - 1))
     space = GeneSpace(middle - 1.0, middle + 1.0, np.full(len(FEATURES), 0.1))

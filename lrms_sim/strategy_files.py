@@ -6,10 +6,10 @@ the file, the place in it, what was found and what is expected.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from lrms_sim.choosing import FEATURES, Policy, StrategyRule, StrategyRules, StrategyTable
 from lrms_sim.criteria import (
@@ -18,6 +18,17 @@ from lrms_sim.criteria import (
     CriterionOrder,
     GroupOrder,
     Order,
+)
+from lrms_sim.documents import (
+    known_keys,
+    listed,
+    number,
+    numbers,
+    reading,
+    schema_in,
+    table,
+    text,
+    whole,
 )
 from lrms_sim.errors import HanseError
 from lrms_sim.spelling import shown, unknown
@@ -40,8 +51,6 @@ _RULES_KEYS: Final = frozenset(
     {"schema", "name", "features", "strategies", "table", "rules", "strategy", "provenance"}
 )
 _KINDS: Final = ("strategy", "table", "rules")
-
-_T = TypeVar("_T")
 
 
 class StrategyFileError(HanseError, ValueError):
@@ -127,34 +136,20 @@ def strategy_from_document(document: object, *, source: str) -> StrategyFile:
     Raises:
         StrategyFileError: the document breaks the format.
     """
-    try:
-        top = _object(document, "the document")
-        schema = top.get("schema")
-        if schema not in (GREEDY_SCHEMA, RULES_SCHEMA):
-            raise _MistakeError(
-                f"schema is {shown(schema)}; this version reads {GREEDY_SCHEMA!r} and "
-                f"{RULES_SCHEMA!r}"
-            )
-        _known_keys(top, _GREEDY_KEYS if schema == GREEDY_SCHEMA else _RULES_KEYS, "the document")
+    with reading(source, StrategyFileError):
+        schema, top = schema_in(document, GREEDY_SCHEMA, RULES_SCHEMA)
+        greedy = schema == GREEDY_SCHEMA
+        known_keys(top, _GREEDY_KEYS if greedy else _RULES_KEYS, "the document")
         name = top.get("name", "")
         if not isinstance(name, str) or len(name) > 200 or not (name.isprintable()):
-            raise _MistakeError(
-                f"name is {shown(name)}; a text of at most 200 characters is expected"
-            )
-        provenance = _object(top.get("provenance", {}), "provenance")
-        policy = _greedy(top) if schema == GREEDY_SCHEMA else _rules_or_table(top)
-    except ValueError as error:
-        raise StrategyFileError(f"{source}: {error}") from error
+            raise ValueError(f"name is {shown(name)}; a text of at most 200 characters is expected")
+        provenance = table(top.get("provenance", {}), "provenance")
+        policy: Policy = _greedy(top) if greedy else _rules_or_table(top)
     if name and isinstance(policy, Strategy):
         policy = replace(policy, label=name if name != policy.name else "")
     elif name and not isinstance(policy, Strategy):
         policy = replace(policy, name=name)
     return StrategyFile(policy, provenance)
-
-
-class _MistakeError(ValueError):
-    # What is wrong with a document; the caller adds where it was found.
-    pass
 
 
 def _greedy(top: Mapping[str, Any]) -> Strategy:
@@ -165,148 +160,96 @@ def _greedy(top: Mapping[str, Any]) -> Strategy:
 def _rules_or_table(top: Mapping[str, Any]) -> Policy:
     kinds = [kind for kind in _KINDS if kind in top]
     if len(kinds) != 1:
-        raise _MistakeError(
+        raise ValueError(
             f"one of {', '.join(_KINDS)} is needed; found {', '.join(kinds) or 'none'}"
         )
     if "strategy" in top:
         for key in ("strategies", "features"):
             if key in top:
-                raise _MistakeError(f"{key} goes with a table or rules, not with one strategy")
+                raise ValueError(f"{key} goes with a table or rules, not with one strategy")
         return _strategy(top["strategy"], "strategy")
     if top.get("features", list(FEATURES)) != list(FEATURES):
-        raise _MistakeError(
+        raise ValueError(
             f"features are {shown(top['features'])}; this version knows exactly {list(FEATURES)}"
         )
     strategies = paper_strategies()
     if "strategies" in top:
-        given = _list(top["strategies"], "strategies")
+        given = listed(top["strategies"], "strategies")
         if not given:
-            raise _MistakeError("strategies is empty; leave it out for those of the paper")
+            raise ValueError("strategies is empty; leave it out for those of the paper")
         strategies = tuple(_strategy(s, f"strategies[{i}]") for i, s in enumerate(given))
     if "table" in top:
         return _table(top["table"], strategies)
-    rules = _list(top["rules"], "rules")
+    rules = listed(top["rules"], "rules")
     return StrategyRules(
         tuple(_rule(rule, f"rules[{i}]") for i, rule in enumerate(rules)), strategies=strategies
     )
 
 
 def _table(value: object, strategies: tuple[Strategy, ...]) -> StrategyTable:
-    entries = _list(value, "table")
-    for place, entry in enumerate(entries):
-        if isinstance(entry, bool) or not isinstance(entry, int):
-            raise _MistakeError(f"table[{place}] is {shown(entry)}; a whole number is expected")
-    return StrategyTable(tuple(entries), strategies=strategies)
+    entries = listed(value, "table")
+    chosen = tuple(whole(entry, f"table[{place}]") for place, entry in enumerate(entries))
+    return StrategyTable(chosen, strategies=strategies)
 
 
 def _strategy(value: object, place: str) -> Strategy:
-    given = _object(value, place)
-    _known_keys(given, frozenset({"algorithm", "order", "backfill"}), place)
-    order = given.get("order", "arrival")
-    return _at(
-        place,
-        lambda: Strategy(
-            given.get("algorithm", "fcfs"),
-            _order(order, place),
-            backfill=_backfill(given.get("backfill")),
-        ),
-    )
-
-
-def _backfill(value: object) -> Any:
-    if value is not None and not isinstance(value, str):
-        raise _MistakeError(f"backfill is {shown(value)}; a word is expected")
-    return value
+    given = table(value, place)
+    known_keys(given, {"algorithm", "order", "backfill"}, place)
+    order, backfill = given.get("order", "arrival"), given.get("backfill")
+    with reading(place, ValueError):
+        if backfill is not None:
+            text(backfill, "backfill", "a word")
+        return Strategy(
+            given.get("algorithm", "fcfs"), _order(order, place), backfill=cast("Any", backfill)
+        )
 
 
 def _order(value: object, place: str) -> Order:
     if isinstance(value, str):
         if value not in ORDER_WORDS:
             words = (*ORDER_WORDS, "an object with groups or criteria")
-            raise _MistakeError(unknown("order", value, words))
+            raise ValueError(unknown("order", value, words))
         return cast("Order", value)
-    order = _object(value, "order")
+    order = table(value, "order")
     if "groups" in order:
-        _known_keys(order, frozenset({"groups"}), "order")
-        groups = _list(order["groups"], "groups")
+        known_keys(order, {"groups"}, "order")
+        groups = listed(order["groups"], "groups")
         if any(isinstance(g, bool) or not isinstance(g, int) for g in groups):
-            raise _MistakeError(f"groups is {shown(groups)}; whole numbers are expected")
+            raise ValueError(f"groups is {shown(groups)}; whole numbers are expected")
         return GroupOrder(cast("Any", tuple(groups)))
-    _known_keys(order, frozenset({"situations", "criteria"}), "order")
+    known_keys(order, {"situations", "criteria"}, "order")
     return _criterion_order(order, place)
 
 
 def _criterion_order(given: Mapping[str, Any], place: str) -> CriterionOrder:
     if "criteria" not in given:
-        raise _MistakeError(f"{place} has no criteria")
+        raise ValueError(f"{place} has no criteria")
     criteria = tuple(
         _criterion(criterion, f"criteria[{i}]")
-        for i, criterion in enumerate(_list(given["criteria"], "criteria"))
+        for i, criterion in enumerate(listed(given["criteria"], "criteria"))
     )
-    kind = given.get("situations", "week")
-    if not isinstance(kind, str):
-        raise _MistakeError(f"situations is {shown(kind)}; a word is expected")
+    kind = text(given.get("situations", "week"), "situations", "a word")
     return CriterionOrder(criteria, kind)
 
 
 def _criterion(value: object, place: str) -> Criterion:
-    given = _object(value, place)
-    _known_keys(given, frozenset({"kind", "w", "K", "a", "b"}), place)
-    kind = given.get("kind")
-    if not isinstance(kind, str):
-        raise _MistakeError(f"{place}.kind is {shown(kind)}; f1, f2, f3 or f4 is expected")
-    w = _numbers(given.get("w"), f"{place}.w")
-    k = _numbers(given.get("K"), f"{place}.K")
-    a = _number(given.get("a"), f"{place}.a")
-    b = _number(given.get("b", 0.0), f"{place}.b")
-    return _at(place, lambda: Criterion(cast("Any", kind), cast("Any", w), cast("Any", k), a, b))
+    given = table(value, place)
+    known_keys(given, {"kind", "w", "K", "a", "b"}, place)
+    kind = text(given.get("kind"), f"{place}.kind", "f1, f2, f3 or f4")
+    w = numbers(given.get("w"), f"{place}.w")
+    k = numbers(given.get("K"), f"{place}.K")
+    a = number(given.get("a"), f"{place}.a")
+    b = number(given.get("b", 0.0), f"{place}.b")
+    with reading(place, ValueError):
+        return Criterion(cast("Any", kind), cast("Any", w), cast("Any", k), a, b)
 
 
 def _rule(value: object, place: str) -> StrategyRule:
-    given = _object(value, place)
-    _known_keys(given, frozenset({"mu", "sigma", "recommend"}), place)
-    columns = [_numbers(given.get(key), f"{place}.{key}") for key in ("mu", "sigma", "recommend")]
-    return _at(place, lambda: StrategyRule(*columns))
-
-
-def _at(place: str, make: Callable[[], _T]) -> _T:
-    """Names the place in errors of the values themselves."""
-    try:
-        return make()
-    except ValueError as error:
-        raise _MistakeError(f"{place}: {error}") from error
-
-
-def _numbers(value: object, place: str) -> tuple[float, ...]:
-    numbers = _list(value, place)
-    return tuple(_number(number, f"{place}[{i}]") for i, number in enumerate(numbers))
-
-
-def _number(value: object, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _MistakeError(f"{place} is {shown(value)}; a number is expected")
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise _MistakeError(f"{place} is too large a number") from error
-
-
-def _list(value: object, place: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _MistakeError(f"{place} is {shown(value)}; a list […] is expected")
-    return value
-
-
-def _object(value: object, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise _MistakeError(f"{place} is {shown(value)}; an object {{…}} is expected")
-    return value
-
-
-def _known_keys(value: Mapping[str, Any], keys: frozenset[str], place: str) -> None:
-    wrong = sorted(set(value) - keys)
-    if wrong:
-        raise _MistakeError(f"{place}: {unknown('key', wrong[0], sorted(keys))}")
+    given = table(value, place)
+    known_keys(given, {"mu", "sigma", "recommend"}, place)
+    columns = [numbers(given.get(key), f"{place}.{key}") for key in ("mu", "sigma", "recommend")]
+    with reading(place, ValueError):
+        return StrategyRule(*columns)
 
 
 def _criteria_document(order: CriterionOrder) -> dict[str, Any]:

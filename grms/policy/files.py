@@ -6,12 +6,12 @@ was found and what is expected.
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from grms.policy.features import FURTHER_FEATURES, PAPER_FEATURES
 from grms.policy.transfer import Gaussian, Rule, RuleBase
+from lrms_sim.documents import known_keys, reading, schema_in, table, text
 from lrms_sim.errors import HanseError
 from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
@@ -56,26 +56,19 @@ def rule_base_from_document(document: object, *, source: str) -> RuleBase:
     Raises:
         RuleBaseError: the document breaks the format.
     """
-    top = _object(document, source, "the document")
-    schema = top.get("schema")
-    if schema != SCHEMA:
-        raise RuleBaseError(f"{source}: schema is {schema!r}; this version reads {SCHEMA!r}")
-    unknown = sorted(set(top) - {"schema", "name", "features", "rules", "provenance"})
-    if unknown:
-        raise RuleBaseError(f"{source}: unknown key {unknown[0]!r}")
-    further = _further(top.get("features"), source)
-    name = top.get("name", "rule base")
-    if not isinstance(name, str):
-        raise RuleBaseError(f"{source}: name is {name!r}; a text is expected")
-    rules = top.get("rules")
-    if not isinstance(rules, list) or not 1 <= len(rules) <= RULES_MAX:
-        raise RuleBaseError(f"{source}: rules must be a list of 1 to {RULES_MAX} rules")
-    provenance = _object(top.get("provenance", {}), source, "provenance")
-    return RuleBase(
-        rules=tuple(_rule(rule, further, source, f"rules[{i}]") for i, rule in enumerate(rules)),
-        name=name,
-        provenance=provenance,
-    )
+    with reading(source, RuleBaseError):
+        _, top = schema_in(document, SCHEMA)
+        known_keys(top, ("schema", "name", "features", "rules", "provenance"), "the document")
+        further = _further(top.get("features"))
+        name = text(top.get("name", "rule base"), "name")
+        rules = top.get("rules")
+        if not isinstance(rules, list) or not 1 <= len(rules) <= RULES_MAX:
+            raise ValueError(f"rules must be a list of 1 to {RULES_MAX} rules")
+        return RuleBase(
+            rules=tuple(_rule(rule, further, f"rules[{i}]") for i, rule in enumerate(rules)),
+            name=name,
+            provenance=table(top.get("provenance", {}), "provenance"),
+        )
 
 
 def rule_base_to_document(rule_base: RuleBase) -> dict[str, Any]:
@@ -112,20 +105,14 @@ def save_rule_base(rule_base: RuleBase, path: str | os.PathLike[str]) -> None:
     write_json(path, rule_base_to_document(rule_base))
 
 
-def _object(value: object, source: str, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise RuleBaseError(f"{source}: {place} is {shown(value)}; an object {{…}} is expected")
-    return value
-
-
-def _further(features: object, source: str) -> tuple[str, ...]:
+def _further(features: object) -> tuple[str, ...]:
     """Returns the names of the features that a file has beside the two of the paper."""
     documents = {name: feature.document for name, feature in FURTHER_FEATURES.items()}
     said = features if isinstance(features, list) else []
     names = tuple(name for name, document in documents.items() if document in said)
     if said != [*PAPER_FEATURES, *(documents[name] for name in names)]:
-        raise RuleBaseError(
-            f"{source}: features are {shown(features)}; this version knows {json.dumps(PAPER_FEATURES)}, "
+        raise ValueError(
+            f"features are {shown(features)}; this version knows {json.dumps(PAPER_FEATURES)}, "
             f"both always, and after them {json.dumps(list(documents.values()))}"
         )
     return names
@@ -135,31 +122,27 @@ def _numbers(gaussian: Gaussian) -> list[float]:
     return [gaussian.gamma, gaussian.sigma]
 
 
-def _rule(value: object, further: tuple[str, ...], source: str, place: str) -> Rule:
-    rule = _object(value, source, place)
-    unknown = sorted(set(rule) - {"nwp", "njp", "accept", *further})
-    if unknown:
-        raise RuleBaseError(f"{source}: {place} has the unknown key {unknown[0]!r}")
+def _rule(value: object, further: tuple[str, ...], place: str) -> Rule:
+    rule = table(value, place)
+    known_keys(rule, ("nwp", "njp", "accept", *further), place)
     accept = rule.get("accept")
     if isinstance(accept, bool) or accept not in (1, -1):
-        raise RuleBaseError(f"{source}: {place}.accept is {shown(accept)}; 1 or -1 is expected")
+        raise ValueError(f"{place}.accept is {shown(accept)}; 1 or -1 is expected")
     return Rule(
-        nwp=_gaussian(rule.get("nwp"), source, f"{place}.nwp"),
-        njp=_gaussian(rule.get("njp"), source, f"{place}.njp"),
+        nwp=_gaussian(rule.get("nwp"), f"{place}.nwp"),
+        njp=_gaussian(rule.get("njp"), f"{place}.njp"),
         accept=accept == 1,
-        **{name: _gaussian(rule.get(name), source, f"{place}.{name}") for name in further},
+        **{name: _gaussian(rule.get(name), f"{place}.{name}") for name in further},
     )
 
 
-def _gaussian(value: object, source: str, place: str) -> Gaussian:
+def _gaussian(value: object, place: str) -> Gaussian:
     numbers = value if isinstance(value, list) else []
     if len(numbers) != 2 or any(
         isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
     ):
-        raise RuleBaseError(
-            f"{source}: {place} is {shown(value)}; two numbers [gamma, sigma] are expected"
-        )
+        raise ValueError(f"{place} is {shown(value)}; two numbers [gamma, sigma] are expected")
     try:
         return Gaussian(float(numbers[0]), float(numbers[1]))
     except (ValueError, OverflowError) as error:
-        raise RuleBaseError(f"{source}: {place}: {error}") from error
+        raise ValueError(f"{place}: {error}") from error

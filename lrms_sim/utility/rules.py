@@ -3,7 +3,6 @@
 The first rule whose conditions all hold gives a job what it says; the rest comes from the defaults.
 """
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -13,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim.documents import known_keys, number, reading, table, whole
 from lrms_sim.errors import HanseError
 from lrms_sim.groups import user_groups
 from lrms_sim.jobs import JobTable
@@ -171,11 +171,11 @@ def utilities(
     }
     columns["qos"] = getattr(log, rules.qos_field)[rows]
     columns["user_group"] = user_groups(jobs) if len(jobs) else np.zeros(0, np.int8)
-    for number in range(len(rules.rules) - 1, -1, -1):
+    for place in range(len(rules.rules) - 1, -1, -1):
         mask = np.ones(len(jobs), np.bool_)
-        for name, wanted in rules.rules[number].conditions.items():
+        for name, wanted in rules.rules[place].conditions.items():
             mask &= np.isin(columns[name], sorted(wanted))
-        chosen[mask] = number
+        chosen[mask] = place
     given = [rule.utility for rule in rules.rules] + [rules.default]
 
     def column(value: Callable[[Utility], float]) -> npt.NDArray[np.float64]:
@@ -219,73 +219,61 @@ def rules_from_document(document: Mapping[str, Any], *, source: str) -> UtilityR
     Raises:
         UtilityRulesError: the document breaks the format.
     """
-    _known(document, ("default", "rule", "malleable", "qos_field"), source, "the document")
-    qos_field = document.get("qos_field", "queue")
-    if qos_field not in QOS_FIELDS:
-        raise UtilityRulesError(f"{source}: {unknown('field of QOS', str(qos_field), QOS_FIELDS)}")
-    default = _utility(
-        _table(document.get("default", {}), source, "default"), Utility(), source, "default"
-    )
-    given = document.get("rule", [])
-    if not isinstance(given, list) or len(given) > RULES_MAX:
-        raise UtilityRulesError(f"{source}: rule must be at most {RULES_MAX} tables [[rule]]")
-    rules = []
-    for number, each in enumerate(given, 1):
-        place = f"rule {number}"
-        table = _table(each, source, place)
-        conditions = {
-            name: _numbers(value, source, f"{place}, {name}")
-            for name, value in table.items()
-            if name in CONDITIONS
-        }
-        if not conditions:
-            raise UtilityRulesError(
-                f"{source}: {place} asks nothing of a job; give one of {', '.join(CONDITIONS)}"
-            )
-        rest = {name: value for name, value in table.items() if name not in CONDITIONS}
-        rules.append(Rule(conditions, _utility(rest, default, source, place)))
-    malleable = _table(document.get("malleable", {}), source, "malleable")
-    _known(malleable, ("share", "least", "seed"), source, "malleable")
-    seed = malleable.get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise UtilityRulesError(f"{source}: malleable, seed is {shown(seed)}; a whole number")
-    try:
-        malleability = Malleability(
-            _number(malleable.get("share", 1.0), source, "malleable, share"),
-            _number(malleable.get("least", 0.0), source, "malleable, least"),
-            seed,
+    with reading(source, UtilityRulesError):
+        known_keys(document, ("default", "rule", "malleable", "qos_field"), "the document")
+        qos_field = document.get("qos_field", "queue")
+        if qos_field not in QOS_FIELDS:
+            raise ValueError(unknown("field of QOS", str(qos_field), QOS_FIELDS))
+        default = _utility(_table(document.get("default", {}), "default"), Utility(), "default")
+        given = document.get("rule", [])
+        if not isinstance(given, list) or len(given) > RULES_MAX:
+            raise ValueError(f"rule must be at most {RULES_MAX} tables [[rule]]")
+        rules = tuple(_rule(each, f"rule {place}", default) for place, each in enumerate(given, 1))
+        malleable = _table(document.get("malleable", {}), "malleable")
+        known_keys(malleable, ("share", "least", "seed"), "malleable")
+        share, least = (
+            number(malleable.get(name, standard), f"malleable, {name}")
+            for name, standard in (("share", 1.0), ("least", 0.0))
         )
-    except UtilityRulesError:
-        raise
-    except ValueError as error:
-        raise UtilityRulesError(f"{source}: malleable: {error}") from error
-    return UtilityRules(default, tuple(rules), malleability, qos_field)
+        seed = whole(malleable.get("seed", 0), "malleable, seed")
+        with reading("malleable", ValueError):
+            malleability = Malleability(share, least, seed)
+        return UtilityRules(default, rules, malleability, qos_field)
 
 
-def _utility(table: Mapping[str, Any], base: Utility, source: str, place: str) -> Utility:
+def _rule(value: object, place: str, default: Utility) -> Rule:
+    table = _table(value, place)
+    conditions = {
+        name: _numbers(table[name], f"{place}, {name}") for name in table if name in CONDITIONS
+    }
+    if not conditions:
+        raise ValueError(f"{place} asks nothing of a job; give one of {', '.join(CONDITIONS)}")
+    rest = {name: value for name, value in table.items() if name not in CONDITIONS}
+    return Rule(conditions, _utility(rest, default, place))
+
+
+def _utility(table: Mapping[str, Any], base: Utility, place: str) -> Utility:
     known = _GIVES if place == "default" else (*CONDITIONS, *_GIVES)
-    _known(table, known, source, place)
+    known_keys(table, known, place)
     made = Utility(
-        _number(table.get("weight", base.weight), source, f"{place}, weight"),
-        _span(table["plateau"], source, f"{place}, plateau")
-        if "plateau" in table
-        else base.plateau,
-        _span(table["zero"], source, f"{place}, zero") if "zero" in table else base.zero,
-        _number(table.get("floor", base.floor), source, f"{place}, floor"),
+        number(table.get("weight", base.weight), f"{place}, weight"),
+        _span(table["plateau"], f"{place}, plateau") if "plateau" in table else base.plateau,
+        _span(table["zero"], f"{place}, zero") if "zero" in table else base.zero,
+        number(table.get("floor", base.floor), f"{place}, floor"),
         table.get("shape", base.shape),
     )
     if made.weight < 0:
-        raise UtilityRulesError(
-            f"{source}: {place}, weight is {made.weight}; it must be at least 0: "
+        raise ValueError(
+            f"{place}, weight is {made.weight}; it must be at least 0: "
             "the utility would rise with time"
         )
     if not 0 <= made.floor <= 1:
-        raise UtilityRulesError(f"{source}: {place}, floor is {made.floor}; from 0 to 1")
+        raise ValueError(f"{place}, floor is {made.floor}; from 0 to 1")
     if made.shape not in SHAPES:
-        raise UtilityRulesError(f"{source}: {place}: {unknown('shape', str(made.shape), SHAPES)}")
+        raise ValueError(f"{place}: {unknown('shape', str(made.shape), SHAPES)}")
     if made.zero.requests < made.plateau.requests or made.zero.hours < made.plateau.hours:
-        raise UtilityRulesError(
-            f"{source}: {place}: zero is {_said(made.zero)}, before the plateau's end, "
+        raise ValueError(
+            f"{place}: zero is {_said(made.zero)}, before the plateau's end, "
             f"{_said(made.plateau)}, for some requests: the utility would rise with time"
         )
     return made
@@ -295,38 +283,24 @@ def _said(span: Span) -> str:
     return f"{span.requests:g} requests and {span.hours:g} hours"
 
 
-def _span(value: object, source: str, place: str) -> Span:
-    table = _table(value, source, place)
-    _known(table, tuple(each.name for each in fields(Span)), source, place)
+def _span(value: object, place: str) -> Span:
+    table = _table(value, place)
+    known_keys(table, (each.name for each in fields(Span)), place)
     span = Span(
-        _number(table.get("requests", 0.0), source, f"{place}, requests"),
-        _number(table.get("hours", 0.0), source, f"{place}, hours"),
+        number(table.get("requests", 0.0), f"{place}, requests"),
+        number(table.get("hours", 0.0), f"{place}, hours"),
     )
     if span.requests < 0 or span.hours < 0:
-        raise UtilityRulesError(f"{source}: {place} is {_said(span)}; at least 0 of both")
+        raise ValueError(f"{place} is {_said(span)}; at least 0 of both")
     return span
 
 
-def _table(value: object, source: str, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise UtilityRulesError(f"{source}: {place} is {shown(value)}; a table is expected")
-    return value
+def _table(value: object, place: str) -> Mapping[str, Any]:
+    return table(value, place, expected="a table")
 
 
-def _known(table: Mapping[str, Any], names: tuple[str, ...], source: str, place: str) -> None:
-    for name in table:
-        if name not in names:
-            raise UtilityRulesError(f"{source}: {place}: {unknown('key', name, names)}")
-
-
-def _number(value: object, source: str, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UtilityRulesError(f"{source}: {place} is {shown(value)}; a finite number is expected")
-    return float(value)
-
-
-def _numbers(value: object, source: str, place: str) -> frozenset[int]:
+def _numbers(value: object, place: str) -> frozenset[int]:
     numbers = value if isinstance(value, list) else [value]
     if not numbers or any(isinstance(each, bool) or not isinstance(each, int) for each in numbers):
-        raise UtilityRulesError(f"{source}: {place} is {shown(value)}; whole numbers are expected")
+        raise ValueError(f"{place} is {shown(value)}; whole numbers are expected")
     return frozenset(numbers)

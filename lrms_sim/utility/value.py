@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from lrms_sim.documents import known_keys, number, reading, schema_in, table, text, whole
 from lrms_sim.errors import HanseError
-from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
 from lrms_sim.utility._formulas import rule_weights
 
@@ -124,46 +124,27 @@ def value_function_from_document(document: object, *, source: str) -> ValueFunct
     Raises:
         ValueFunctionError: the document breaks the format.
     """
-    top = _object(document, source, "the document")
-    if top.get("schema") != SCHEMA:
-        raise ValueFunctionError(
-            f"{source}: schema is {shown(top.get('schema'))}; this version reads {SCHEMA!r}"
-        )
-    for key in top:
-        if key not in _KEYS:
-            raise ValueFunctionError(f"{source}: unknown key {key!r}")
-    p = _object(top.get("p"), source, "p")
-    if tuple(p) != RULES:
-        raise ValueFunctionError(f"{source}: p has the keys {list(p)}; {list(RULES)} are expected")
-    scales = _object(top.get("scales"), source, "scales")
-    if sorted(scales) != ["processors", "time", "utility"]:
-        raise ValueFunctionError(
-            f"{source}: scales has the keys {list(scales)}; utility, time, processors are expected"
-        )
-    name = top.get("name", "value function")
-    if not isinstance(name, str):
-        raise ValueFunctionError(f"{source}: name is {shown(name)}; a text is expected")
-    numbers = [_number(value, source, f"p.{rule}") for rule, value in p.items()]
-    size = scales["processors"]
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 2**31:
-        raise ValueFunctionError(
-            f"{source}: scales.processors is {shown(size)}; a whole number from 1 is expected"
-        )
-    try:
+    with reading(source, ValueFunctionError):
+        _, top = schema_in(document, SCHEMA)
+        known_keys(top, _KEYS, "the document")
+        p = table(top.get("p"), "p")
+        if tuple(p) != RULES:
+            raise ValueError(f"p has the keys {list(p)}; {list(RULES)} are expected")
+        scales = table(top.get("scales"), "scales")
+        if sorted(scales) != ["processors", "time", "utility"]:
+            raise ValueError(
+                f"scales has the keys {list(scales)}; utility, time, processors are expected"
+            )
+        size = whole(scales["processors"], "scales.processors")
+        if not 1 <= size < 2**31:
+            raise ValueError(f"scales.processors is {size}; a whole number from 1 is expected")
+        utility, time = (number(scales[name], f"scales.{name}") for name in ("utility", "time"))
         return ValueFunction(
-            tuple(numbers),
-            Scales(
-                _number(scales["utility"], source, "scales.utility"),
-                _number(scales["time"], source, "scales.time"),
-                size,
-            ),
-            name,
-            _object(top.get("provenance", {}), source, "provenance"),
+            tuple(number(value, f"p.{rule}") for rule, value in p.items()),
+            Scales(utility, time, size),
+            text(top.get("name", "value function"), "name"),
+            table(top.get("provenance", {}), "provenance"),
         )
-    except ValueFunctionError:
-        raise
-    except ValueError as error:
-        raise ValueFunctionError(f"{source}: {error}") from error
 
 
 def value_function_to_document(value: ValueFunction) -> dict[str, Any]:
@@ -189,15 +170,3 @@ def save_value_function(value: ValueFunction, path: str | os.PathLike[str]) -> N
         TypeError: the provenance holds what JSON cannot say.
     """
     write_json(path, value_function_to_document(value))
-
-
-def _object(value: object, source: str, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueFunctionError(f"{source}: {place} is {shown(value)}; an object is expected")
-    return value
-
-
-def _number(value: object, source: str, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueFunctionError(f"{source}: {place} is {shown(value)}; a number is expected")
-    return float(value)

@@ -65,7 +65,7 @@ def changed(**changes: Any) -> dict[str, Any]:
     [
         ([], "the document is"),
         (changed(schema="hanse.rule-base/1"), "schema is 'hanse.rule-base/1'"),
-        (changed(more=1), "unknown key 'more'"),
+        (changed(more=1), "'more' is no key"),
         (changed(p=[1] * 8), "p is "),
         (changed(p={"SSS": 1.0}), "p has the keys"),
         (changed(p=dict.fromkeys(RULES, math.nan)), "p.SSS is nan"),

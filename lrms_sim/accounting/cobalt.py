@@ -7,6 +7,7 @@ one. The tables (`DIM_JOB_COMPOSITE` of Argonne's public data) have a line of na
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from lrms_sim.accounting import pbs, table
@@ -15,6 +16,7 @@ from lrms_sim.accounting.records import (
     Reading,
     Record,
     Unreadable,
+    filled,
     first_width,
     peeked,
 )
@@ -52,11 +54,8 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
             ) from error
         yield from table.read_csv(lines, layout, reading)
         return
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            job = reading.record(number, pbs.job_of, line, reading, _pairs, _processors)
-            if job is not None:
-                yield job
+    job_of = partial(pbs.job_of, pairs=_pairs, processors=_processors)
+    yield from reading.records(filled(lines), job_of)
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -8,12 +8,14 @@ says all of its slots.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from lrms_sim.accounting.records import (
     Reading,
     Record,
     Unreadable,
+    filled,
     number_of,
     peeked,
     seconds_of,
@@ -50,11 +52,12 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """
     first, lines = peeked(lines, _RECORD_LEAST)
     is_json = first.lstrip().startswith("{")
-    for number, line in enumerate(lines, start=1):
-        if len(line.strip()) >= _RECORD_LEAST and not line.startswith("#"):
-            job = reading.record(number, _job, line, _row_of_json if is_json else _row, reading)
-            if job is not None:
-                yield job
+    jobs = (
+        (number, line)
+        for number, line in filled(lines)
+        if len(line.strip()) >= _RECORD_LEAST and not line.startswith("#")
+    )
+    return reading.records(jobs, partial(_job, _row_of_json if is_json else _row))
 
 
 def _row(line: str) -> Mapping[str, Any]:
@@ -89,7 +92,7 @@ def _row_of_json(line: str) -> Mapping[str, Any]:
     return row
 
 
-def _job(line: str, row_of: Callable[[str], Mapping[str, Any]], reading: Reading) -> Record | None:
+def _job(row_of: Callable[[str], Mapping[str, Any]], line: str, reading: Reading) -> Record | None:
     row = row_of(line)
     if str(row.get("pe_task_id") or "NONE") != "NONE":
         reading.counts["step"] += 1

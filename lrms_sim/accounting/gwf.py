@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lrms_sim.accounting.records import Reading, Record, Unreadable
+from lrms_sim.accounting.records import Reading, Record, Unreadable, filled
 
 _COLUMNS: Final = (
     *("JobID", "SubmitTime", "WaitTime", "RunTime", "NProcs", "AverageCPUTimeUsed", "UsedMemory"),
@@ -30,12 +30,12 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """
-    for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.startswith("#") or line.split(maxsplit=1)[0] == "JobID":
-            continue
-        job = reading.record(number, _job, line, reading)
-        if job is not None:
-            yield job
+    jobs = (
+        (number, line)
+        for number, line in filled(lines)
+        if not line.startswith("#") and line.split(maxsplit=1)[0] != "JobID"
+    )
+    return reading.records(jobs, _job)
 
 
 def _job(line: str, reading: Reading) -> Record | None:

@@ -43,10 +43,7 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     if begin and "eventtypenumber" in begin[0][1]:
         yield from read_events(chain(begin, ads), reading)
     else:
-        for number, ad in chain(begin, ads):
-            job = reading.record(number, _job, ad, reading)
-            if job is not None:
-                yield job
+        yield from reading.records(chain(begin, ads), _job)
 
 
 def _job(ad: Ad, reading: Reading) -> Record | None:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from typing import Final
 
 from lrms_sim.accounting.class_ads import Ad, first_positive, text, value_of, whole, within
@@ -71,14 +72,11 @@ def read_events(ads: Iterable[tuple[int, Ad]], reading: Reading) -> Iterator[Rec
         AccountingError: an event has no number, no job or no moment, and that is an error.
     """
     jobs: dict[tuple[int, int], _Job] = {}
-    for line, ad in ads:
-        job = reading.record(line, _event, ad, jobs, reading)
-        if job is not None:
-            yield job
+    yield from reading.records(ads, partial(_event, jobs))
     reading.counts["open"] += len(jobs)
 
 
-def _event(ad: Ad, jobs: dict[tuple[int, int], _Job], reading: Reading) -> Record | None:
+def _event(jobs: dict[tuple[int, int], _Job], ad: Ad, reading: Reading) -> Record | None:
     """Takes an event in; returns the job that ends with it."""
     event, cluster, process = (whole(ad, key) for key in ("EventTypeNumber", "Cluster", "Proc"))
     if event is None or cluster is None or process is None:

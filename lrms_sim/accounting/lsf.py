@@ -27,10 +27,7 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: a record cannot be read, and that is an error.
     """
-    for number, text in _records(lines, reading):
-        job = reading.record(number, _job, text, reading)
-        if job is not None:
-            yield job
+    return reading.records(_records(lines, reading), _job)
 
 
 def _records(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, str]]:

@@ -38,10 +38,7 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
         rows: Iterable[tuple[int | None, Any]] = _of_json("\n".join(lines), reading)
     else:
         rows = csv_rows(lines, (), None, reading)
-    for line, row in rows:
-        job = reading.record(line, _job, row, reading)
-        if job is not None:
-            yield job
+    return reading.records(rows, _job)
 
 
 def _of_json(text: str, reading: Reading) -> Iterator[tuple[None, Any]]:

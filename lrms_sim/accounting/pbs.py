@@ -12,6 +12,7 @@ from lrms_sim.accounting.records import (
     Reading,
     Record,
     Unreadable,
+    filled,
     first_width,
     number_of,
     seconds_of,
@@ -33,11 +34,7 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: a line cannot be read, and that is an error.
     """
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            job = reading.record(number, job_of, line, reading)
-            if job is not None:
-                yield job
+    return reading.records(filled(lines), job_of)
 
 
 def _pairs(text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from itertools import chain
-from typing import Final, NamedTuple, ParamSpec
+from typing import Final, NamedTuple, TypeVar
 
 from lrms_sim.errors import HanseError
 from lrms_sim.swf_log import SwfLog
@@ -112,7 +112,7 @@ class Example(NamedTuple):
     problem: str
 
 
-_Given = ParamSpec("_Given")
+_Row = TypeVar("_Row")
 
 
 @dataclass(slots=True)
@@ -151,29 +151,28 @@ class Reading:
         self.counts[fault.rule] += 1
         self.examples.setdefault(fault.rule, Example(line, str(fault)))
 
-    def record(
+    def records(
         self,
-        line: int | None,
-        make: Callable[_Given, Record | None],
-        *given: _Given.args,
-        **named: _Given.kwargs,
-    ) -> Record | None:
-        """Returns what a function makes of a line; None where it cannot be read, which is counted.
+        rows: Iterable[tuple[int | None, _Row]],
+        make: Callable[[_Row, "Reading"], Record | None],
+    ) -> Iterator[Record]:
+        """Yields what a function makes of rows; those that cannot be read are counted.
 
         Args:
-            line: from 1; None where lines say nothing.
+            rows: each with its line, from 1; None where lines say nothing.
             make: returns the record, or None for one that it has counted itself.
-            given: for the function.
-            named: same.
 
         Raises:
             AccountingError: as `leave_out`.
         """
-        try:
-            return make(*given, **named)
-        except Unreadable as fault:
-            self.leave_out(line, fault)
-        return None
+        for line, row in rows:
+            try:
+                record = make(row, self)
+            except Unreadable as fault:
+                self.leave_out(line, fault)
+                continue
+            if record is not None:
+                yield record
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +236,11 @@ def peeked(lines: Iterable[str], least: int = 1) -> tuple[str, Iterator[str]]:
         if len(line.strip()) >= least:
             return line, chain(begun, rest)
     return "", iter(begun)
+
+
+def filled(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yields the lines that are not blank, each with its number from 1."""
+    return ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
 
 
 def first_width(*texts: str | None) -> int | None:

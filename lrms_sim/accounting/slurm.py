@@ -10,6 +10,7 @@ from lrms_sim.accounting.records import (
     Reading,
     Record,
     Unreadable,
+    filled,
     first_width,
     moment_of,
     number_of,
@@ -42,17 +43,19 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     if not names or _is_heading(first, separator):
         names = first.rstrip("\r\n").split(separator)
         _check(names, reading)
-    needed = [name.lower() for name in names]
-    for number, line in enumerate(lines, start=1):
-        text = line.rstrip("\r\n")
-        if not text.strip():
-            continue
-        if _is_heading(text, separator):
-            needed = [name.lower() for name in text.split(separator)]
-            continue
-        job = reading.record(number, _job_of, text.split(separator), needed, reading)
-        if job is not None:
-            yield job
+    yield from reading.records(_rows(lines, names, separator), _job_of)
+
+
+_Row = tuple[list[str], list[str]]  # cells, and the names of their columns
+
+
+def _rows(lines: Iterable[str], names: Iterable[str], separator: str) -> Iterator[tuple[int, _Row]]:
+    for number, line in filled(lines):
+        cells = line.rstrip("\r\n").split(separator)
+        if _is_heading(line, separator):
+            names = cells
+        else:
+            yield number, (cells, [name.lower() for name in names])
 
 
 def _separator(first: str) -> str:
@@ -77,7 +80,8 @@ def _check(names: list[str], reading: Reading) -> None:
         )
 
 
-def _job_of(cells: list[str], names: list[str], reading: Reading) -> Record | None:
+def _job_of(said: _Row, reading: Reading) -> Record | None:
+    cells, names = said
     if len(cells) != len(names):
         raise Unreadable(f"{len(cells)} columns, the header has {len(names)}", "columns")
     row = dict(zip(names, cells, strict=True))

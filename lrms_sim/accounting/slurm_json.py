@@ -32,10 +32,7 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     Raises:
         AccountingError: something cannot be read, and that is an error.
     """
-    for line, job in objects_in("\n".join(lines), reading, "jobs"):
-        found = reading.record(line, _record, job, reading)
-        if found is not None:
-            yield found
+    return reading.records(objects_in("\n".join(lines), reading, "jobs"), _record)
 
 
 def _record(job: object, reading: Reading) -> Record | None:

@@ -288,14 +288,15 @@ def _records(
     known: Sequence[str] = (),
 ) -> Iterator[Record]:
     cells: dict[str, Cell] = {}
-    for line, row in rows:
+
+    def job(row: Mapping[str, Any], reading: Reading) -> Record | None:
         if not cells:
             names = known or list(row)
             _needed(layout, names, reading.name)
-            cells = {word: _cell(said, names) for word, said in layout.columns.items()}
-        job = reading.record(line, job_of, row, cells, layout, reading)
-        if job is not None:
-            yield job
+            cells.update((word, _cell(said, names)) for word, said in layout.columns.items())
+        return job_of(row, cells, layout, reading)
+
+    return reading.records(rows, job)
 
 
 def _cell(said: str, known: Sequence[str]) -> Cell:

@@ -2,17 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 
-from lrms_sim.accounting.records import Reading, Record, Unreadable, number_of, whole_of
+from lrms_sim.accounting.records import (
+    Reading,
+    Record,
+    Unreadable,
+    filled,
+    number_of,
+    whole_of,
+)
 
 
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs; lines that cannot be read are counted, or are errors with `--unreadable error`."""
-    for number, line in enumerate(lines, start=1):
-        if line.strip() and (job := reading.record(number, _job, line)) is not None:
-            yield job
+    return reading.records(filled(lines), _job)
 
 
-def _job(line: str) -> Record:
+def _job(line: str, _: Reading) -> Record:
     words = line.split()
     if len(words) != 6:
         raise Unreadable(f"{len(words)} words; there are to be 6", "columns")

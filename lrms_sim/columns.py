@@ -114,6 +114,35 @@ def plain(name: str, values: Any) -> Array:
     return column
 
 
+def exactly(name: str, given: Array, dtype: type[np.generic], bound: str) -> Array:
+    """Returns a column as a read-only one of a type, in which every value is what it was.
+
+    numpy would turn 2.5 processors into 2 and wrap what is too large, both without a word.
+
+    Args:
+        name: of the column, for errors.
+        given: numbers.
+        dtype: the type; a floating one keeps what is no number.
+        bound: the end of the error, after the value.
+
+    Raises:
+        ValueError: a value is none of the type.
+    """
+    column = given
+    if given.dtype != dtype:
+        with np.errstate(invalid="ignore", over="ignore"):
+            column = given.astype(dtype)
+        same = column == given
+        if np.issubdtype(dtype, np.floating):
+            same |= np.isnan(given)
+        if not same.all():
+            row = int(np.argmin(same))
+            raise ValueError(f"{name} in row {row} is {given[row]}{bound}")
+    column = column.view()
+    column.flags.writeable = False
+    return column
+
+
 def _in_seconds(name: str, column: Array) -> npt.NDArray[np.float64]:
     """Returns spans of time of any unit as seconds, each to the last bit."""
     unit, count = np.datetime_data(column.dtype)

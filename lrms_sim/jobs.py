@@ -66,15 +66,12 @@ class JobTable(frames.Framed):
         if count > JOBS_MAX:
             raise ValueError(f"{count} jobs in one table; at most {JOBS_MAX} are possible")
         for name, dtype in _COLUMNS:
-            given = columns.numbers(name, getattr(self, name))
+            given = np.ascontiguousarray(columns.numbers(name, getattr(self, name)))
             if given.shape != (count,):
                 raise ValueError(
                     f"column {name} has shape {given.shape}, but job_id has {count} rows"
                 )
-            column = _exactly(name, given, dtype)
-            if column.flags.writeable:
-                column = column.view()
-                column.flags.writeable = False
+            column = columns.exactly(name, given, dtype, f", which is no {dtype.__name__}")
             object.__setattr__(self, name, column)
         self._check("submit_time", np.isfinite(self.submit_time), "finite")
         self._check("processors", self.processors >= 1, "at least 1")
@@ -235,20 +232,6 @@ class JobTable(frames.Framed):
     def resource_consumption(self) -> FloatArray:
         """Processor-seconds of each job, `run_time · processors`, shape (n,)."""
         return self.run_time * self.processors
-
-
-def _exactly(name: str, given: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    # numpy would turn 2.5 processors into 2 and wrap what is too large, both without a word.
-    if given.dtype == dtype:
-        return np.ascontiguousarray(given)
-    with np.errstate(invalid="ignore"):
-        column = np.ascontiguousarray(given.astype(dtype))
-    same = column == given
-    if not same.all():
-        row = int(np.argmin(same))
-        if not (given.dtype.kind == "f" and np.isnan(given[row]) and dtype is np.float64):
-            raise ValueError(f"{name} in row {row} is {given[row]}, which is no {dtype.__name__}")
-    return column
 
 
 def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64Array]:

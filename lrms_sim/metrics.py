@@ -23,14 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim.groups import GROUPS, check_groups
 from lrms_sim.jobs import BoolArray, FloatArray
 from lrms_sim.schedule import Schedule
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 """Run times below this many seconds count as this many in the bounded slowdown [F01]."""
-
-GROUPS = 5
-"""Number of user groups; see `lrms_sim.groups`."""
 
 
 def awrt(
@@ -75,15 +73,8 @@ def awrt_by_group(
     Raises:
         ValueError: there is no such machine, or `groups` has another shape or other numbers.
     """
-    if groups.shape != (len(schedule),):
-        raise ValueError(f"groups has shape {groups.shape} for {len(schedule)} jobs")
-    if len(groups) and not (groups.min() >= 1 and groups.max() <= GROUPS):
-        raise ValueError(
-            f"groups run from {groups.min()} to {groups.max()}; they must be in 1..{GROUPS}"
-        )
-    return np.array(
-        [awrt(schedule, submitted_to, where=groups == group + 1) for group in range(GROUPS)]
-    )
+    checked = check_groups(groups, len(schedule))
+    return np.array([awrt(schedule, submitted_to, where=checked == group) for group in GROUPS])
 
 
 def squashed_area(schedule: Schedule, executed_on: int | None = None) -> float:

@@ -273,20 +273,10 @@ def _as_column(name: str, values: npt.ArrayLike, kind: int) -> npt.NDArray[np.ge
         given = columns.moments({name: values})[name]
     else:
         given = columns.spans(name, values)
-    column: npt.NDArray[np.generic]
-    if given.dtype == dtype:
-        column = given.view()
-    else:
-        with np.errstate(invalid="ignore", over="ignore"):
-            column = given.astype(dtype)
-        same = column == given
-        if not same.all():
-            row = int(np.argmin(same))
-            raise ValueError(f"{name} in row {row} is {given[row]}; it must be {bound(kind)}")
+    column = columns.exactly(name, given, dtype, f"; it must be {bound(kind)}")
     if kind == REAL and not np.isfinite(column).all():
         row = int(np.argmin(np.isfinite(column)))
         raise ValueError(f"{name} in row {row} is {given[row]}; it must be {bound(kind)}")
-    column.flags.writeable = False
     return column
 
 

@@ -1,14 +1,18 @@
 """Small federations to learn from, and random individuals."""
 
+import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from grms.federation.federation import Federation, Site
+from grms.learning.evolution.catalog import strategy_from_state
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import GeneSpace, Genome
+from grms.learning.evolution.strategies import Strategy
 from grms.learning.rule_bases.encoding import REALS_PER_RULE, RuleBaseSettings
 from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
@@ -36,6 +40,38 @@ def same_genome(one: Genome, other: Genome) -> bool:
         other.real.tobytes(),
         other.binary.tobytes(),
     )
+
+
+def check_resumed(
+    strategy: Strategy, step: Callable[[Any], object], *, told: int, asked: bool
+) -> None:
+    """Checks that a strategy goes on bit for bit from its state as JSON.
+
+    Args:
+        strategy: one that has not begun.
+        step: has a strategy ask, judges, and tells it.
+        told: steps before it is saved.
+        asked: whether it is saved between asking and telling.
+    """
+    for _ in range(told):
+        step(strategy)
+    if asked:
+        strategy.ask()
+    # Compared as text, in which what is no number equals itself.
+    saved = json.dumps(strategy.to_state())
+    again = strategy_from_state(json.loads(saved))
+    assert type(again) is type(strategy)
+    assert json.dumps(again.to_state()) == saved
+    for _ in range(3):
+        ours, theirs = (one.ask() for one in (strategy, again))
+        assert [one.to_state() for one in ours] == [one.to_state() for one in theirs]
+        step(strategy)
+        step(again)
+    assert strategy.best is not None
+    assert again.best is not None
+    assert same_genome(again.best.genome, strategy.best.genome)
+    assert (again.generation, again.best.value) == (strategy.generation, strategy.best.value)
+    assert again.to_state() == strategy.to_state()
 
 
 def two_sites(seed: int = 1, jobs_max: int = 200) -> list[Site]:

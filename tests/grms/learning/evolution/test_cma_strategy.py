@@ -1,4 +1,3 @@
-import json
 from typing import Any
 
 import numpy as np
@@ -7,7 +6,7 @@ import pytest
 from grms.learning.evolution.cma_strategy import CmaStrategy, flip_margin, versions
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import StrategySettings
-from tests.training_grids import rule_space, same_genome, sphere
+from tests.training_grids import check_resumed, rule_space, same_genome, sphere
 
 SPACE = rule_space(2)
 SMALL = StrategySettings(offspring=8)
@@ -15,10 +14,6 @@ SMALL = StrategySettings(offspring=8)
 
 def step(strategy: CmaStrategy) -> None:
     strategy.tell([sphere(genome).value for genome in strategy.ask()])
-
-
-def through_json(strategy: CmaStrategy) -> CmaStrategy:
-    return CmaStrategy.from_state(json.loads(json.dumps(strategy.to_state())))
 
 
 def test_real_genes_and_recommendations_are_found() -> None:
@@ -83,21 +78,8 @@ def test_numpys_global_generator_is_left_alone() -> None:
 def test_a_saved_strategy_goes_on_bit_for_bit(*, asked: bool, told: int) -> None:
     """Through JSON, also between asking and telling."""
     strategy = CmaStrategy(SPACE, SMALL, 4)
-    for _ in range(told):
-        step(strategy)
-    if asked:
-        strategy.ask()
-    again = through_json(strategy)
-    assert again.to_state() == strategy.to_state()
-    for _ in range(3):
-        pairs = zip(strategy.ask(), again.ask(), strict=True)
-        assert all(same_genome(one, other) for one, other in pairs)
-        step(strategy)
-        step(again)
-    assert strategy.best is not None
-    assert again.best is not None
-    assert same_genome(again.best.genome, strategy.best.genome)
-    assert again.generation == strategy.generation == told + 3
+    check_resumed(strategy, step, told=told, asked=asked)
+    assert strategy.generation == told + 3
 
 
 def test_values_that_are_all_equal_do_no_harm() -> None:

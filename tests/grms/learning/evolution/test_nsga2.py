@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grms.learning.evolution.catalog import strategy_from_state
 from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
 from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.strategies import Figures
-from tests.training_grids import same_genome
+from tests.training_grids import check_resumed, same_genome
 
 SPACE = bounded_reals(np.zeros(3), np.ones(3))
 
@@ -60,14 +59,8 @@ def test_a_sign_says_that_large_is_good() -> None:
 
 def test_it_goes_on_bit_for_bit() -> None:
     """From its state as JSON, asked or not."""
-    whole = told(search(), 6)
-    begun = told(search(), 3)
-    begun.ask()
-    again = strategy_from_state(json.loads(json.dumps(begun.to_state())))
-    assert isinstance(again, Nsga2)
-    again = told(again, 3)
-    assert again.to_state() == whole.to_state()
-    assert [one.real.tolist() for one in again.ask()] == [one.real.tolist() for one in whole.ask()]
+    check_resumed(search(), lambda strategy: told(strategy, 1), told=3, asked=True)
+    check_resumed(search(), lambda strategy: told(strategy, 1), told=3, asked=False)
 
 
 def test_nobody_on_the_front_is_lost_while_there_is_room() -> None:

@@ -1,13 +1,13 @@
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from grms.learning.evolution.catalog import new_strategy, strategy_from_state
+from grms.learning.evolution.catalog import new_strategy
 from grms.learning.evolution.genes import GeneSpace, Genome
 from grms.learning.evolution.self_play import SelfPlay, joined, parted
 from grms.learning.evolution.strategies import StrategySettings
+from tests.training_grids import check_resumed
 
 SPACE = GeneSpace(np.zeros(2), np.full(2, 4.0), np.full(2, 0.2), binaries=1)
 ZERO = Genome(np.zeros(2), np.array([False]))
@@ -122,17 +122,11 @@ def test_what_all_have_to_beat_is_not_met_twice() -> None:
 def test_it_goes_on_bit_for_bit() -> None:
     """From plain values that went through JSON, after the founders and amid a run."""
     for generations in (1, 4):
-        one = self_play(seed=5)
-        for _ in range(generations):
-            step(one)
-        other = strategy_from_state(json.loads(json.dumps(one.to_state())))
-        assert isinstance(other, SelfPlay)
-        for _ in range(3):
-            states = [[genome.to_state() for genome in step(strategy)] for strategy in (one, other)]
-            assert states[0] == states[1]
-        assert one.to_state() == other.to_state()
-        assert one.generation == other.generation == generations + 2
-        assert (one.name, one.bound, one.exhausted) == ("self-play", float("inf"), "")
+        strategy = self_play(seed=5)
+        check_resumed(strategy, step, told=generations, asked=False)
+        assert strategy.generation == generations + 2
+        told = (strategy.name, strategy.bound, strategy.exhausted)
+        assert told == ("self-play", float("inf"), "")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from grms.learning.evolution.strategies import (
     check_values,
 )
 from grms.learning.rule_bases.encoding import feature_values
-from tests.training_grids import rule_space, same_genome, sphere
+from tests.training_grids import check_resumed, rule_space, same_genome, sphere
 
 SPACE = rule_space(2)
 SMALL = StrategySettings(parents=3, offspring=7)
@@ -41,10 +40,6 @@ def step(strategy: Strategy, judge: Callable[[Genome], float] | None = None) -> 
     values = [sphere(g).value if judge is None else judge(g) for g in strategy.ask()]
     strategy.tell(values)
     return values
-
-
-def through_json(strategy: EvolutionStrategy) -> EvolutionStrategy:
-    return EvolutionStrategy.from_state(json.loads(json.dumps(strategy.to_state())))
 
 
 def test_the_defaults_are_the_papers() -> None:
@@ -177,20 +172,7 @@ def test_a_saved_strategy_goes_on_bit_for_bit(
     *, step_rule: StepRule, asked: bool, told: int
 ) -> None:
     """Through JSON, before and after each step, also between asking and telling."""
-    strategy = es(4, step_rule=step_rule)
-    for _ in range(told):
-        step(strategy)
-    if asked:
-        strategy.ask()
-    again = through_json(strategy)
-    assert again.to_state() == strategy.to_state()
-    assert again.generation == strategy.generation
-    for _ in range(3):
-        pairs = zip(strategy.ask(), again.ask(), strict=True)
-        assert all(same_genome(one, other) for one, other in pairs)
-        step(strategy)
-        step(again)
-    assert again.to_state() == strategy.to_state()
+    check_resumed(es(4, step_rule=step_rule), step, told=told, asked=asked)
 
 
 @pytest.mark.parametrize(

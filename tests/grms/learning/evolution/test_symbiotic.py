@@ -10,6 +10,7 @@ from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.rule_genes import LEVELS, RuleSpace
 from grms.learning.evolution.symbiotic import SymbioticEvolution, SymbioticSettings
+from tests.training_grids import check_resumed
 
 SPACE = RuleSpace(np.array([1.0, 0.0]), np.array([5.0, 100.0]), 3)
 SMALL = SymbioticSettings(
@@ -140,15 +141,7 @@ def test_a_saved_evolution_goes_on_bit_for_bit(told: int, *, plus: bool, asked: 
         parents=12, offspring=30, base_rules=6, bases_per_rule=4, recombined=5, similar=2, plus=plus
     )
     evolution = SymbioticEvolution(SPACE, settings, generator(4))
-    for _ in range(told):
-        step(evolution)
-    if asked:
-        evolution.ask()
-    again = strategy_from_state(json.loads(json.dumps(evolution.to_state())))
-    assert isinstance(again, SymbioticEvolution)
-    for _ in range(3):
-        assert step(evolution) == step(again)
-    assert again.to_state() == evolution.to_state()
+    check_resumed(evolution, step, told=told, asked=asked)
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,7 @@ class CmaStrategy(Strategy):
         return points if self._values else [*points, *self._founders]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of what was asked, in that order; smaller is better.
-
-        Raises:
-            ValueError: nothing was asked, there are more or fewer values than genomes, or one is
-                not a finite number.
-        """
+        """Learns the values of what was asked, in that order; smaller is better."""
         del figures
         genomes = self.ask() if self._asked else []
         check_values(values, len(genomes))

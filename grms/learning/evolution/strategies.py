@@ -264,12 +264,7 @@ class EvolutionStrategy(Strategy):
         return [genome for genome, _ in self._asked]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of what was asked, in that order; smaller is better.
-
-        Raises:
-            ValueError: nothing was asked, there are more or fewer values than genomes, or one is
-                not a finite number.
-        """
+        """Learns the values of what was asked, in that order; smaller is better."""
         del figures
         check_values(values, len(self._asked))
         children = [

@@ -1,10 +1,10 @@
 """The grids of the study: bundled scenarios with the policies and disciplines of a regime."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from grms.learning.rule_bases.fitness import Objective
 from grms.learning.rule_bases.outcome import rule_base_file
@@ -75,10 +75,6 @@ class SiteFigures:
         """Returns these figures of a site's result."""
         return cls(**{name: getattr(site, name) for name in cls.__slots__})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the figures as plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class GridRun:
@@ -97,10 +93,6 @@ class GridRun:
     policies: str
     seed: int | None
     sites: tuple[SiteFigures, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the run as plain values."""
-        return {**asdict(self), "sites": [site.to_dict() for site in self.sites]}
 
 
 def learned_file(folder: Path, site: str, partner: str) -> Path:

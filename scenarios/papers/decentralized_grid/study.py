@@ -128,7 +128,7 @@ class Study:
             "options": dict(self.options),
             "windows": {name: dict(values) for name, values in self.windows.items()},
             "trainings": [asdict(run) for run in self.trainings],
-            "runs": [run.to_dict() for run in self.runs],
+            "runs": [asdict(run) for run in self.runs],
             "acknowledgements": list(self.acknowledgements),
         }
         return json.dumps(document, indent=1) + "\n"

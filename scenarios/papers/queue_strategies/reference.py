@@ -10,7 +10,6 @@ from typing import Final
 
 GREEDY: Final = "greedy-criteria"
 FUZZY: Final = "genetic-fuzzy"
-PAPERS: Final = (GREEDY, FUZZY)
 """The studies, by the word of their command."""
 
 TITLES: Final[Mapping[str, str]] = MappingProxyType(

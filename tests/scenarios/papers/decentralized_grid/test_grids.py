@@ -1,3 +1,4 @@
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -93,4 +94,4 @@ def test_a_grid_of_selfish_sites_is_each_site_alone(tmp_path: Path, traces_folde
     assert (run.scenario, run.policies, run.seed) == ("kth-ctc-6", "fcfs-egoistic", 7)
     assert [site.awrt_improvement for site in run.sites] == [0.0, 0.0]
     assert [round(site.awrt_alone, 4) for site in run.sites] == [100013.1841, 59118.1572]
-    assert run.to_dict()["sites"][0]["jobs_given"] == 0
+    assert asdict(run)["sites"][0]["jobs_given"] == 0

@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 import pytest
 
 from scenarios.papers.queue_strategies.page import render
-from scenarios.papers.queue_strategies.reference import GREEDY, PAPERS, TITLES
+from scenarios.papers.queue_strategies.reference import GREEDY, TITLES
 from scenarios.papers.queue_strategies.statements import statements, verdict
 from tests.scenarios.papers.queue_strategies.made_up import made_up
 
@@ -27,7 +27,7 @@ class Heads(HTMLParser):
             self.scopes.append(dict(attrs).get("scope"))
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", TITLES)
 def test_the_page_has_paper_constants_and_what_was_learned(paper: str) -> None:
     """Medians with their range, the verdicts, and the same bytes twice."""
     study = made_up(paper, GAINS[paper], many=4.0 if paper == GREEDY else None)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grms.learning.plots import BLUE, ORANGE, svg
-from grms.learning.rule_bases.visits import Visits
+from grms.learning.rule_bases.recorded import Visits
 from grms.policy.transfer import RuleBase
 
 ACCEPT = BLUE
@@ -65,8 +65,7 @@ def decision_map(
 
 def usual_request(visits: Visits) -> float:
     """Returns the requested time that a map is drawn for, seconds: the median of those asked about."""
-    asked = visits.requested_time
-    return REQUEST_SHOWN if asked is None or not len(asked) else float(np.median(asked))
+    return float(np.median(visits.requested_time)) if len(visits) else REQUEST_SHOWN
 
 
 def decision_map_svg(

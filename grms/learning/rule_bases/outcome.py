@@ -3,21 +3,20 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from grms.federation.federation import Federation
 from grms.learning.fingerprint import program
 from grms.learning.pages import document, facts_table, figures_table, image
 from grms.learning.plots import convergence_svg
 from grms.learning.rule_bases.comparison import ComparedRow, verdict
 from grms.learning.rule_bases.encoding import decode
 from grms.learning.rule_bases.fingerprint import describe_fitness
-from grms.learning.rule_bases.fitness import Fitness, TrainingCase
-from grms.learning.rule_bases.recorded import recorded_decisions
+from grms.learning.rule_bases.fitness import Fitness
+from grms.learning.rule_bases.recorded import Visits, recorded_decisions
 from grms.learning.rule_bases.shown import (
     DrawnMap,
     compared_parts,
@@ -25,7 +24,6 @@ from grms.learning.rule_bases.shown import (
     facts_within,
     map_parts,
 )
-from grms.learning.rule_bases.visits import Visits, decisions
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
@@ -171,35 +169,16 @@ def unseen_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
 
 def visited_states(fitness: Fitness, rule_base: RuleBase) -> Visits:
     """Returns the states in which the policy is asked in all training replays."""
-    found = [_visits(fitness, case, rule_base) for case in fitness.cases]
-    requests = [one.requested_time for one in found if one.requested_time is not None]
-    return Visits(
-        np.concatenate([visits.nwp for visits in found]),
-        np.concatenate([visits.njp for visits in found]),
-        np.concatenate([visits.accepted for visits in found]),
-        np.concatenate([visits.own for visits in found]),
-        sum(visits.doubtful for visits in found),
-        np.concatenate(requests) if requests else None,
-    )
-
-
-def _visits(fitness: Fitness, case: TrainingCase, rule_base: RuleBase) -> Visits:
-    if fitness.rails is not None:
-        pairs = {(case.site, partner): rule_base for partner in case.partners}
-        return recorded_decisions(case.federation, pairs, fitness.rails)[case.site]
-    sites = [
-        replace(
-            site,
-            transfer_policies={
-                **site.transfer_policies,
-                **dict.fromkeys(case.partners, rule_base),
-            },
-        )
-        if site.name == case.site
-        else site
-        for site in case.federation.sites
+    found = [
+        recorded_decisions(
+            case.federation,
+            dict.fromkeys(((case.site, partner) for partner in case.partners), rule_base),
+            fitness.rails,
+        )[case.site]
+        for case in fitness.cases
     ]
-    return decisions(sites, Federation(sites).replay(), case.site, case.partners)
+    columns = ([getattr(one, each.name) for one in found] for each in fields(Visits))
+    return Visits(*map(np.concatenate, columns))
 
 
 def rule_base_file(site: str, partners: Sequence[str]) -> str:

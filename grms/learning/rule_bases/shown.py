@@ -2,13 +2,13 @@
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from grms.learning.pages import image
 from grms.learning.rule_bases.comparison import ComparedRow, comparison_table, verdict
 from grms.learning.rule_bases.decision_map import decision_map_svg, usual_request
-from grms.learning.rule_bases.visits import Visits
+from grms.learning.rule_bases.recorded import Visits
 from grms.policy.features import REQUESTED_TIME, STARTS_NOW
 from grms.policy.transfer import RuleBase
 from lrms_sim.spelling import duration
@@ -94,15 +94,7 @@ def compared_parts(rows: Sequence[ComparedRow], constant: str) -> list[str]:
 
 def _of_kind(visits: Visits, *, own: bool) -> Visits:
     chosen = visits.own == own
-    asked = visits.requested_time
-    return Visits(
-        visits.nwp[chosen],
-        visits.njp[chosen],
-        visits.accepted[chosen],
-        visits.own[chosen],
-        visits.doubtful,
-        None if asked is None else asked[chosen],
-    )
+    return Visits(*(getattr(visits, each.name)[chosen] for each in fields(Visits)))
 
 
 def _caption(rule_base: RuleBase, visits: Visits, text: str) -> str:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.learning.rule_bases.decision_map import NAME_LENGTH_MAX, decision_map, decision_map_svg
-from grms.learning.rule_bases.visits import Visits
+from grms.learning.rule_bases.recorded import Visits
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from tests.pictures import svg_texts
 from tests.scenarios.towns import HOSTILE
@@ -25,7 +25,7 @@ def visits(count: int, seed: int = 1) -> Visits:
         rng.uniform(0, 100, count),
         rng.random(count) < 0.5,
         rng.random(count) < 0.5,
-        0,
+        np.full(count, 60.0),
     )
 
 

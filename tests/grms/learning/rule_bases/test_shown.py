@@ -4,8 +4,8 @@ import numpy as np
 
 from grms.learning.rule_bases.comparison import ComparedRow
 from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
+from grms.learning.rule_bases.recorded import Visits
 from grms.learning.rule_bases.shown import compared_parts, decision_maps, facts_within, map_parts
-from grms.learning.rule_bases.visits import Visits
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 VISITS = Visits(
@@ -13,7 +13,6 @@ VISITS = Visits(
     np.array([10.0, 20.0, 30.0]),
     np.array([False, False, True]),
     np.array([True, True, False]),
-    0,
     np.array([3600.0, 7200.0, 60.0]),
 )
 SETTINGS = RuleBaseSettings(2, further=("requested_time", "starts_now"))

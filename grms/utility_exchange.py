@@ -15,6 +15,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
+from grms.policy._awrt_order import order_by_awrt
 from lrms_sim.jobs import FloatArray, concatenate
 from lrms_sim.schedule import Int16Array
 from lrms_sim.utility._kernel import UtilityKernel
@@ -107,29 +108,6 @@ class Exchange:
         return int(np.count_nonzero(here & (self.submitted_to != site)))
 
 
-class _Partners:
-    """In which order a site asks its partners: ascending AWRT of the jobs it gave them."""
-
-    def __init__(self, home: int, count: int) -> None:
-        self._partners = [site for site in range(count) if site != home]
-        self._weighted = [0.0] * count
-        self._consumption = [0.0] * count
-
-    def learn(self, site: int, consumption: float, response: float) -> None:
-        """Notes that a job given to a partner has completed, as the partner reports."""
-        self._weighted[site] += consumption * response
-        self._consumption[site] += consumption
-
-    def order(self) -> list[int]:
-        """Returns the partners; one without history comes first, ties go by number."""
-
-        def awrt(site: int) -> float:
-            done = self._consumption[site]
-            return self._weighted[site] / done if done > 0 else 0.0
-
-        return sorted(self._partners, key=lambda site: (awrt(site), site))
-
-
 class _Replay:
     """All sites on one clock."""
 
@@ -138,7 +116,8 @@ class _Replay:
         self.workload, self.origin = _merged(sites)
         self.kernels = [_kernel(site, self.workload) for site in sites]
         self.executed = np.array(self.origin, np.int16)
-        self._partners = [_Partners(number, len(sites)) for number in range(len(sites))]
+        # By home and partner, of delegated jobs that have completed.
+        self._consumption, self._weighted = np.zeros((2, len(sites), len(sites)))
         self._widths = self.workload.jobs.processors.tolist()
         self._open: list[tuple[int, int, int]] = []
 
@@ -155,8 +134,18 @@ class _Replay:
                 continue
             consumption = float(self.workload.jobs.resource_consumption[job])
             response = end - float(self.workload.jobs.submit_time[job])
-            self._partners[home].learn(place, consumption, response)
+            self.book(home, place, consumption, response)
         self._open = rest
+
+    def book(self, home: int, partner: int, consumption: float, response: float) -> None:
+        """Notes that a job given to a partner has completed, as the partner reports."""
+        self._consumption[home, partner] += consumption
+        self._weighted[home, partner] += consumption * response
+
+    def partners(self, home: int) -> list[int]:
+        """Returns the partners of a site by AWRT of the jobs it gave them; one without history comes first."""
+        order = order_by_awrt(self._consumption[home].tolist(), self._weighted[home].tolist())
+        return [partner for partner in order if partner != home]
 
     def submit(self, job: int) -> None:
         """Decides where a job runs, and gives it to that site."""
@@ -172,7 +161,7 @@ class _Replay:
         width = self._widths[job]
         if _wants(self.sites[home], self.kernels[home], job, width, own=True):
             return home
-        for partner in self._partners[home].order():
+        for partner in self.partners(home):
             if _wants(self.sites[partner], self.kernels[partner], job, width, own=False):
                 return partner
         return home

@@ -133,14 +133,14 @@ def test_a_decision_looks_at_its_own_machine_alone(monkeypatch: pytest.MonkeyPat
 
 def test_partners_are_asked_by_what_they_did_with_own_jobs() -> None:
     """One without history comes first, then by AWRT, then by number."""
-    partners = utility_exchange._Partners(0, 4)
-    assert partners.order() == [1, 2, 3]
-    partners.learn(1, 10.0, 50.0)
-    partners.learn(2, 10.0, 20.0)
-    assert partners.order() == [3, 2, 1]
-    partners.learn(2, 30.0, 100.0)
-    partners.learn(3, 1.0, 50.0)
-    assert partners.order() == [1, 3, 2]
+    replay = utility_exchange._Replay([site(name, jobs(), "keep") for name in "abcd"])
+    assert replay.partners(0) == [1, 2, 3]
+    replay.book(0, 1, 10.0, 50.0)
+    replay.book(0, 2, 10.0, 20.0)
+    assert replay.partners(0) == [3, 2, 1]
+    replay.book(0, 2, 30.0, 100.0)
+    replay.book(0, 3, 1.0, 50.0)
+    assert replay.partners(0) == [1, 3, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The job table: one workload as a struct of arrays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -219,14 +219,7 @@ class JobTable(frames.Framed):
 
     def shifted(self, seconds: float) -> Self:
         """Returns the same jobs with every submission `seconds` later."""
-        return type(self)(
-            self.job_id,
-            self.submit_time + seconds,
-            self.processors,
-            self.requested_time,
-            self.run_time,
-            self.user,
-        )
+        return replace(self, submit_time=self.submit_time + seconds)
 
     @property
     def resource_consumption(self) -> FloatArray:
@@ -253,17 +246,9 @@ def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64
     submit = np.concatenate([table.submit_time for table in tables])
     # A stable sort keeps (table, row) order among equal instants.
     order = np.argsort(submit, kind="stable")
-
-    def merged(name: str) -> npt.NDArray[Any]:
-        column: npt.NDArray[Any] = np.concatenate([getattr(table, name) for table in tables])
-        return column[order]
-
-    table = JobTable(
-        np.arange(1, len(submit) + 1, dtype=np.int64),
-        submit[order],
-        merged("processors"),
-        merged("requested_time"),
-        merged("run_time"),
-        merged("user"),
-    )
+    merged = {
+        name: np.concatenate([getattr(table, name) for table in tables])[order]
+        for name in frames.JOB_COLUMNS
+    }
+    table = JobTable(**merged | {"job_id": np.arange(1, len(submit) + 1)})
     return table, origin[order], rows[order]

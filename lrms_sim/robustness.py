@@ -43,14 +43,8 @@ def shifted_arrivals(jobs: JobTable, seconds: float, rng: np.random.Generator) -
     if not 0 <= seconds < 2**40:
         raise ValueError(f"the shift of arrivals is {seconds}; seconds from 0 on are needed")
     most = int(seconds)
-    return JobTable.from_columns(
-        job_id=jobs.job_id,
-        submit_time=jobs.submit_time + rng.integers(-most, most, len(jobs), endpoint=True),
-        processors=jobs.processors,
-        requested_time=jobs.requested_time,
-        run_time=jobs.run_time,
-        user=jobs.user,
-    )
+    moved = jobs.submit_time + rng.integers(-most, most, len(jobs), endpoint=True)
+    return JobTable.from_columns(**jobs.columns() | {"submit_time": moved})
 
 
 def repetitions(

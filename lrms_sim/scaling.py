@@ -68,11 +68,6 @@ def scale_to(
     widened = np.minimum(np.floor(jobs.processors * factor + 0.5), processors_to)
     processors = np.where(copied, jobs.processors, widened).astype(np.int32)
     rows = np.repeat(np.arange(len(jobs)), np.where(copied, copies, 1))
-    return JobTable(
-        np.arange(1, len(rows) + 1, dtype=np.int64),
-        jobs.submit_time[rows],
-        processors[rows],
-        jobs.requested_time[rows],
-        jobs.run_time[rows],
-        jobs.user[rows],
-    )
+    columns = {name: column[rows] for name, column in jobs.columns().items()}
+    columns |= {"job_id": np.arange(1, len(rows) + 1), "processors": processors[rows]}
+    return JobTable(**columns)

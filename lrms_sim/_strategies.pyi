@@ -22,10 +22,6 @@ class StrategyScheduler(Scheduler):
         """How many passes each alternative has made."""
 
     @property
-    def passes_skipped(self) -> int:
-        """Passes with jobs waiting none of which fitted."""
-
-    @property
     def visits(self) -> list[int] | None:
         """How many passes found the machine in each of the 192 classes; None without a table."""
 

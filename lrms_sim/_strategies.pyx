@@ -46,7 +46,6 @@ cdef struct Notes:
     Choice choice
     History history
     int64_t* passes              # by alternative
-    int64_t skipped              # passes in which nobody fitted, whatever the order
 
 
 cdef Features features_of(const Notes* notes, const View* view) noexcept nogil:
@@ -95,8 +94,8 @@ cdef int strategy_decide(void* own, View* view) except -1 nogil:
     cdef Py_ssize_t chosen = 0
     if view.queue.count == 0:
         return 0
+    # Where nobody fits, no order starts anybody.
     if queue_next_fit(&view.queue, view.queue.head, view.processors_free) < 0:
-        notes.skipped += 1
         return 0
     if notes.chooses:
         features = features_of(notes, view)
@@ -292,11 +291,6 @@ cdef class StrategyScheduler(Scheduler):
         cdef Notes* notes = <Notes*> self.notes
         cdef Py_ssize_t i
         return [notes.passes[i] for i in range(notes.count)]
-
-    @property
-    def passes_skipped(self):
-        """Passes with jobs waiting none of which fitted."""
-        return (<Notes*> self.notes).skipped
 
     @property
     def visits(self):

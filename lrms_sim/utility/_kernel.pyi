@@ -60,9 +60,6 @@ class UtilityKernel:
     def learned(self, number: int) -> dict[str, Any]:
         """Returns what a machine's learner knows."""
 
-    def state(self, number: int) -> tuple[float, float, float, float]:
-        """Returns x1, x2, x3 and the value of a machine."""
-
     def steps(self, number: int) -> npt.NDArray[np.float64]:
         """Returns time, reward, delta, rho and p of every update, shape (updates, 12)."""
 
@@ -71,9 +68,5 @@ class UtilityKernel:
 
     @property
     def now(self) -> float: ...
-    @property
-    def next_end(self) -> float: ...
-    @property
-    def waiting(self) -> list[int]: ...
     @property
     def events(self) -> int: ...

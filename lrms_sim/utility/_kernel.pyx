@@ -22,8 +22,8 @@ from lrms_sim.utility._complex cimport (
 )
 from lrms_sim.utility._core cimport STEP_SIZE, MalleableCore
 from lrms_sim.utility._orders cimport FEATURES, Ranked, Release
-from lrms_sim.utility._passes cimport Victim, state_of
-from lrms_sim.utility._value cimport RULES, State, value_of
+from lrms_sim.utility._passes cimport Victim
+from lrms_sim.utility._value cimport RULES
 from lrms_sim.utility._view cimport NO_MACHINE, View
 
 _LOG = np.dtype(
@@ -327,8 +327,6 @@ cdef class UtilityKernel:
             "suspensions": core.suspensions,
             "resizes": core.resizes,
             "processors_free": core.view.processors_free,
-            "running": core.view.running.count,
-            "suspended": core.view.suspended,
         }
 
     def learned(self, Py_ssize_t number):
@@ -339,12 +337,6 @@ cdef class UtilityKernel:
             "rho": core.learner.rho,
             "updates": core.learner.updates,
         }
-
-    def state(self, Py_ssize_t number):
-        """Returns x1, x2, x3 and the value of a machine."""
-        cdef MalleableCore* core = self._core(number)
-        cdef State state = state_of(&core.view)
-        return state.x1, state.x2, state.x3, value_of(&core.learner, state)
 
     def steps(self, Py_ssize_t number):
         """Returns time, reward, delta, rho and p of every update, shape (updates, 12)."""
@@ -367,16 +359,6 @@ cdef class UtilityKernel:
     def now(self):
         """The clock."""
         return self.all.now
-
-    @property
-    def next_end(self):
-        """When the next running job ends; infinite if none runs."""
-        return complex_next_end(&self.all)
-
-    @property
-    def waiting(self):
-        """The numbers of the jobs that wait."""
-        return [self.all.waiting.job[place] for place in range(self.all.waiting.count)]
 
     @property
     def events(self):

@@ -97,10 +97,6 @@ class Talk:
             GetMessageClass(described.output_type).FromString,
         )
         try:
-            if described.client_streaming:
-                # One question, and no other.
-                call = self._channel.stream_stream(path, *coding)(iter([request]), timeout=300)
-                return [_written(message) async for message in call]
             if described.server_streaming:
                 stream = self._channel.unary_stream(path, *coding)(request, timeout=300)
                 return [_written(message) async for message in stream]

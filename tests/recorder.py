@@ -1,16 +1,12 @@
 """A way between two daemons that writes down every message, as bytes."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 import grpc
 from grpc import aio
-
-from grms.v1 import partner_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,6 @@ class Recorder(grpc.GenericRpcHandler):
         callee: who is asked.
         address: where the callee is.
         write: is given each exchange.
-        of_before: whether the callee is to look like one that knows single calls alone.
     """
 
     def __init__(
@@ -60,15 +55,12 @@ class Recorder(grpc.GenericRpcHandler):
         callee: str,
         address: str,
         write: Callable[[Exchange], None],
-        *,
-        of_before: bool = False,
     ) -> None:
         self.port = 0
         self._caller = caller
         self._callee = callee
         self._address = address
         self._write = write
-        self._of_before = of_before
         self._server = aio.server(handlers=[self])
         self._channel = aio.insecure_channel(address)
 
@@ -92,10 +84,6 @@ class Recorder(grpc.GenericRpcHandler):
         """Returns what hands a call on, whichever method it is of."""
         method = handler_call_details.method
         metadata = tuple((str(key), value) for key, value in _pairs(handler_call_details))
-        if method.endswith("/Negotiate"):
-            return grpc.stream_stream_rpc_method_handler(
-                partial(self._hand_on_all, method, metadata)
-            )
         ask: Any = self._channel.unary_unary(method)
 
         async def hand_on(request: bytes, context: Any) -> bytes:
@@ -108,32 +96,10 @@ class Recorder(grpc.GenericRpcHandler):
                     method, metadata, request, b"", error.code(), error.details() or "", trailing
                 )
                 await context.abort(error.code(), error.details() or "", trailing)
-            if self._of_before and method.endswith("/Describe"):
-                said = partner_pb2.DescribeResponse.FromString(response)
-                said.ClearField("negotiates")
-                response = said.SerializeToString()
             self._note(method, metadata, request, response)
             return response
 
         return grpc.unary_unary_rpc_method_handler(hand_on)
-
-    async def _hand_on_all(self, method: str, metadata: Any, _requests: Any, context: Any) -> None:
-        # Each question with its answer is an exchange; that a call stays open is none.
-        ask: Any = self._channel.stream_stream(method)
-        call, asked = ask(), dict[int, bytes]()
-
-        async def hand_on() -> None:
-            while (question := await context.read()) is not aio.EOF:
-                asked[partner_pb2.PartnerCall.FromString(question).number] = question
-                await call.write(question)
-            await call.done_writing()
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(hand_on(), name="questions")
-            while (reply := await call.read()) is not aio.EOF:
-                number = partner_pb2.PartnerReply.FromString(reply).number
-                self._note(method, metadata, asked.pop(number), reply)
-                await context.write(reply)
 
     def _note(self, method: str, *rest: Any) -> None:
         self._write(Exchange(self._caller, self._callee, method, *rest))

@@ -136,8 +136,6 @@ END = "the completion of a job one has delegated"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 STILL_THERE = "whether the home site has the job still"
-PLACE = "the place of a question among others"
-REFUSAL = "why a question has no answer"
 
 NEVER_FILLED = {"JobRequest.home", "HomeRun.folder", "HomeRun.environment", "HomeRun.options"}
 """Fields of messages that partners share with users, which no message to a partner has: the wire takes them out."""
@@ -152,22 +150,7 @@ MAY_CROSS = {
     "DescribeResponse.fetches_programs": VERSION,
     "DescribeResponse.fetches_inputs": VERSION,
     "DescribeResponse.reserves": VERSION,
-    "DescribeResponse.negotiates": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
-    "PartnerCall.number": PLACE,
-    "PartnerCall.offer": PLACE,
-    "PartnerCall.resolve": PLACE,
-    "PartnerCall.withdraw": PLACE,
-    "PartnerCall.report": PLACE,
-    "PartnerCall.no_longer_awaited": PLACE,
-    "PartnerReply.number": PLACE,
-    "PartnerReply.offer": PLACE,
-    "PartnerReply.status": PLACE,
-    "PartnerReply.report": PLACE,
-    "PartnerReply.error": REFUSAL,
-    "CallError.code": REFUSAL,
-    "CallError.text": REFUSAL,
-    "CallError.details": REFUSAL,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
     "OfferRequest.site": NAME,
@@ -508,19 +491,15 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Ten questions with one answer each; files are streamed, and four of the questions; nothing is open-ended."""
+    """Ten questions with one answer each; files are streamed; nothing is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
     about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
     about_files = {"FetchInput", "ListGuestResults", "FetchGuestResult", "DropGuestResults"}
-    assert set(methods) == about_jobs | about_files | {"Negotiate"}
-    streamed = {"FetchGuestResult", "FetchInput", "Negotiate"}
+    assert set(methods) == about_jobs | about_files
+    streamed = {"FetchGuestResult", "FetchInput"}
     for method in methods.values():
-        assert method.client_streaming == (method.name == "Negotiate")
+        assert not method.client_streaming
         assert method.server_streaming == (method.name in streamed)
-    asked = partner_pb2.PartnerCall.DESCRIPTOR.oneofs_by_name["call"].fields
-    assert {field.name for field in asked} == {
-        *("offer", "resolve", "withdraw", "report", "no_longer_awaited")
-    }
     for message in messages(PARTNER_SERVICE).values():
         assert message.file.package == "grms.v1"  # no Any, no Struct of another package
         assert not message.is_extendable

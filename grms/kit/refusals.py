@@ -97,8 +97,9 @@ _KINDS: Final[dict[tuple[bool, bool], tuple[Any, str]]] = {
 """By whether requests and answers stream: what makes a handler, and where in one its function is."""
 
 
-class Garbled:
-    """What stands for a request whose bytes are no message."""
+class _Garbled:
+    # What stands for a request whose bytes are no message.
+    pass
 
 
 def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
@@ -109,7 +110,7 @@ def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], An
         try:
             return deserialize(content)
         except DecodeError:
-            return Garbled()
+            return _Garbled()
 
     return read
 
@@ -164,7 +165,7 @@ class Unexpected(aio.ServerInterceptor):
         if inspect.isasyncgenfunction(inner):
             guarded: Any = self._yielding(inner, method)
         elif kind == (False, False):
-            guarded = self.guarded(inner, method)
+            guarded = self._answering(inner, method)
         else:
             guarded = self._writing(inner, method)
         made: Handler = make(
@@ -172,18 +173,10 @@ class Unexpected(aio.ServerInterceptor):
         )
         return made
 
-    def guarded(
-        self, inner: Callable[[Any, Context], Awaitable[Any]], method: str
-    ) -> Callable[[Any, Context], Awaitable[Any]]:
-        """Returns what answers one request of a method as `inner` does, and tells what comes of it.
-
-        Args:
-            inner: answers.
-            method: its name, as gRPC writes it.
-        """
-
-        async def answered(request: Any, context: Context) -> Any:
-            if isinstance(request, Garbled):
+    def _answering(self, inner: Any, method: str) -> Any:
+        # One request, one answer: how long it took is told.
+        async def guarded(request: Any, context: Context) -> Any:
+            if isinstance(request, _Garbled):
                 await self._garbled(context)
             begin = time.perf_counter()
             try:
@@ -195,10 +188,10 @@ class Unexpected(aio.ServerInterceptor):
             finally:
                 self._took(method, time.perf_counter() - begin)
 
-        return answered
+        return guarded
 
     def _writing(self, inner: Any, method: str) -> Any:
-        # One that returns its one answer, or writes by itself; what it reads by itself may be `Garbled`.
+        # One that returns its one answer, or writes by itself.
         async def guarded(requests: Any, context: Context) -> Any:
             try:
                 return await inner(await self._readable(requests, context), context)
@@ -222,16 +215,16 @@ class Unexpected(aio.ServerInterceptor):
         return guarded
 
     async def _readable(self, requests: Any, context: Context) -> Any:
-        # The one request, or an iterator of all that there will be: no service meets `Garbled` in it.
+        # The one request, or an iterator of all that there will be: no service meets `_Garbled` in it.
         if hasattr(requests, "__aiter__"):
             return self._each(requests, context)
-        if isinstance(requests, Garbled):
+        if isinstance(requests, _Garbled):
             await self._garbled(context)
         return requests
 
     async def _each(self, requests: Any, context: Context) -> Any:
         async for request in requests:
-            if isinstance(request, Garbled):
+            if isinstance(request, _Garbled):
                 await self._garbled(context)
             yield request
 

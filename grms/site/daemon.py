@@ -313,8 +313,6 @@ class Daemon:
         if self._core.dashboard is not None:
             port.on_certificate = self._core.dashboard.recorder.certificate_shown
         door.shown = port.shown
-        door.begin_negotiation = port.begin_negotiation
-        door.end_negotiation = port.end_negotiation
         return port
 
     def _replay(self) -> Replay | None:

@@ -25,7 +25,6 @@ from grms.site.kept import Kept, pseudonyms
 from grms.site.links.pseudonyms import Pseudonyms, told_names
 from grms.site.parts import Core
 from grms.site.services.jobs import JobService, Watchers
-from grms.site.services.negotiation import Negotiations
 from grms.site.services.operators import OperatorService, SiteFacts
 from grms.site.services.partners import PartnerService
 from grms.site.services.reload import Reload
@@ -155,8 +154,12 @@ class Servers:
             ConfigError: the file with the key of pseudonyms cannot be used.
         """
         core, door = self._core, self._door
-        unexpected = self._unexpected()
-        server = self._server(unexpected)
+        # A partner with a thousand offers at once has them wait (RFC 9113, section 5.1.2), where its connection
+        # would be closed for what it has begun, or has open over two of them.
+        streams = ("grpc.max_concurrent_streams", port.limits.requests)
+        # Else gRPC counts calls that have ended and whose memory it has not freed, and refuses the next ones.
+        counted = ("grpc.http.overload_protection", 0)
+        server = self._server(self._unexpected(), streams, counted)
         links = core.links
 
         async def bring_to(context: Context, moment: float) -> None:
@@ -167,8 +170,6 @@ class Servers:
             replay.set_clock(moment)
 
         self._pseudonyms = pseudonyms(core)
-        negotiations = Negotiations(door, max(1, core.config.limits.calls // 4))
-        door.on_stopping.append(negotiations.close)
         service = PartnerService(
             door,
             lambda name: links.links[name].heard(),
@@ -176,8 +177,6 @@ class Servers:
             inputs=self._kept.inputs,
             pseudonyms=self._pseudonyms,
             bring_to=None if replay is None else bring_to,
-            negotiations=negotiations,
-            guard=unexpected.guarded,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
         if core.config.brokers:
@@ -224,7 +223,7 @@ class Servers:
         more = {} if observer is None else {"took": observer.metrics.call_answered}
         return Unexpected(self._log, lambda: door.count("invalid"), **more)
 
-    def _server(self, unexpected: Unexpected) -> aio.Server:
+    def _server(self, unexpected: Unexpected, *more: tuple[str, int]) -> aio.Server:
         limits = self._core.config.limits
         return aio.server(
             interceptors=[unexpected],
@@ -234,6 +233,7 @@ class Servers:
                 ("grpc.so_reuseport", 0),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
                 ("grpc.keepalive_permit_without_calls", 1),
+                *more,
             ],
         )
 

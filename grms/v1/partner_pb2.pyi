@@ -44,7 +44,7 @@ class DescribeRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs", "fetches_inputs", "reserves", "negotiates")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs", "fetches_inputs", "reserves")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -52,7 +52,6 @@ class DescribeResponse(_message.Message):
     FETCHES_PROGRAMS_FIELD_NUMBER: _ClassVar[int]
     FETCHES_INPUTS_FIELD_NUMBER: _ClassVar[int]
     RESERVES_FIELD_NUMBER: _ClassVar[int]
-    NEGOTIATES_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
@@ -60,52 +59,7 @@ class DescribeResponse(_message.Message):
     fetches_programs: bool
     fetches_inputs: bool
     reserves: bool
-    negotiates: bool
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ..., fetches_inputs: bool = ..., reserves: bool = ..., negotiates: bool = ...) -> None: ...
-
-class PartnerCall(_message.Message):
-    __slots__ = ("number", "offer", "resolve", "withdraw", "report", "no_longer_awaited")
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
-    OFFER_FIELD_NUMBER: _ClassVar[int]
-    RESOLVE_FIELD_NUMBER: _ClassVar[int]
-    WITHDRAW_FIELD_NUMBER: _ClassVar[int]
-    REPORT_FIELD_NUMBER: _ClassVar[int]
-    NO_LONGER_AWAITED_FIELD_NUMBER: _ClassVar[int]
-    number: int
-    offer: OfferRequest
-    resolve: ResolveRequest
-    withdraw: WithdrawRequest
-    report: ReportRequest
-    no_longer_awaited: NoLongerAwaited
-    def __init__(self, number: _Optional[int] = ..., offer: _Optional[_Union[OfferRequest, _Mapping]] = ..., resolve: _Optional[_Union[ResolveRequest, _Mapping]] = ..., withdraw: _Optional[_Union[WithdrawRequest, _Mapping]] = ..., report: _Optional[_Union[ReportRequest, _Mapping]] = ..., no_longer_awaited: _Optional[_Union[NoLongerAwaited, _Mapping]] = ...) -> None: ...
-
-class NoLongerAwaited(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
-
-class PartnerReply(_message.Message):
-    __slots__ = ("number", "offer", "status", "report", "error")
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
-    OFFER_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    REPORT_FIELD_NUMBER: _ClassVar[int]
-    ERROR_FIELD_NUMBER: _ClassVar[int]
-    number: int
-    offer: OfferResponse
-    status: OfferStatus
-    report: ReportResponse
-    error: CallError
-    def __init__(self, number: _Optional[int] = ..., offer: _Optional[_Union[OfferResponse, _Mapping]] = ..., status: _Optional[_Union[OfferStatus, _Mapping]] = ..., report: _Optional[_Union[ReportResponse, _Mapping]] = ..., error: _Optional[_Union[CallError, _Mapping]] = ...) -> None: ...
-
-class CallError(_message.Message):
-    __slots__ = ("code", "text", "details")
-    CODE_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    DETAILS_FIELD_NUMBER: _ClassVar[int]
-    code: int
-    text: str
-    details: bytes
-    def __init__(self, code: _Optional[int] = ..., text: _Optional[str] = ..., details: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ..., fetches_inputs: bool = ..., reserves: bool = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")

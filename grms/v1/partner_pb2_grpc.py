@@ -60,11 +60,6 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
                 _registered_method=True)
-        self.Negotiate = channel.stream_stream(
-                '/grms.v1.PartnerService/Negotiate',
-                request_serializer=grms_dot_v1_dot_partner__pb2.PartnerCall.SerializeToString,
-                response_deserializer=grms_dot_v1_dot_partner__pb2.PartnerReply.FromString,
-                _registered_method=True)
         self.FetchProgram = channel.unary_unary(
                 '/grms.v1.PartnerService/FetchProgram',
                 request_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
@@ -129,15 +124,6 @@ class PartnerServiceServicer(object):
     def Report(self, request, context):
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Negotiate(self, request_iterator, context):
-        """The four questions above, many of them in one call: each has a number, and its answer the same. It stays
-        open as long as the two sites talk. Every question is answered as it would be by itself, in any
-        order; there is no difference but what it costs. Only to a site that says `negotiates`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -208,11 +194,6 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.Report,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.ReportRequest.FromString,
                     response_serializer=grms_dot_v1_dot_partner__pb2.ReportResponse.SerializeToString,
-            ),
-            'Negotiate': grpc.stream_stream_rpc_method_handler(
-                    servicer.Negotiate,
-                    request_deserializer=grms_dot_v1_dot_partner__pb2.PartnerCall.FromString,
-                    response_serializer=grms_dot_v1_dot_partner__pb2.PartnerReply.SerializeToString,
             ),
             'FetchProgram': grpc.unary_unary_rpc_method_handler(
                     servicer.FetchProgram,
@@ -375,33 +356,6 @@ class PartnerService(object):
             '/grms.v1.PartnerService/Report',
             grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
             grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Negotiate(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_stream(
-            request_iterator,
-            target,
-            '/grms.v1.PartnerService/Negotiate',
-            grms_dot_v1_dot_partner__pb2.PartnerCall.SerializeToString,
-            grms_dot_v1_dot_partner__pb2.PartnerReply.FromString,
             options,
             channel_credentials,
             insecure,

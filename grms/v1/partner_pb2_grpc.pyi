@@ -55,11 +55,6 @@ class PartnerServiceStub:
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
     """
-    Negotiate: _grpc.StreamStreamMultiCallable[_partner_pb2.PartnerCall, _partner_pb2.PartnerReply]
-    """The four questions above, many of them in one call: each has a number, and its answer the same. It stays
-    open as long as the two sites talk. Every question is answered as it would be by itself, in any
-    order; there is no difference but what it costs. Only to a site that says `negotiates`.
-    """
     FetchProgram: _grpc.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]
     """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
     where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
@@ -95,11 +90,6 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     Report: _aio.UnaryUnaryMultiCallable[_partner_pb2.ReportRequest, _partner_pb2.ReportResponse]  # type: ignore[assignment]
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
-    """
-    Negotiate: _aio.StreamStreamMultiCallable[_partner_pb2.PartnerCall, _partner_pb2.PartnerReply]  # type: ignore[assignment]
-    """The four questions above, many of them in one call: each has a number, and its answer the same. It stays
-    open as long as the two sites talk. Every question is answered as it would be by itself, in any
-    order; there is no difference but what it costs. Only to a site that says `negotiates`.
     """
     FetchProgram: _aio.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]  # type: ignore[assignment]
     """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
@@ -163,17 +153,6 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_partner_pb2.ReportResponse, _abc.Awaitable[_partner_pb2.ReportResponse]]:
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
-        """
-
-    @_abc_1.abstractmethod
-    def Negotiate(
-        self,
-        request_iterator: _MaybeAsyncIterator[_partner_pb2.PartnerCall],
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_partner_pb2.PartnerReply], _abc.AsyncIterator[_partner_pb2.PartnerReply]]:
-        """The four questions above, many of them in one call: each has a number, and its answer the same. It stays
-        open as long as the two sites talk. Every question is answered as it would be by itself, in any
-        order; there is no difference but what it costs. Only to a site that says `negotiates`.
         """
 
     @_abc_1.abstractmethod

@@ -32,10 +32,8 @@ from tests.scenarios.live.test_conductor import RULES, scenario
 from tests.test_information_policy import MAY_CROSS
 from tests.waiting import run
 
-OF_BEFORE = "c"
 SERVICE = partner_pb2.DESCRIPTOR.services_by_name["PartnerService"]
 PREFIX = "/grms.v1.PartnerService/"
-_STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def message(exchange: Exchange, *, answer: bool) -> Any:
@@ -44,16 +42,6 @@ def message(exchange: Exchange, *, answer: bool) -> Any:
     kind = method.output_type if answer else method.input_type
     content = exchange.response if answer else exchange.request
     return getattr(partner_pb2, kind.name).FromString(content)
-
-
-def said(exchange: Exchange, *, answer: bool) -> Any:
-    """Returns the question or the answer itself, which may be one of many in a call that stays open."""
-    found = message(exchange, answer=answer)
-    if isinstance(found, partner_pb2.PartnerCall):
-        return getattr(found, str(found.WhichOneof("call")))
-    if isinstance(found, partner_pb2.PartnerReply):
-        return getattr(found, str(found.WhichOneof("reply")))
-    return found
 
 
 def fields(found: Message) -> Iterator[str]:
@@ -80,8 +68,6 @@ def violations(exchanges: Sequence[Exchange]) -> list[str]:
         parts = [message(exchange, answer=False)]
         if exchange.code is grpc.StatusCode.OK:
             parts.append(message(exchange, answer=True))
-            if isinstance(error := said(exchange, answer=True), partner_pb2.CallError):
-                found.append(f"{_STATUS[error.code].name}: {error.text}")
         else:
             found.append(f"{exchange.code.name}: {exchange.details}")
         crossed = {name for part in parts for name in fields(part)}
@@ -129,7 +115,7 @@ class Bookkeeper:
 
     def read(self, exchange: Exchange) -> None:
         """Compares one exchange; they come in the order in which they were answered."""
-        asked, answer = said(exchange, answer=False), said(exchange, answer=True)
+        asked, answer = message(exchange, answer=False), message(exchange, answer=True)
         if asked.site != exchange.caller:
             self.found.append(f"{exchange.caller} says it is {asked.site}")
         if isinstance(asked, partner_pb2.DescribeRequest):
@@ -192,14 +178,7 @@ async def recorded(
             for name, each in documents.items():
                 for partner in each["partners"]:
                     other = partner["name"]
-                    # One of them looks like a site of before: it is asked by single calls.
-                    recorder = Recorder(
-                        name,
-                        other,
-                        addresses[other],
-                        exchanges.append,
-                        of_before=other == OF_BEFORE,
-                    )
+                    recorder = Recorder(name, other, addresses[other], exchanges.append)
                     await stack.enter_async_context(recorder)
                     partner["address"] = f"127.0.0.1:{recorder.port}"
 
@@ -248,17 +227,15 @@ def test_what_crosses_in_a_replay_is_what_the_policy_allows(tmp_path: Path) -> N
         }
         delegated = int((schedule.executed_on != schedule.submitted_to).sum())
         ends = sum(
-            len(said(exchange, answer=False).completions)
+            len(message(exchange, answer=False).completions)
             for exchange in exchanges
-            if isinstance(said(exchange, answer=False), partner_pb2.ReportRequest)
+            if isinstance(message(exchange, answer=False), partner_pb2.ReportRequest)
         )
         assert ends == delegated > 10
         ways = defaultdict(set)
         for exchange in exchanges:
             ways[exchange.callee].add(exchange.method.removeprefix(PREFIX))
-        assert ways.pop(OF_BEFORE) == {"Describe", "Offer", "Report"}
-        # Many ends at once are more than goes into one call with other questions.
-        assert all(way - {"Report"} == {"Describe", "Negotiate"} for way in ways.values()), ways
+        assert all(way - {"Report"} == {"Describe", "Offer"} for way in ways.values()), ways
         assert len({(exchange.caller, exchange.callee) for exchange in exchanges}) == 6
 
     run(scene)

@@ -32,7 +32,6 @@ from grms.site.facts.events import (
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_seen
 from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer_to, in_short
-from grms.site.links.conversation import Conversation
 from grms.v1 import partner_pb2, partner_pb2_grpc
 
 HEARTBEAT_S: Final = 10.0
@@ -64,7 +63,6 @@ class LinkSettings:
         message_bytes: largest message.
         probe: pauses between attempts to reach a partner that is down.
         shared: what is common with partners: they alone are offered jobs that use files in place.
-        negotiates: one call stays open for all questions to a partner that knows that; else each is a call.
     """
 
     site: str
@@ -75,7 +73,6 @@ class LinkSettings:
     message_bytes: int
     probe: BackoffSettings = PROBE
     shared: SharedFolders = field(default_factory=SharedFolders)
-    negotiates: bool = True
 
 
 class PartnerLink:
@@ -122,7 +119,6 @@ class PartnerLink:
         self._relapses = Backoff(settings.probe, rng)
         self._channel: aio.Channel | None = None
         self._stub: Any = None
-        self._conversation: Conversation | None = None
         self._failures = 0
         self._down_since = self._up_since = time.monotonic()
         self._lost = False
@@ -156,16 +152,6 @@ class PartnerLink:
     def stub(self) -> Any:
         """By which the partner's methods are called; None while they cannot be."""
         return self._stub if self._is_connected() else None
-
-    @property
-    def asker(self) -> Any:
-        """By which it is offered jobs, asked about them and told of ends; None while it cannot be.
-
-        That is its stub, or the conversation with a partner that can hold one.
-        """
-        if not self._is_connected():
-            return None
-        return self._stub if self._conversation is None else self._conversation
 
     def begin(self, group: asyncio.TaskGroup) -> None:
         """Starts the task that finds out whether the partner is there."""
@@ -205,10 +191,9 @@ class PartnerLink:
 
     def _hang_up(self, problem: str, grace_s: float | None = None) -> None:
         channel, self._channel, self._stub = self._channel, None, None
-        conversation, self._conversation = self._conversation, None
         if channel is not None:
             self._went_down(problem)
-            closing = _closed(channel, conversation, grace_s)
+            closing = channel.close(grace_s)
             asyncio.get_running_loop().create_task(closing, name=f"close {self.name}")
 
     async def _watch(self) -> None:
@@ -226,8 +211,6 @@ class PartnerLink:
                     await self._until_worth_looking(self._relapses.next_s())
                     self._relapsed = False
         finally:
-            if self._conversation is not None:
-                self._conversation.close()
             if self._channel is not None:
                 await self._channel.close()
 
@@ -291,20 +274,11 @@ class PartnerLink:
             self.fetches_programs = answer.fetches_programs
             self.fetches_inputs = answer.fetches_inputs
             self.reserves = answer.reserves
-            self._converse(negotiates=answer.negotiates and settings.negotiates)
             self._went_up(answer.processors, seen)
             if self._ends is None:
                 ends = await self._problems.certificates_end(self.name, address)
                 # By this clock it has ended, and the partner has taken it: its clock counts then.
                 self._ends = math.inf if ends is not None and ends <= time.time() else ends
-
-    def _converse(self, *, negotiates: bool) -> None:
-        conversation = self._conversation
-        if not negotiates:
-            # One that was open stays so, unused, until the connection ends.
-            self._conversation = None
-        elif conversation is None and self._stub is not None:
-            self._conversation = Conversation(self._stub)
 
     async def _connected(self) -> Any:
         channel = self._channel
@@ -358,11 +332,6 @@ class PartnerLink:
     def _went_down(self, problem: str) -> None:
         self.problem = problem
         self._came_up.clear()
-        conversation, self._conversation = self._conversation, None
-        if conversation is not None:
-            # One that is up again is asked in another call: this one may be what did not work.
-            ending = conversation.finish(self._settings.offer_timeout_s)
-            asyncio.get_running_loop().create_task(ending, name=f"finish {self.name}")
         if self.up:
             self.up = False
             self._relapsed, self._steady = not self._steady, False
@@ -428,12 +397,3 @@ class PartnerLink:
             and self._channel is not None
             and self._channel.get_state() is grpc.ChannelConnectivity.READY
         )
-
-
-async def _closed(
-    channel: aio.Channel, conversation: Conversation | None, grace_s: float | None
-) -> None:
-    # A channel that is closed waits for single calls, and not for one that stays open.
-    if conversation is not None:
-        await conversation.finish(grace_s or 0.0)
-    await channel.close(grace_s)

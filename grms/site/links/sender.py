@@ -88,8 +88,8 @@ class Sender:
 
     async def _offer(self, command: SendOffer) -> None:
         engine, settings, link = self._engine, self._settings, self._link
-        asker = link.asker
-        if asker is None:
+        stub = link.stub
+        if stub is None:
             # Nothing has been handed to the network: the partner cannot have it.
             link.broken()
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
@@ -110,7 +110,7 @@ class Sender:
         if settings.virtual:
             request.replay_time_s = engine.clock.now()
         try:
-            answer = await answer_to(asker.Offer(request, timeout=settings.offer_timeout_s))
+            answer = await answer_to(stub.Offer(request, timeout=settings.offer_timeout_s))
             accepted = read_answer(answer)
         except (SenselessError, WireError) as error:
             link.answered()
@@ -173,16 +173,16 @@ class Sender:
             engine.tell(ProbeAnswered, link.name, status)
 
     async def _question(self, command: SendResolve | SendWithdraw | SendProbe) -> Any:
-        asker, timeout = self._link.asker, self._settings.offer_timeout_s
-        if asker is None:
+        stub, timeout = self._link.stub, self._settings.offer_timeout_s
+        if stub is None:
             raise ConnectionError(f"{self._link.name} is not connected")
         site, offer = self._settings.site, write_offer(command.offer)
         if isinstance(command, SendResolve | SendProbe):
             confirm = isinstance(command, SendResolve) and command.confirm
             resolve = partner_pb2.ResolveRequest(site=site, offer=offer, confirm=confirm)
-            return await answer_to(asker.Resolve(resolve, timeout=timeout))
+            return await answer_to(stub.Resolve(resolve, timeout=timeout))
         withdraw = partner_pb2.WithdrawRequest(site=site, offer=offer, cancel=command.cancel)
-        return await answer_to(asker.Withdraw(withdraw, timeout=timeout))
+        return await answer_to(stub.Withdraw(withdraw, timeout=timeout))
 
     async def _report_later(self, command: SendReport, group: asyncio.TaskGroup) -> None:
         await self._link.pause(command.delay_s)
@@ -210,10 +210,10 @@ class Sender:
             site=self._settings.site, completions=[write_completion(entry) for entry in batch]
         )
         try:
-            asker = link.asker
-            if asker is None:
+            stub = link.stub
+            if stub is None:
                 raise ConnectionError  # noqa: TRY301  # no answer is no answer, however it comes
-            await answer_to(asker.Report(request, timeout=self._settings.offer_timeout_s))
+            await answer_to(stub.Report(request, timeout=self._settings.offer_timeout_s))
         except (aio.AioRpcError, ConnectionError, SenselessError) as error:
             if isinstance(error, aio.AioRpcError):
                 link.silent(error)

@@ -33,7 +33,6 @@ from grms.site.facts.wire import (
 from grms.site.links.pseudonyms import Pseudonyms
 from grms.site.results.desk import NoResultsError, ResultDesk
 from grms.site.results.inputs import InputDesk
-from grms.site.services.negotiation import Guard, Negotiations
 from grms.site.services.results import refused, sent, write_results
 from grms.site.sockets.door import Door
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
@@ -44,7 +43,6 @@ ACCEPTANCE_S: Final = 5.0
 LOOKED_AT_S: Final = 0.02
 """How often it is looked whether that answer is there."""
 
-_SERVICE = "/grms.v1.PartnerService"
 _ACCEPTED = (JobState.DELEGATED, JobState.SUSPECT)
 
 
@@ -59,8 +57,6 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         pseudonyms: what this site's users are called at partners.
         bring_to: in a replay, brings this site to a moment of the common clock; None without a
             virtual clock.
-        negotiations: the calls with many questions.
-        guard: what is done for every call of a method, for each of these questions.
     """
 
     def __init__(
@@ -72,8 +68,6 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         inputs: InputDesk,
         pseudonyms: Pseudonyms,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
-        negotiations: Negotiations,
-        guard: Guard,
     ) -> None:
         self._door = door
         self._engine = door.engine
@@ -82,13 +76,6 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._inputs = inputs
         self._pseudonyms = pseudonyms
         self._bring_to = bring_to
-        self._negotiations = negotiations
-        self._answerers = {
-            "offer": guard(self.Offer, f"{_SERVICE}/Offer"),
-            "resolve": guard(self.Resolve, f"{_SERVICE}/Resolve"),
-            "withdraw": guard(self.Withdraw, f"{_SERVICE}/Withdraw"),
-            "report": guard(self.Report, f"{_SERVICE}/Report"),
-        }
 
     async def Describe(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.DescribeRequest, context: Context
@@ -105,7 +92,6 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             fetches_programs=True,
             fetches_inputs=True,
             reserves=True,
-            negotiates=True,
         )
         if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
             answer.offer_seen.CopyFrom(write_offer(seen))
@@ -190,14 +176,6 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._heard(partner)
         await self._door.ask(context, ReportReceived, partner, completions)
         return partner_pb2.ReportResponse()
-
-    async def Negotiate(  # type: ignore[override]  # noqa: N802  # gRPC's name; it writes by itself
-        self,
-        requests: AsyncIterator[partner_pb2.PartnerCall],  # noqa: ARG002  # they are read one by one
-        context: Context,
-    ) -> None:
-        """Answers many of these questions."""
-        await self._negotiations.hold(context, self._answerers)
 
     async def FetchProgram(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.FetchProgramRequest, context: Context

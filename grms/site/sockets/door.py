@@ -65,9 +65,6 @@ class Door:
         partners: whom partners' calls are taken from.
         operators: names of users who may use the operators' service.
         shown: tells what the other side of a connection has shown, by the connection's source.
-        begin_negotiation: is told the source of a connection over which a call stays open; returns how many
-            of these there are.
-        end_negotiation: is told when the other side has ended one.
         check_standing: ends the standing connections of whoever may not call any more, by the names that may.
 
     Args:
@@ -104,8 +101,6 @@ class Door:
         self.stopping = False
         self.on_stopping: list[Callable[[], None]] = []
         self.shown: Callable[[str], Shown] = lambda _: {}
-        self.begin_negotiation: Callable[[str], int] = lambda _: 0
-        self.end_negotiation: Callable[[str], None] = lambda _: None
         self.check_standing: Callable[[Container[str]], None] = lambda _: None
         self._users = users
         self.operators = frozenset(operators)
@@ -222,13 +217,8 @@ class Door:
             )
         return speaker
 
-    async def check_admitted(self, context: Context) -> None:
-        """Refuses whoever shows no certificate of a partner; without TLS nobody is known before they speak."""
-        if self._tls:
-            await self._certified(context, self.partners, "")
-
     async def check_listed(self, context: Context) -> None:
-        """Refuses whoever shows no certificate of a partner or a broker of this site; without TLS as above."""
+        """Refuses whoever shows no certificate of a partner or a broker of this site; without TLS nobody is known."""
         if self._tls:
             await self._certified(context, self.partners | self._brokers, "")
 

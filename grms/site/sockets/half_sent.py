@@ -3,12 +3,9 @@
 Whoever begins requests and never ends them holds a place in the server for each. gRPC has no limit
 of time for that, so the frames that a client sends are followed (RFC 9113, sections 4.1 and 6), their
 heads alone. At a port where every call has one request, a stream whose client has not ended its side
-is a request that is half sent. A stream of many requests is one until it ends, such as reflection's, unless
-its service has said that it stays open (`kept_open`); half a message in one of those holds no more than the
-largest message.
+is a request that is half sent. A stream of many requests is one until it ends, such as reflection's.
 """
 
-from itertools import islice
 from typing import Final
 
 LOOK_S: Final = 1.0
@@ -38,19 +35,16 @@ class HalfSent:
         """Requests that are half sent."""
         return len(self._open)
 
-    def since(self, begin: float, kept_open: int = 0) -> float:
+    def since(self, begin: float) -> float:
         """Returns since when something is half sent; infinity where nothing is.
 
         Args:
             begin: when the connection began, seconds: since then the preface is awaited.
-            kept_open: so many of the requests are meant to stay open; the oldest are taken for these.
         """
         if self._preface:
             return begin
-        moments = list(islice(self._open.values(), kept_open, kept_open + 1))
-        if self._left or self._head:
-            moments.append(self._frame_since)
-        return min(moments, default=float("inf"))
+        oldest = next(iter(self._open.values()), float("inf"))
+        return min(oldest, self._frame_since) if self._left or self._head else oldest
 
     def feed(self, data: bytes, now: float) -> None:
         """Takes the next bytes.

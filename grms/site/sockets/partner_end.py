@@ -62,14 +62,12 @@ class Peer:
         site: as its certificate names it; empty before it has shown one.
         shown: what it has shown.
         authority: the authorities by which TLS verifies that, as `CertificateTrust.authority` has them.
-        negotiations: calls that are meant to stay open: for that their requests are not half sent.
     """
 
     address: str
     site: str = ""
     shown: Shown = field(default_factory=dict)
     authority: str = ""
-    negotiations: int = 0
 
 
 class EndOwner(Protocol):
@@ -185,7 +183,7 @@ class PartnerEnd(End):
 
     def deliver(self, data: bytes) -> None:
         """Encrypts what gRPC says, and sends it."""
-        self._calls.answered(data, self._owner.clock(), self.peer.negotiations)
+        self._calls.answered(data, self._owner.clock())
         if self._tls is None:
             self._calls.wrote(len(data))
             super().deliver(data)
@@ -219,11 +217,11 @@ class PartnerEnd(End):
             return
         now = self._owner.clock()
         self._sent.feed(data, now)
-        count = self._sent.count - self.peer.negotiations
+        count = self._sent.count
         if count > self._owner.limits.requests:
             self._hang_up(f"{self._who} has begun {count} requests and finished none", "calls")
             return
-        if problem := self._calls.asked(data, now, self.peer.negotiations):
+        if problem := self._calls.asked(data, now):
             self._hang_up(f"{self._who} {problem}", "calls")
             return
         other = self.other()
@@ -337,7 +335,7 @@ class PartnerEnd(End):
         if self.peer.shown and (problem := self._owner.distrusts(self.peer)):
             self.distrust(problem)
             return
-        since = self._sent.since(self._begin, self.peer.negotiations)
+        since = self._sent.since(self._begin)
         if now - since > limits.request_s:
             text = f"{self._who} has begun a request and not finished it within"
             self._hang_up(f"{text} {limits.request_s:g} s", "request_timeout_s")

@@ -104,28 +104,6 @@ class PartnerPort:
         caller = self._relay.caller(peer)
         return {} if caller is None else caller.shown
 
-    def begin_negotiation(self, peer: str) -> int:
-        """Notes that a call stays open over a connection; returns how many of these there are.
-
-        Args:
-            peer: the connection's source as gRPC shows it.
-        """
-        caller = self._relay.caller(peer)
-        if caller is None:
-            return 0
-        caller.negotiations += 1
-        return caller.negotiations
-
-    def end_negotiation(self, peer: str) -> None:
-        """Notes that the other side has ended one of them.
-
-        One that is ended on this side only stays counted: gRPC then has the other side send nothing more, not
-        even that it ends.
-        """
-        caller = self._relay.caller(peer)
-        if caller is not None:
-            caller.negotiations -= 1
-
     async def __aenter__(self) -> Self:
         """Begins to listen.
 

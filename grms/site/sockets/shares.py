@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
 
 from grms.site.sockets.open_calls import OpenCalls
 
@@ -94,22 +93,21 @@ class CallWatch:
         self._delivered = self._passed = 0
         self._passed_at = float("-inf")
 
-    def asked(self, data: bytes, now: float, kept_open: int = 0) -> str:
+    def asked(self, data: bytes, now: float) -> str:
         """Takes what the caller has sent; returns what is too much, in words about him, or nothing.
 
         Args:
             data: the bytes.
             now: seconds, on any clock.
-            kept_open: so many of the calls are meant to stay open; what was sent of the oldest does not count.
         """
         self._calls.asked(data, now)
-        self._note(kept_open)
+        self._note()
         return self._budget.problem(self._who) if self._who else ""
 
-    def answered(self, data: bytes, now: float, kept_open: int = 0) -> None:
+    def answered(self, data: bytes, now: float) -> None:
         """Takes what he was answered; see `asked`."""
         self._calls.answered(data, now)
-        self._note(kept_open)
+        self._note()
 
     def hold(self, transport: asyncio.Transport | None) -> None:
         """Reads the connection no further where its caller has sent too much of calls that are open.
@@ -150,13 +148,10 @@ class CallWatch:
         self._budget.note(self._who, -self._noted[0], -self._noted[1])
         self._noted = (0, 0)
 
-    def _note(self, kept_open: int) -> None:
+    def _note(self) -> None:
         if self._closed:
             return  # gRPC may answer still
-        open_calls = self._calls
-        calls, size = open_calls.count, open_calls.total_bytes
-        if kept_open:
-            size -= sum(islice(open_calls.asked_bytes.values(), kept_open))
+        calls, size = self._calls.count, self._calls.total_bytes
         before, self._noted = self._noted, (calls, size)
         if before != self._noted:
             self._budget.note(self._who, calls - before[0], size - before[1])

@@ -54,7 +54,6 @@ RefusalReason = Literal[
     "slow_watchers",
     "connections",
     "partner_connections",
-    "negotiations",
     "descriptors",
     "journal",
     "stopping",

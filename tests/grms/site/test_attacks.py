@@ -13,13 +13,12 @@ from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
 from grms.names import tls_name
-from grms.site.links.conversation import Conversation
 from grms.site.sockets.door import Door
 from grms.tls import TlsFiles, channel_credentials, channel_options
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import Running, document, running
-from tests.grms.site.sockets.raw_http2 import PREFACE, call, data, settings
+from tests.grms.site.sockets.raw_http2 import PREFACE, call, settings
 from tests.waiting import run, until
 
 ANSWERED_S = 20.0
@@ -221,21 +220,13 @@ def test_large_requests_that_are_not_read_take_no_memory_without_end(tmp_path: P
 
 
 def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(tmp_path: Path) -> None:
-    """As many negotiations as a connection may have, each full: another partner's questions are answered at once."""
+    """As many as one caller may have, over three connections: another partner's questions are answered at once."""
     configuration = attacked(tmp_path, "eve", "away", request_timeout_s=5.0)
     host, port = configuration["listen"]["partners"].split(":")
-    asked = partner_pb2.PartnerCall()
-    asked.resolve.site = "eve"
-    asked.resolve.offer.epoch = asked.resolve.offer.number = 1
-    said = PREFACE + settings(initial=0)
-    for stream in (1, 3, 5, 7):
-        asked.number = 1
-        message = asked.SerializeToString()
-        said += call(stream, "/grms.v1.PartnerService/Negotiate", message, ends=False)
-        for number in range(2, 251):
-            asked.number = number
-            message = asked.SerializeToString()
-            said += data(stream, b"\0" + len(message).to_bytes(4) + message)
+    asked = partner_pb2.ResolveRequest(site="eve")
+    asked.offer.epoch = asked.offer.number = 1
+    # Together they stay below what one caller may have open.
+    said = many("/grms.v1.PartnerService/Resolve", asked.SerializeToString(), calls=CALLS // 3)
 
     async def scene() -> None:
         async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
@@ -248,13 +239,32 @@ def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(tmp_p
             channel = aio.secure_channel(f"{host}:{port}", credentials, options=options)
             async with channel:
                 stub: Any = partner_pb2_grpc.PartnerServiceStub(channel)
-                talk = Conversation(stub)
                 request = partner_pb2.ResolveRequest(site="away")
                 request.offer.epoch = request.offer.number = 1
                 while attacker.over < 3:
-                    status = await talk.Resolve(request, timeout=ANSWERED_S)
+                    status = await stub.Resolve(request, timeout=ANSWERED_S)
                     assert status.state == partner_pb2.OFFER_STATE_UNKNOWN
-                await talk.finish(1.0)
             await shown(site)
+
+    run(scene)
+
+
+def test_a_partner_that_has_much_to_ask_is_no_attacker(tmp_path: Path) -> None:
+    """Five times as many questions at once as a caller may have open wait for each other, and are answered."""
+    configuration = attacked(tmp_path, "away", calls=80)
+
+    async def scene() -> None:
+        async with running(configuration, tmp_path) as site:
+            site.reach("away")
+            credentials = channel_credentials(files_of(tmp_path, "away"))
+            address, options = configuration["listen"]["partners"], list(channel_options("home"))
+            async with aio.secure_channel(address, credentials, options=options) as channel:
+                await channel.channel_ready()
+                stub: Any = partner_pb2_grpc.PartnerServiceStub(channel)
+                request = partner_pb2.ResolveRequest(site="away")
+                request.offer.epoch = request.offer.number = 1
+                asked = [stub.Resolve(request, timeout=300) for _ in range(200)]
+                states = {status.state for status in await asyncio.gather(*asked)}
+                assert states == {partner_pb2.OFFER_STATE_UNKNOWN}
 
     run(scene)

@@ -3,19 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import grpc
-import pytest
 from grpc import aio
 
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import write_offer
-from grms.site.services.negotiation import Negotiations
-from grms.site.sockets.door import Door
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
 from tests.grms.site.daemons import Running
-from tests.grms.site.services.test_negotiation import OpenDoor
 
 
 class Partner(partner_pb2_grpc.PartnerServiceServicer):
@@ -28,8 +24,6 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         jobs: that were offered.
         on_offer: what it does before it answers one.
         seen: the last of the other's offers that it says it has seen.
-        negotiates: whether it says that many questions can be one call.
-        calls: open calls that it has had.
         reserves: whether it says that it can hold places.
         held: offers by which it was asked to.
         confirmed: that were confirmed.
@@ -48,8 +42,6 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.offers = 0
         self.version = 1
         self.seen: OfferId | None = None
-        self.negotiates = True
-        self.calls = 0
         self.reserves = False
         self.held: list[int] = []
         self.confirmed: list[int] = []
@@ -70,19 +62,7 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
             fetches_programs=self.fetches,
             fetches_inputs=self.fetches_inputs,
             reserves=self.reserves,
-            negotiates=self.negotiates,
         )
-
-    async def Negotiate(self, requests: Any, context: Any) -> None:  # type: ignore[override]  # noqa: ARG002, N802  # it writes by itself
-        """Answers each as it does by itself."""
-        self.calls += 1
-        answerers = {
-            "offer": self.Offer,
-            "resolve": self.Resolve,
-            "withdraw": self.Withdraw,
-            "report": self.Report,
-        }
-        await Negotiations(cast("Door", OpenDoor()), 1000).hold(context, answerers)
 
     async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's
         """Accepts, some time."""
@@ -150,10 +130,6 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         """Answers as one whose version does not know the call."""
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         return partner_pb2.DropGuestResultsResponse()
-
-
-BOTH_WAYS = pytest.mark.parametrize("negotiates", [True, False], ids=["one call", "single calls"])
-"""A partner of now, and one of before, which knows single calls alone."""
 
 
 @asynccontextmanager

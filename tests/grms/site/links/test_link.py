@@ -22,19 +22,17 @@ from grms.tls import CertificateTrust
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document, running
-from tests.grms.site.links.partner import BOTH_WAYS, Partner, full, listening
+from tests.grms.site.links.partner import Partner, full, listening
 from tests.waiting import run, until
 
 
-@BOTH_WAYS
 def test_a_partner_that_only_says_who_it_is_is_not_up_and_down_without_end(
-    tmp_path: Path, *, negotiates: bool
+    tmp_path: Path,
 ) -> None:
     """It refuses every question about a job that it may have: it is asked again after pauses that grow."""
 
     async def scene() -> None:
         partner, port = Partner(), free_port()
-        partner.negotiates = negotiates
 
         async def refuse(_request: Any, context: Any) -> Any:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "not today")

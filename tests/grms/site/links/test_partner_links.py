@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import grpc
-
 from grms.kit.ports import free_port, free_ports
 from grms.site.facts.events import Event, OfferFailed, PartnerDown
 from grms.site.links.sender import QUESTIONS_MAX
@@ -19,7 +17,7 @@ from grms.v1 import (
 )
 from tests.grms.mqtt import Cable
 from tests.grms.site.daemons import document, running
-from tests.grms.site.links.partner import BOTH_WAYS, Partner, full, listening
+from tests.grms.site.links.partner import Partner, full, listening
 from tests.waiting import run, until
 
 
@@ -48,13 +46,11 @@ def test_a_partner_that_says_it_is_someone_else_is_not_asked(tmp_path: Path) -> 
     run(scene)
 
 
-@BOTH_WAYS
-def test_an_offer_without_answer_is_looked_into(tmp_path: Path, *, negotiates: bool) -> None:
+def test_an_offer_without_answer_is_looked_into(tmp_path: Path) -> None:
     """The job is neither kept nor offered elsewhere until the partner says what became of it."""
 
     async def scene() -> None:
         partner, port = Partner(), free_port()
-        partner.negotiates = negotiates
         partner.pause_s = 60.0
         limits = {"offer_timeout_s": 0.2}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
@@ -73,18 +69,15 @@ def test_an_offer_without_answer_is_looked_into(tmp_path: Path, *, negotiates: b
             other = site.core.engine.state.job(job.job_id)
             assert other is not None
             await until(lambda: other.state.name == "DELEGATED")
-            assert partner.calls == (1 if negotiates else 0)
 
     run(scene)
 
 
-@BOTH_WAYS
-def test_a_silent_partner_is_asked_no_more(tmp_path: Path, *, negotiates: bool) -> None:
+def test_a_silent_partner_is_asked_no_more(tmp_path: Path) -> None:
     """After some calls without an answer the breaker opens, and jobs stay home at once."""
 
     async def scene() -> None:
         partner, port = Partner(), free_port()
-        partner.negotiates = negotiates
         partner.pause_s = 60.0
         limits = {"offer_timeout_s": 0.1}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
@@ -104,8 +97,8 @@ def test_a_silent_partner_is_asked_no_more(tmp_path: Path, *, negotiates: bool) 
     run(scene)
 
 
-def test_a_partner_that_speaks_again_is_asked_in_another_call(tmp_path: Path) -> None:
-    """It was silent in the one before, and counted as down, though it says who it is."""
+def test_a_partner_that_speaks_again_is_asked_again(tmp_path: Path) -> None:
+    """It was silent, and counted as down, though it says who it is."""
 
     async def scene() -> None:
         partner, port = Partner(), free_port()
@@ -128,7 +121,8 @@ def test_a_partner_that_speaks_again_is_asked_in_another_call(tmp_path: Path) ->
                 number += 1
                 await site.submit(f"k{number}")
             partner.pause_s = partner.question_s = 0.0
-            while partner.calls < 2:
+            offers = partner.offers
+            while partner.offers == offers:
                 await until(lambda: link.up)
                 number += 1
                 await site.submit(f"k{number}")
@@ -423,15 +417,13 @@ class Rogue(Partner):
         return partner_pb2.OfferStatus(state=state)
 
 
-@BOTH_WAYS
 def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
-    tmp_path: Path, *, negotiates: bool
+    tmp_path: Path,
 ) -> None:
     """After one offer; the next job stays at home. The first is shown as stuck when it is overdue."""
 
     async def scene() -> None:
         partner, port = Rogue(), free_port()
-        partner.negotiates = negotiates
         limits = {"undecided_timeout_s": 0.5}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
         async with listening(partner, port), running(configuration, tmp_path) as site:
@@ -449,29 +441,6 @@ def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
             assert job is not None
             await until(lambda: job.overdue)
             assert job.reason.startswith("away has not said for ")
-
-    run(scene)
-
-
-def test_a_partner_that_does_not_know_what_it_says_it_knows_is_faulty(tmp_path: Path) -> None:
-    """It says that many questions can be one call, and there is no such call; the job stays home."""
-
-    async def scene() -> None:
-        partner, port = Partner(), free_port()
-
-        async def unknown(_requests: Any, context: Any) -> None:
-            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-
-        partner.Negotiate = unknown  # type: ignore[method-assign, assignment]  # as a partner that errs
-        configuration = document(tmp_path, partners={"away": port})
-        async with listening(partner, port), running(configuration, tmp_path) as site:
-            await site.linked()
-            await full(site)
-            await site.submit("k")
-            book = site.core.engine.state.partners["away"]
-            await until(lambda: bool(book.faulty))
-            assert "it does not know a call: Method not found!" in book.faulty
-            assert (await site.submit("l")).executed_on == "home"
 
     run(scene)
 
@@ -508,7 +477,7 @@ def test_a_connection_that_begins_anew_has_the_answers_that_are_on_their_way(
                 found = state.job(job.job_id)
                 assert found is not None
                 await until(lambda found=found: found.state.name == "DELEGATED")  # type: ignore[misc]  # binds the loop's value
-            assert (partner.offers, partner.calls) == (2, 2)
+            assert partner.offers == 2
             assert not [event for event in told if isinstance(event, OfferFailed)]
 
     run(scene)

@@ -15,7 +15,7 @@ from grms.pki import authority as pki
 from grms.pki.files import write_certificate, write_key
 from grms.tls import TlsFiles, channel_credentials, channel_options
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc, request_pb2
-from tests.grms.site.daemons import Running, document, running, two_sites
+from tests.grms.site.daemons import Running, document, metrics, running, two_sites
 from tests.waiting import run, until
 
 NOW = dt.datetime.now(dt.UTC)
@@ -283,11 +283,6 @@ def test_certificates_say_who_is_who(tmp_path: Path) -> None:
                         assert answer.answer == partner_pb2.ANSWER_ACCEPTED
                     else:
                         assert await refused(stub.Offer, offer(2, site=claimed)) is expected
-                        if who is not files["away"]:
-                            # Not even let in, before it has said a word.
-                            with pytest.raises(aio.AioRpcError) as error:
-                                await stub.Negotiate(timeout=300).read()
-                            assert error.value.code() is expected
             plain = aio.insecure_channel(site.core.config.listen.partners or "")
             async with plain:
                 stub = partner_pb2_grpc.PartnerServiceStub(plain)
@@ -318,6 +313,27 @@ def test_who_only_asks_is_found_out(tmp_path: Path) -> None:
                 assert "took back 2 accepted offers within an hour" in shown.problem
         told = [entry for entry in logs if entry["event"] == "acceptances_unused"]
         assert [(entry["partner"], entry["unused"]) for entry in told] == [("away", 2)] * 2
+
+    run(scene)
+
+
+def test_two_sites_ask_each_other_what_they_must_and_no_more(tmp_path: Path) -> None:
+    """A job goes, is cancelled there and its end comes back: one call for each, whose time is taken."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path, metrics(), metrics()) as (home, away):
+            await home.submit("fills", processors=4, run_time_s=30.0)
+            job = await home.submit("goes", processors=2, run_time_s=50.0)
+            await until(lambda: bool(away.core.engine.state.memory.at_lrms))
+            await home.jobs.Cancel(job_pb2.CancelRequest(job_id=job.job_id))
+            job = await home.ended(job.job_id)
+            assert job.outcome == request_pb2.OUTCOME_CANCELLED
+            for asked, methods in ((away, ("Offer", "Withdraw")), (home, ("Report",))):
+                assert asked.core.observer is not None
+                figures = asked.core.observer.metrics.values()
+                for method in methods:
+                    name = f'hanse_call_seconds_count{{method="grms.v1.PartnerService/{method}"}}'
+                    assert figures[name] == 1
 
     run(scene)
 

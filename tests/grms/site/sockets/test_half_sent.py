@@ -46,17 +46,17 @@ def test_a_request_is_half_sent_until_its_stream_ends() -> None:
     assert after(frame(SETTINGS, 0, 0)).count == 0
 
 
-def test_what_is_meant_to_stay_open_is_not_half_sent() -> None:
-    """As many as the service says; the oldest are taken for these."""
+def test_the_oldest_of_several_counts() -> None:
+    """It is half sent for the longest time; a frame that is cut off is half sent by itself."""
     sent = HalfSent()
     sent.feed(PREFACE, 1.0)
     for stream, now in ((1, 10.0), (3, 20.0), (5, 30.0)):
         sent.feed(frame(HEADERS, END_HEADERS, stream, b"head"), now)
-    for kept, since in ((0, 10.0), (1, 20.0), (2, 30.0), (3, float("inf")), (4, float("inf"))):
-        assert sent.since(0.0, kept) == since
-    half = frame(DATA, 0, 1, b"half")
-    sent.feed(half[:4], 40.0)
-    assert sent.since(0.0, 3) == 40.0
+    for stream, since in ((1, 20.0), (3, 30.0), (5, float("inf"))):
+        sent.feed(frame(DATA, END_STREAM, stream, b"all"), 35.0)
+        assert sent.since(0.0) == since
+    sent.feed(frame(DATA, 0, 1, b"half")[:4], 40.0)
+    assert sent.since(0.0) == 40.0
 
 
 def test_headers_that_never_end_are_half_sent() -> None:

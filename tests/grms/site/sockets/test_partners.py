@@ -57,7 +57,6 @@ async def front(
     files: TlsFiles | None,
     limits: PortLimits | None = None,
     clock: Callable[[], float] | None = None,
-    handlers: dict[str, Any] | None = None,
     **more: Any,
 ) -> AsyncIterator[Front]:
     """Yields the port of KTH."""
@@ -74,7 +73,7 @@ async def front(
     server = aio.server()
     handler: Any = grpc.unary_unary_rpc_method_handler(who)
     server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("t.T", {"Who": handler, **(handlers or {})}),)
+        (grpc.method_handlers_generic_handler("t.T", {"Who": handler}),)
     )
     server.add_insecure_port(port.inner_address)
     await server.start()
@@ -266,62 +265,6 @@ def test_what_is_half_sent_is_cut_off(federation: Federation) -> None:
             writer.write(PREFACE + b"".join(BEGUN[:8] + bytes([n]) + BEGUN[9:] for n in (1, 3, 5)))
             await until(lambda: len(found.refused) == 3)
             assert "has begun 3 requests and finished none" in found.refused[2]
-
-    run(scene)
-
-
-def test_a_call_that_stays_open_is_not_half_sent() -> None:
-    """Its service has said so; one that has not, or whose call is over, is cut off."""
-    now = 0.0
-
-    async def scene() -> None:
-        nonlocal now
-        found: Front
-
-        async def talk(_requests: Any, context: Any) -> None:
-            peer = context.peer()
-            assert found.port.begin_negotiation(peer) == 1
-            while (message := await context.read()) is not aio.EOF:
-                if message == b"end":
-                    return
-                await context.write(message)
-            found.port.end_negotiation(peer)
-
-        handler: Any = grpc.stream_stream_rpc_method_handler(talk)
-        async with (
-            front(None, None, lambda: now, {"Talk": handler}) as found,
-            AsyncExitStack() as stack,
-        ):
-            address = f"127.0.0.1:{found.number}"
-            channel = await stack.enter_async_context(aio.insecure_channel(address))
-            open_call: Any = channel.stream_stream("/t.T/Talk")
-            call = open_call()
-            await call.write(b"1")
-            assert await call.read() == b"1"
-            half, writer = await asyncio.open_connection("127.0.0.1", found.number)
-            stack.callback(writer.close)
-            writer.write(PREFACE + BEGUN)
-            assert await half.read(1)
-            now = 1000.0
-            await until(lambda: len(found.refused) == 1)
-            await call.write(b"2")
-            assert await call.read() == b"2"
-            await call.done_writing()
-            assert await call.read() is aio.EOF
-            (end,) = found.port._ends
-            await until(lambda: end._sent.count == end.peer.negotiations == 0)
-            # Of one that ends on this side alone the client says nothing more, and is not to be blamed.
-            call = open_call()
-            await call.write(b"end")
-            assert await call.read() is aio.EOF
-            now = 2000.0
-            end.look(now)
-            again: Any = channel.unary_unary("/t.T/Who")
-            assert await again(b"", timeout=300) == b"nothing"
-            assert (end._sent.count, end.peer.negotiations) == (1, 1)
-            # A connection that is gone has none.
-            assert found.port.begin_negotiation("unix-abstract:gone") == 0
-            found.port.end_negotiation("unix-abstract:gone")
 
     run(scene)
 

@@ -43,8 +43,7 @@ from grms.site.services.replay_site import Replay
 from grms.site.services.reservations import Reservations
 from grms.site.sockets.descriptors import connection_limits, user_socket
 from grms.site.sockets.door import Door
-from grms.site.sockets.partner_end import PortLimits
-from grms.site.sockets.partners import PartnerPort
+from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.site.sockets.refused import RefusedConnections
 from grms.site.sockets.users import UserSocket
 from grms.site.sockets.waiting_room import SERVICES

@@ -10,8 +10,7 @@ import pytest
 
 from grms.handshakes import certificates_end, why_refused
 from grms.names import Endpoint
-from grms.site.sockets.partner_end import PortLimits
-from grms.site.sockets.partners import PartnerPort
+from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.tls import ServerTls, TlsFiles
 from tests.grms.keys import Federation, new_federation
 from tests.waiting import run

@@ -15,8 +15,7 @@ from grms.names import Endpoint, read_fingerprint
 from grms.pki.authority import renew
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates, write_certificate
-from grms.site.sockets.partner_end import PortLimits
-from grms.site.sockets.partners import PartnerPort
+from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.tls import (
     AdmissionRefusal,
     CertificateTrust,

@@ -14,7 +14,7 @@ import structlog
 
 from grms.kit.descriptors import FIGURES_MAX, MQTT_MAX, PAGES_MAX, beside
 from grms.site.configuration.config import SiteConfig
-from grms.site.sockets.partner_end import PortLimits
+from grms.site.sockets.partners import PortLimits
 from grms.site.sockets.shares import CallShares
 from grms.site.sockets.users import Shares, UserSocket
 

@@ -19,7 +19,7 @@ from grms.site.engine.outside import Reply
 from grms.site.facts.commands import Refusal, Refuse
 from grms.site.facts.events import Kind
 from grms.site.facts.wire import WireError
-from grms.site.sockets.partner_end import Shown
+from grms.site.sockets.partners import Shown
 from grms.site.sockets.users import User, UserSocket
 from grms.tls import NotAdmittedError, admit, shown_site
 

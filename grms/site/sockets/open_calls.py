@@ -1,23 +1,28 @@
-"""Which calls of an HTTP/2 connection are open, and whether their answers are read; pure.
+"""Which calls of an HTTP/2 connection are open, whether they are asked in full, and their answers read; pure.
 
-Whoever asks and does not read the answers holds a place in the server for each, and what he has asked. HTTP/2
-lets him say that he can take nothing now (RFC 9113, section 5.2), and gRPC waits for ever. So the frames of
-both sides are followed here, their heads, and of a client also what it says of its windows: a call is open
-from its first frame until one of the two sides ends it; it is not read while its window, or that of the
-whole connection, is used up and the client makes it no larger.
+Whoever begins requests and never ends them holds a place in the server for each, and so does who asks and does
+not read the answers: HTTP/2 lets him say that he can take nothing now (RFC 9113, section 5.2). gRPC waits for
+ever. So the frames of both sides are followed here, their heads (sections 4.1 and 6), and of a client also
+what it says of its windows.
+
+A call is open from its first frame until one of the two sides ends it. It is half sent until its client ends
+its side: every call has one request, but for some, such as reflection's, that are half sent until they end. It
+is not read while its window, or that of the whole connection, is used up and the client makes it no larger.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from grms.site.sockets.half_sent import PREFACE_BYTES
+PREFACE_BYTES: Final = 24
+"""What a client says first (RFC 9113, section 3.4)."""
 
 WINDOW_BYTES: Final = 65_535
 """A window before anybody has said how large it is."""
 
 _HEAD_BYTES = 9
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _WINDOW_UPDATE = 0, 1, 3, 4, 8
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 8, 9
 _END_STREAM = _ACKNOWLEDGED = 0x1
+_END_HEADERS = 0x4
 _INITIAL_WINDOW = 4
 _NUMBER = 0x7FFF_FFFF
 
@@ -26,10 +31,11 @@ Taken = Callable[[int, int, int, int], None]
 
 
 class _Follower:
-    # Goes through the frames of one side.
+    # Goes through the frames of one side, after a preface of so many bytes.
 
-    def __init__(self, skipped: int, head: Taken, body: Callable[[int, int, bytes], None]) -> None:
-        self._skipped = skipped
+    def __init__(self, preface: int, head: Taken, body: Callable[[int, int, bytes], None]) -> None:
+        self.preface = preface
+        self.since = 0.0
         self._take_head = head
         self._take_body = body
         self._head = b""
@@ -37,9 +43,13 @@ class _Follower:
         self._kept: bytearray | None = None
         self._kind = self._stream = 0
 
-    def feed(self, data: bytes) -> None:
-        at, end = min(self._skipped, len(data)), len(data)
-        self._skipped -= at
+    @property
+    def unfinished(self) -> bool:
+        return bool(self._left or self._head)
+
+    def feed(self, data: bytes, now: float) -> None:
+        at, end = min(self.preface, len(data)), len(data)
+        self.preface -= at
         while at < end:
             if self._left:
                 step = min(self._left, end - at)
@@ -49,6 +59,8 @@ class _Follower:
                 at += step
                 self._end_body()
                 continue
+            if not self._head:
+                self.since = now  # when the frame begins
             missing = _HEAD_BYTES - len(self._head)
             self._head += data[at : at + missing]
             at = min(end, at + missing)
@@ -97,6 +109,8 @@ class OpenCalls:
         self._initial = WINDOW_BYTES
         self._last = 0
         self._now = 0.0
+        self._half_sent: dict[int, float] = {}
+        self._ending = 0
         self._client = _Follower(PREFACE_BYTES, self._client_frame, self._client_says)
         self._server = _Follower(0, self._server_frame, lambda *_: None)
 
@@ -104,6 +118,11 @@ class OpenCalls:
     def count(self) -> int:
         """Calls that are open."""
         return len(self._windows)
+
+    @property
+    def half_sent(self) -> int:
+        """Calls that are half sent, also those that the server has answered already."""
+        return len(self._half_sent)
 
     def asked(self, data: bytes, now: float) -> None:
         """Takes the next bytes of the client.
@@ -113,12 +132,23 @@ class OpenCalls:
             now: seconds, on any clock.
         """
         self._now = now
-        self._client.feed(data)
+        self._client.feed(data, now)
 
     def answered(self, data: bytes, now: float) -> None:
         """Takes the next bytes of the server; see `asked`."""
         self._now = now
-        self._server.feed(data)
+        self._server.feed(data, now)
+
+    def half_sent_since(self, begin: float) -> float:
+        """Returns since when something is half sent, by the clock of `asked`; infinity where nothing is.
+
+        Args:
+            begin: when the connection began, seconds: since then the preface is awaited.
+        """
+        if self._client.preface:
+            return begin
+        oldest = next(iter(self._half_sent.values()), float("inf"))
+        return min(oldest, self._client.since) if self._client.unfinished else oldest
 
     def unread_since(self) -> float:
         """Returns since when an answer is not read, by the clock of `asked`; infinity where all are."""
@@ -130,7 +160,7 @@ class OpenCalls:
         return min(moments, default=float("inf"))
 
     def _client_frame(self, kind: int, flags: int, stream: int, length: int) -> None:
-        del flags
+        self._follow_request(kind, flags, stream)
         if kind == _HEADERS and stream > self._last:
             self._last = stream
             self._windows[stream] = _Window(self._initial, self._now)
@@ -141,6 +171,17 @@ class OpenCalls:
             self.total_bytes += length
         elif kind == _RST_STREAM:
             self._end(stream)
+
+    def _follow_request(self, kind: int, flags: int, stream: int) -> None:
+        if kind == _HEADERS:
+            # Trailers come on a stream that is there already: its time goes on.
+            self._half_sent.setdefault(stream, self._now)
+            self._ending = stream if flags & _END_STREAM else 0
+        if kind in {_HEADERS, _CONTINUATION} and flags & _END_HEADERS and self._ending:
+            self._half_sent.pop(self._ending, None)
+            self._ending = 0
+        elif kind == _RST_STREAM or (kind == _DATA and flags & _END_STREAM):
+            self._half_sent.pop(stream, None)
 
     def _client_says(self, kind: int, stream: int, body: bytes) -> None:
         if kind == _WINDOW_UPDATE:

@@ -1,10 +1,14 @@
 """The port of partners: who may connect, and what stands behind it is gRPC's own socket.
 
-TLS ends at each connection (`partner_end`); every handshake that fails is counted and told. The
-certificate that was verified is what a service gets for a call (`PartnerPort.shown`).
+gRPC says nothing of a handshake that fails, to nobody: not that there was one, not from where, not
+why. So TLS ends in this process, with Python's `ssl` (OpenSSL), at each connection, and the bytes are passed
+on (`relay`). Every handshake that fails has a reason in words, is counted and told; the other side gets
+OpenSSL's alert, which says why to whoever reads it (`grms.handshakes`). asyncio's own TLS would not do: a
+server of it closes a connection whose handshake fails before the alert is sent.
 
-What TLS has verified once is asked again while a connection stands: an authority may be believed no more,
-a certificate be refused or end, a partner be taken off the list.
+The certificate that was verified is what a service gets for a call (`PartnerPort.shown`). What TLS has
+verified once is asked again while a connection stands: an authority may be believed no more, a certificate
+be refused or end, a partner be taken off the list.
 
 Connections are limited: in all, for each site, and before anybody has shown who they are, for each
 address.
@@ -13,32 +17,278 @@ address.
 import asyncio
 import ipaddress
 import socket
+import ssl
 import time
 from collections import Counter
-from collections.abc import Callable, Container
-from typing import Self
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
 
-from grms.handshakes import Handshake
+from grms.handshakes import Handshake, handshake_problem
 from grms.names import Endpoint
-from grms.site.sockets.half_sent import LOOK_S
-from grms.site.sockets.partner_end import PartnerEnd, Peer, PortLimits, Shown
-from grms.site.sockets.relay import Link, Listener, Relay
-from grms.site.sockets.shares import CallBudget
-from grms.tls import CertificateTrust, ServerTls
+from grms.site.sockets.gateway import Connection, Gateway
+from grms.site.sockets.relay import Link
+from grms.site.sockets.shares import CallShares, CallWatch
+from grms.tls import CertificateTrust, ServerTls, shown_site
+
+LINGER_S: Final = 2.0
+"""How long is waited for the other side to read why it was refused, seconds."""
+
+READ_BYTES: Final = 1 << 16
+"""Most that is decrypted at once."""
+
+Shown = Mapping[str, Iterable[bytes]]
+"""What the other side has shown, as gRPC's `auth_context` has it."""
 
 
-class PartnerPort:
-    """Where partners connect, and the list of who is connected.
-
-    Use it as an asynchronous context; gRPC is to listen on `inner_address` before.
+@dataclass(frozen=True, slots=True)
+class PortLimits:
+    """What is taken at most at the port of partners.
 
     Attributes:
+        connections: at one time.
+        connections_per_site: of these, for one site, as its certificate names it.
+        handshakes_per_address: connections from one address that have not shown who they are.
+        handshake_s: for the handshake, seconds.
+        request_s: for a request, from its first byte to its last, seconds.
+        requests: of one connection that are begun and not finished.
+        calls: how calls are shared out among sites.
+    """
+
+    connections: int = 500
+    connections_per_site: int = 32
+    handshakes_per_address: int = 32
+    handshake_s: float = 10.0
+    request_s: float = 20.0
+    requests: int = 250
+    calls: CallShares = field(default_factory=lambda: CallShares.of(2000, 1 << 20))
+
+
+@dataclass(slots=True)
+class Peer:
+    """Who is at the other end of a connection.
+
+    Attributes:
+        address: the host it comes from.
+        site: as its certificate names it; empty before it has shown one.
+        shown: what it has shown.
+        authority: the authorities by which TLS verifies that, as `CertificateTrust.authority` has them.
+    """
+
+    address: str
+    site: str = ""
+    shown: Shown = field(default_factory=dict)
+    authority: str = ""
+
+
+class PartnerEnd(Connection):
+    """The end at a partner: what it reads is decrypted, what it writes encrypted.
+
+    Attributes:
+        peer: who is there.
+        counted: it counts among the connections of its site.
+
+    Args:
+        owner: the port.
+        peer: who is there, as far as that is known.
+    """
+
+    def __init__(self, owner: "PartnerPort", peer: Peer) -> None:
+        # Without TLS all are on this machine, and nobody is told from others.
+        super().__init__(owner, peer.address, "")
+        self._owner = owner
+        self.peer = peer
+        self.counted = False
+        self._early = bytearray()
+        self._reads = False
+        self._over = False
+        self._tls: ssl.SSLObject | None = None
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+
+    # --- the connection ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begins the handshake, or passes on at once where the site has no TLS."""
+        super().connection_made(transport)
+        assert self.transport is not None
+        tls = self._owner.tls
+        if tls is None:
+            self.connect()
+            return
+        self._tls = tls.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        # They may be other ones before the handshake has ended.
+        self.peer.authority = tls.authority
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tells the port that it is over, and of a handshake that was cut off."""
+        if self._tls is not None and not self.peer.shown and not self._over:
+            self._handshake_failed(Handshake.CLOSED, "it hung up in the middle")
+        self._over = True
+        super().connection_lost(exc)
+
+    def connect(self) -> None:
+        """Begins to connect to gRPC; what is read meanwhile waits for that."""
+        super().connect()
+        self._over = self.link is None
+
+    def abort(self) -> None:
+        """Ends the connection at once; what has not been sent is lost."""
+        self._over = True
+        super().abort()
+
+    # --- what comes and goes -------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what has come, encrypted."""
+        if self._over:
+            return  # it was refused, and may read why
+        if self._tls is None:
+            self._pass_on(data)
+            return
+        self._incoming.write(data)
+        if not self.peer.shown and not self._shake_hands():
+            return
+        self._decrypt()
+
+    def _send(self, data: bytes) -> None:
+        if self._tls is None:
+            super()._send(data)
+        elif not self._over:
+            # A memory BIO takes all.
+            self._tls.write(data)
+            self._flush()
+
+    def linked(self) -> None:
+        """Hands on what has come while gRPC's end was not there yet."""
+        self._reads = True
+        if self._early:
+            early, self._early = bytes(self._early), bytearray()
+            self._pass_on(early)
+        super().linked()
+
+    def close(self) -> None:
+        """Takes leave as TLS wants it, and closes."""
+        if self._tls is not None and not self._over and self.peer.shown:
+            with suppress(ssl.SSLError):
+                self._tls.unwrap()
+            self._flush()
+        self._over = True
+        super().close()
+
+    def _pass_on(self, data: bytes) -> None:
+        if self._reads:
+            super().data_received(data)
+        else:
+            self._early += data
+
+    def _decrypt(self) -> None:
+        assert self._tls is not None
+        parts = []
+        try:
+            while part := self._tls.read(READ_BYTES):
+                parts.append(part)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError:
+            self._flush()
+            self.close()
+            return
+        self._flush()
+        if parts:
+            self._pass_on(b"".join(parts))
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            super()._send(self._outgoing.read())
+
+    # --- the handshake -------------------------------------------------------------------------
+
+    def _shake_hands(self) -> bool:
+        assert self._tls is not None
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return False
+        except ssl.SSLError as error:
+            self._refuse_hand(*handshake_problem(error))
+            return False
+        certificate = self._tls.getpeercert(binary_form=True)
+        if certificate is None:
+            self._refuse_hand(Handshake.NO_CERTIFICATE, "it shows no certificate")
+            return False
+        pem = ssl.DER_cert_to_PEM_cert(certificate).encode()
+        self.peer.shown = {"x509_pem_cert": (pem,)}
+        self.peer.site = shown_site(pem)
+        self._name = self.peer.site or self.peer.address
+        self._watch = CallWatch(self._owner.calls, self._name)
+        if problem := self._owner.distrusts(self.peer):
+            text = f"the certificate of {self._name} is not believed: {problem}"
+            self._refuse_hand(Handshake.DISTRUSTED, text)
+            return False
+        if self.peer.site:
+            self._owner.on_certificate(self.peer.site, pem)
+        self._flush()
+        self.connect()
+        return not self._over
+
+    def _refuse_hand(self, handshake: Handshake, problem: str) -> None:
+        # The alert says why. Closed at once, what has not been read yet would reset the connection,
+        # and the alert with it.
+        assert self.transport is not None
+        self._over = True
+        self._flush()
+        self._handshake_failed(handshake, problem)
+        if self.transport.can_write_eof():
+            with suppress(OSError):
+                self.transport.write_eof()
+        asyncio.get_running_loop().call_later(LINGER_S, self.abort)
+
+    def _handshake_failed(self, handshake: Handshake, problem: str) -> None:
+        self._owner.on_handshake_failed(handshake, problem, self.peer.address)
+
+    def distrust(self, reason: str) -> None:
+        """Ends the connection at once, as who is there is not believed any more.
+
+        Args:
+            reason: why, in words about its certificate or its site.
+        """
+        if not self._over:
+            self._owner.on_distrusted(self.peer.site, self.peer.address, reason)
+            self.abort()
+
+    # --- what takes too long -------------------------------------------------------------------
+
+    def look(self, now: float) -> None:
+        """Ends what takes too long, a handshake too, and whom nobody believes any more.
+
+        Args:
+            now: by the port's clock, seconds.
+        """
+        if self._over:
+            return
+        if self._tls is not None and not self.peer.shown:
+            limit = self._owner.limits.handshake_s
+            if now - self._begin > limit:
+                self._handshake_failed(Handshake.SLOW, f"it has not ended within {limit:g} s")
+                self.abort()
+        elif self.peer.shown and (problem := self._owner.distrusts(self.peer)):
+            self.distrust(problem)
+        else:
+            super().look(now)
+
+
+class PartnerPort(Gateway[Peer]):
+    """Where partners connect, and the list of who is connected.
+
+    Attributes:
+        limits: what is taken at most.
+        tls: of this site; None takes whoever connects.
         on_handshake_failed: is told of each handshake that fails: what it was, in words, and from
             which address.
-        on_refused: is told why a connection is closed or not taken, and by which limit of the configuration.
-        on_exhausted: is told why none can be taken for now.
-        on_distrusted: is told of whom, and why, a connection is ended that stands: the site, the address, in words.
         on_certificate: is told which site has shown which certificate (PEM) that TLS has verified.
+        on_distrusted: is told of whom, and why, a connection is ended that stands: the site, the address, in words.
 
     Args:
         endpoint: where to listen.
@@ -59,34 +309,23 @@ class PartnerPort:
         trust: CertificateTrust | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._trust = trust
-        self._now = now
-        self.on_distrusted: Callable[[str, str, str], None] | None = None
         self.limits = limits
         self.tls = tls
-        self.calls = CallBudget(limits.calls)
-        self.clock = clock
-        self.on_handshake_failed: Callable[[Handshake, str, str], None] | None = None
-        self.on_refused: Callable[[str, str], None] | None = None
-        self.on_exhausted: Callable[[str], None] | None = None
-        self.on_certificate: Callable[[str, bytes], None] | None = None
+        self.on_handshake_failed: Callable[[Handshake, str, str], None] = lambda *_: None
+        self.on_certificate: Callable[[str, bytes], None] = lambda *_: None
+        self.on_distrusted: Callable[[str, str, str], None] = lambda *_: None
+        self._trust = trust
+        self._now = now
         self._endpoint = endpoint
-        self._relay: Relay[Peer] = Relay()
-        self._listener: Listener | None = None
-        self._look: asyncio.TimerHandle | None = None
-        self._ends: set[PartnerEnd] = set()
         self._unknown: Counter[str] = Counter()
         self._by_site: Counter[str] = Counter()
-
-    @property
-    def inner_address(self) -> str:
-        """Where gRPC is to listen, as gRPC writes it."""
-        return self._relay.inner_address
-
-    @property
-    def connections(self) -> int:
-        """Connections now, those included that have not shown who they are."""
-        return len(self._ends)
+        super().__init__(
+            limits.connections,
+            limits.calls,
+            request_s=limits.request_s,
+            requests=limits.requests,
+            clock=clock,
+        )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -104,38 +343,16 @@ class PartnerPort:
         caller = self._relay.caller(peer)
         return {} if caller is None else caller.shown
 
-    async def __aenter__(self) -> Self:
-        """Begins to listen.
-
-        Raises:
-            OSError: the address cannot be listened on.
-        """
-        try:
-            sockets = await _bound(self._endpoint)
-        except BaseException:
-            self._relay.close()
-            raise
-        self._listener = Listener(
-            sockets, self.limits.connections, self._accepted, self._tell_exhausted
-        )
-        self._look_again()
-        return self
-
     async def __aexit__(self, *exc_info: object) -> None:
-        """Stops listening and closes every connection."""
-        if self._listener is not None:
-            self._listener.close()
-        if self._look is not None:
-            self._look.cancel()
+        """Stops listening and ends every connection at once."""
         for end in list(self._ends):
             end.abort()
-        self._relay.close()
-
-    def _tell_exhausted(self, why: str) -> None:
-        if self.on_exhausted is not None:
-            self.on_exhausted(why)
+        await super().__aexit__(*exc_info)
 
     # --- connections ---------------------------------------------------------------------------
+
+    async def _bound(self) -> list[socket.socket]:
+        return await _bound(self._endpoint)
 
     def _accepted(self, connection: socket.socket) -> None:
         try:
@@ -161,22 +378,19 @@ class PartnerPort:
         self._unknown[address] += 1
         self._relay.start(connection, end)
 
-    def known(self, end: PartnerEnd) -> Link | None:
-        """See `EndOwner.known`."""
+    def link(self, end: PartnerEnd) -> Link | None:
+        """Returns the way of a connection to gRPC, None where its site has too many."""
         peer = end.peer
         site = peer.site
         if site and self._by_site[site] >= self.limits.connections_per_site:
             problem = f"{site} has {self._by_site[site]} connections, as many as a site may have"
             self.refuse(problem, "partner_connections_per_site")
             return None
-        try:
-            link = self._relay.connect(end, peer)
-        except OSError as error:
-            self.refuse(f"the daemon's own socket: {error.strerror}")
-            return None
-        self._met(peer)
-        self._by_site[site] += 1
-        end.counted = True
+        link = self._connected(end, peer)
+        if link is not None:
+            self._met(peer)
+            self._by_site[site] += 1
+            end.counted = True
         return link
 
     def _met(self, peer: Peer) -> None:
@@ -185,10 +399,10 @@ class PartnerPort:
             del self._unknown[peer.address]
 
     def left(self, end: PartnerEnd) -> None:
-        """See `EndOwner.left`."""
+        """Notes that a connection is over."""
         if end not in self._ends:
             return
-        self._ends.discard(end)
+        super().left(end)
         if not end.counted:
             self._met(end.peer)
             return
@@ -197,33 +411,13 @@ class PartnerPort:
         if not self._by_site[site]:
             del self._by_site[site]
 
-    def refuse(self, reason: str, limit: str = "") -> None:
-        """See `EndOwner.refuse`."""
-        if self.on_refused is not None:
-            self.on_refused(reason, limit)
-
-    def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
-        """See `EndOwner.handshake_failed`."""
-        if self.on_handshake_failed is not None:
-            self.on_handshake_failed(handshake, problem, address)
-
-    def certificate_shown(self, site: str, pem: bytes) -> None:
-        """See `EndOwner.certificate_shown`."""
-        if self.on_certificate is not None and site:
-            self.on_certificate(site, pem)
-
     def distrusts(self, peer: Peer) -> str:
-        """See `EndOwner.distrusts`."""
+        """Returns why a peer's certificate is not believed any more; empty where it is."""
         if self._trust is None:
             return ""
         for pem in peer.shown.get("x509_pem_cert", ()):
             return self._trust.problem(pem, peer.authority, now=self._now())
         return ""
-
-    def distrusted(self, peer: Peer, reason: str) -> None:
-        """See `EndOwner.distrusted`."""
-        if self.on_distrusted is not None:
-            self.on_distrusted(peer.site, peer.address, reason)
 
     def check(self, listed: Container[str]) -> None:
         """Ends the connections of whoever is not believed any more, or is not on the list any more.
@@ -241,12 +435,6 @@ class PartnerPort:
                 problem = "it is not among the partners of this site any more"
             if problem:
                 end.distrust(problem)
-
-    def _look_again(self) -> None:
-        now = self.clock()
-        for end in list(self._ends):
-            end.look(now)
-        self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
 
 
 async def _bound(endpoint: Endpoint) -> list[socket.socket]:

@@ -215,7 +215,6 @@ class Link:
         self._source = source
         self.outer = outer
         self.inner = _Inner(self)
-        self.on_closed: Callable[[], None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, inner: socket.socket) -> None:
@@ -240,9 +239,6 @@ class Link:
         self._owner.forget(self, self._source)
         for end in (self.outer, self.inner):
             end.close()
-        told, self.on_closed = self.on_closed, None
-        if told is not None:
-            told()
 
 
 class End(asyncio.Protocol):

@@ -79,6 +79,9 @@ class CallBudget:
 class CallWatch:
     """Follows the calls of one connection, and holds them against what its caller may have.
 
+    Attributes:
+        calls: of the connection.
+
     Args:
         budget: of all callers.
         who: calls; empty for somebody who may have any number, such as an operator.
@@ -87,7 +90,7 @@ class CallWatch:
     def __init__(self, budget: CallBudget, who: str) -> None:
         self._budget = budget
         self._who = who
-        self._calls = OpenCalls()
+        self.calls = OpenCalls()
         self._noted = (0, 0)
         self._held = self._closed = False
         self._delivered = self._passed = 0
@@ -100,13 +103,13 @@ class CallWatch:
             data: the bytes.
             now: seconds, on any clock.
         """
-        self._calls.asked(data, now)
+        self.calls.asked(data, now)
         self._note()
         return self._budget.problem(self._who) if self._who else ""
 
     def answered(self, data: bytes, now: float) -> None:
         """Takes what he was answered; see `asked`."""
-        self._calls.answered(data, now)
+        self.calls.answered(data, now)
         self._note()
 
     def hold(self, transport: asyncio.Transport | None) -> None:
@@ -140,7 +143,7 @@ class CallWatch:
         if not waiting or passed != self._passed or self._passed_at == float("-inf"):
             self._passed, self._passed_at = passed, now
         stalled = self._passed_at if waiting else float("inf")
-        return min(stalled, self._calls.unread_since())
+        return min(stalled, self.calls.unread_since())
 
     def close(self) -> None:
         """Notes that the connection is over."""
@@ -151,7 +154,7 @@ class CallWatch:
     def _note(self) -> None:
         if self._closed:
             return  # gRPC may answer still
-        calls, size = self._calls.count, self._calls.total_bytes
+        calls, size = self.calls.count, self.calls.total_bytes
         before, self._noted = self._noted, (calls, size)
         if before != self._noted:
             self._budget.note(self._who, calls - before[0], size - before[1])

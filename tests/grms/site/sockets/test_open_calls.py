@@ -1,11 +1,12 @@
-"""Frames of both sides of a connection: which calls are open, and whose answers are not read."""
+"""Frames of both sides of a connection: which calls are open, which are half sent, and whose answers are not read."""
 
 import math
+import random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.site.sockets.open_calls import WINDOW_BYTES, OpenCalls
+from grms.site.sockets.open_calls import PREFACE_BYTES, WINDOW_BYTES, OpenCalls
 from tests.grms.site.sockets.raw_http2 import (
     END_HEADERS,
     END_STREAM,
@@ -17,7 +18,7 @@ from tests.grms.site.sockets.raw_http2 import (
     window_update,
 )
 
-HEADERS = 1
+DATA, HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
 
 
 def headers(stream: int, *, ends: bool = False) -> bytes:
@@ -85,3 +86,85 @@ def test_a_window_of_the_whole_connection_counts_for_all_calls() -> None:
     calls.answered(headers(1, ends=True) + headers(3, ends=True), 10.0)
     calls.answered(data(3, b"x" * 200_000), 11.0)
     assert calls.unread_since() == math.inf
+
+
+def after(*frames: bytes) -> OpenCalls:
+    """Returns what has followed frames behind the preface, at the moment 10."""
+    sent = OpenCalls()
+    sent.asked(PREFACE + b"".join(frames), 10.0)
+    return sent
+
+
+def test_the_preface_is_awaited() -> None:
+    """A connection that says nothing is half sent from its beginning."""
+    sent = OpenCalls()
+    assert sent.half_sent_since(3.0) == 3.0
+    sent.asked(PREFACE[:5], 4.0)
+    assert sent.half_sent_since(3.0) == 3.0
+    sent.asked(PREFACE[5:], 5.0)
+    assert sent.half_sent_since(3.0) == float("inf")
+    assert len(PREFACE) == PREFACE_BYTES
+
+
+def test_a_request_is_half_sent_until_its_stream_ends() -> None:
+    """By its data, by its headers, or because the client gives it up."""
+    begun = frame(HEADERS, END_HEADERS, 1, b"head")
+    assert after(begun).half_sent == 1
+    assert after(begun).half_sent_since(0.0) == 10.0
+    assert after(begun, frame(DATA, 0, 1, b"half")).half_sent == 1
+    assert after(begun, frame(DATA, END_STREAM, 1, b"all")).half_sent == 0
+    assert after(begun, frame(DATA, END_STREAM, 1, b"")).half_sent_since(0.0) == float("inf")
+    assert after(begun, frame(RST_STREAM, 0, 1, b"\0\0\0\x08")).half_sent == 0
+    assert after(frame(HEADERS, END_HEADERS | END_STREAM, 3, b"head")).half_sent == 0
+    assert after(frame(SETTINGS, 0, 0, b"")).half_sent == 0
+
+
+def test_the_oldest_of_several_counts() -> None:
+    """It is half sent for the longest time; a frame that is cut off is half sent by itself."""
+    sent = OpenCalls()
+    sent.asked(PREFACE, 1.0)
+    for stream, now in ((1, 10.0), (3, 20.0), (5, 30.0)):
+        sent.asked(frame(HEADERS, END_HEADERS, stream, b"head"), now)
+    for stream, since in ((1, 20.0), (3, 30.0), (5, float("inf"))):
+        sent.asked(frame(DATA, END_STREAM, stream, b"all"), 35.0)
+        assert sent.half_sent_since(0.0) == since
+    sent.asked(frame(DATA, 0, 1, b"half")[:4], 40.0)
+    assert sent.half_sent_since(0.0) == 40.0
+
+
+def test_headers_that_never_end_are_half_sent() -> None:
+    """Though their stream is to end with them."""
+    head = frame(HEADERS, END_STREAM, 5, b"a")
+    assert after(head).half_sent == 1
+    assert after(head, frame(CONTINUATION, 0, 5, b"b")).half_sent == 1
+    assert after(head, frame(CONTINUATION, END_HEADERS, 5, b"c")).half_sent == 0
+
+
+def test_a_frame_that_never_ends_is_half_sent() -> None:
+    """Though its head says that it is the last one."""
+    whole = frame(HEADERS, END_HEADERS, 1, b"h") + frame(DATA, END_STREAM, 1, b"x" * 100)
+    for missing in (1, 50, 104):
+        sent = OpenCalls()
+        sent.asked(PREFACE, 1.0)
+        sent.asked(whole[:-missing], 7.0)
+        assert sent.half_sent_since(0.0) == 7.0
+        sent.asked(whole[-missing:], 8.0)
+        assert sent.half_sent_since(0.0) == float("inf")
+
+
+def test_it_does_not_matter_how_the_bytes_come() -> None:
+    """In any pieces the same is known at the end."""
+    frames = b"".join(
+        frame(HEADERS, END_HEADERS, stream, bytes(stream)) + frame(DATA, stream % 2, stream, b"d")
+        for stream in range(1, 40)
+    )
+    whole = after(frames)
+    rng = random.Random(7)  # noqa: S311  # nothing is kept secret by it
+    for _ in range(50):
+        sent, left = OpenCalls(), PREFACE + frames
+        while left:
+            step = rng.randint(1, 30)
+            sent.asked(left[:step], 10.0)
+            left = left[step:]
+        assert sent.half_sent == whole.half_sent == 19
+        assert sent.half_sent_since(0.0) == whole.half_sent_since(0.0)

@@ -19,8 +19,7 @@ from structlog.testing import capture_logs
 from grms.handshakes import Handshake
 from grms.kit.ports import free_port
 from grms.names import Endpoint, tls_name
-from grms.site.sockets.partner_end import PortLimits
-from grms.site.sockets.partners import PartnerPort
+from grms.site.sockets.partners import PartnerPort, PortLimits
 from grms.tls import (
     CertificateTrust,
     ServerTls,

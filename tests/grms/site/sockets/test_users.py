@@ -228,7 +228,7 @@ def test_requests_that_are_never_finished_are_hung_up(tmp_path: Path) -> None:
                 assert await call(b"x" * 100_000, timeout=300)
                 slow, writer = await asyncio.open_unix_connection(path)
                 writer.write(PREFACE + headers(1))
-                await until(lambda: any(end._sent.count for end in users._ends))
+                await until(lambda: any(end._watch.calls.half_sent for end in users._ends))
                 moment[0] += 20.0
                 greedy, another = await asyncio.open_unix_connection(path)
                 another.write(PREFACE + b"".join(headers(stream) for stream in (1, 3, 5, 7)))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grms.policy.rounds import Rounds
 from grms.site.facts.jobs import lrms_key
-from grms.site.facts.records import GuestLeaving
+from grms.site.facts.records import GuestLeaving, GuestStays
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrmsJob
 from grms.testing.site import SimulatedSite
@@ -44,7 +44,7 @@ def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     """Returns whether others have cancelled a job as it was about to leave its home's queue.
 
     That is all the same: it has left, and runs elsewhere. So is a partner's job that was to go home, as nothing
-    started it. But where the batch system has said that it does not
+    started it, unless its site has noted that it stays. But where the batch system has said that it does not
     let the job go, at the first and only time that it was told to by a daemon that has never died, it is over.
 
     Args:
@@ -61,6 +61,10 @@ def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
 
 
 def _was_to_go_home(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
-    noted = (record for record in site.journal if isinstance(record, GuestLeaving))
-    keys = (lrms_key(one.partner, one.offer.epoch, one.offer.number) for one in noted)
-    return ran.told_to_leave > 0 or ran.key in keys
+    was = ran.told_to_leave > 0
+    for record in site.journal:
+        if isinstance(record, GuestLeaving | GuestStays):
+            offer = record.offer
+            if lrms_key(record.partner, offer.epoch, offer.number) == ran.key:
+                was = isinstance(record, GuestLeaving)
+    return was

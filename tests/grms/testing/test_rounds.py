@@ -52,6 +52,12 @@ def test_what_others_cancel_has_not_left() -> None:
     assert not has_left(site, ran)
 
 
+@pytest.mark.parametrize("seed", [15193, 19722])
+def test_a_partners_job_that_stays_has_not_left(seed: int) -> None:
+    """What its site has noted counts, whatever becomes of its daemon after that."""
+    assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+
+
 STAYS = (951, 1313)
 """Seeds of runs in which a batch system keeps a job, and somebody else cancels it as it waits."""
 

@@ -24,12 +24,10 @@ class ReservationRefused(Exception):  # noqa: N818  # named for what it says
 
     Attributes:
         taken: the time belongs to somebody else.
-        unknown: the site is an older one, which does not know what it was asked.
     """
 
-    def __init__(self, reason: str, *, taken: bool = False, unknown: bool = False) -> None:
+    def __init__(self, reason: str, *, taken: bool = False) -> None:
         self.taken = taken
-        self.unknown = unknown
         super().__init__(reason)
 
 

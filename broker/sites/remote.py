@@ -100,12 +100,12 @@ class RemoteSite:
         return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
 
     async def extend(self, reservation_id: str, end: float) -> Reservation:
-        """See `Site`; a site that does not have the call refuses."""
+        """See `Site`."""
         request = reservation_pb2.ExtendRequest(reservation_id=reservation_id, end_s=end)
         try:
             return _read(await self._ask(self._stub.Extend(request, timeout=self._call_s)))
         except ReservationRefused as error:
-            raise ReservationRefused(str(error), taken=not error.unknown) from error
+            raise ReservationRefused(str(error), taken=True) from error
 
     async def release(self, reservation_id: str) -> Reservation | None:
         """See `Site`."""
@@ -149,9 +149,6 @@ class RemoteSite:
         try:
             return await call
         except aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                reason = "the site does not have this call"
-                raise ReservationRefused(reason, unknown=True) from error
             if error.code() in _REFUSALS:
                 raise ReservationRefused(error.details() or error.code().name) from error
             raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error

@@ -104,7 +104,7 @@ class ReservationServiceServicer(object):
         """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
         durable; an end that is reached already changes nothing, so repeating is nothing.
         FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-        everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
+        everything stays as it is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

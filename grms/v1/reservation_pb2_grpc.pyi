@@ -50,7 +50,7 @@ class ReservationServiceStub:
     """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
     durable; an end that is reached already changes nothing, so repeating is nothing.
     FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-    everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
+    everything stays as it is.
     """
     Watch: _grpc.UnaryStreamMultiCallable[_reservation_pb2.WatchReservationsRequest, _reservation_pb2.Reservation]
     """Sends the present state of the caller's reservations, and then every change."""
@@ -75,7 +75,7 @@ class ReservationServiceAsyncStub(ReservationServiceStub):
     """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
     durable; an end that is reached already changes nothing, so repeating is nothing.
     FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-    everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
+    everything stays as it is.
     """
     Watch: _aio.UnaryStreamMultiCallable[_reservation_pb2.WatchReservationsRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
     """Sends the present state of the caller's reservations, and then every change."""
@@ -127,7 +127,7 @@ class ReservationServiceServicer(metaclass=_abc_1.ABCMeta):
         """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
         durable; an end that is reached already changes nothing, so repeating is nothing.
         FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-        everything stays as it is. Sites that do not have this call yet say UNIMPLEMENTED.
+        everything stays as it is.
         """
 
     @_abc_1.abstractmethod

@@ -22,8 +22,7 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         to_the_end: whether they may run to the end of the reservation, likewise.
         calls: names of the calls that came.
         lose_answers: so many answers get lost, after the call took effect.
-        refuse: what is refused: "book", "launch" or "extend"; "extend?" for a site that does not
-            have the call.
+        refuse: what is refused: "book", "launch" or "extend".
         busy: resources that cannot be booked.
         offers: what it says that it has.
     """
@@ -130,8 +129,6 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
         message = await self._known(request.reservation_id, context)
         if self.refuse == "extend":
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
-        if self.refuse == "extend?":
-            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
         message.window.end_s = request.end_s
         return await self._answer(context, message)
 

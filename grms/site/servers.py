@@ -47,6 +47,10 @@ from grms.v1 import (
 
 Log = structlog.typing.FilteringBoundLogger
 
+PENDING_MAX: Final = (1 << 31) - 1
+"""Calls that gRPC lets wait for their turn: how many there may be is known before it has them (`CallShares`). By
+itself it would end some of a thousand by chance, whose ever they are."""
+
 CONDUCTOR_SOCKET: Final = ".conductor"
 """What the path of the conductor's socket has after that of the users' socket."""
 
@@ -155,8 +159,9 @@ class Servers:
         """
         core, door = self._core, self._door
         # A partner with a thousand offers at once has them wait (RFC 9113, section 5.1.2), where its connection
-        # would be closed for what it has begun, or has open over two of them.
-        streams = ("grpc.max_concurrent_streams", port.limits.requests)
+        # would be closed for what it has begun, or all of them together have open.
+        callers = len(core.config.partners) + len(core.config.brokers)
+        streams = ("grpc.max_concurrent_streams", port.limits.calls.per_connection(callers))
         # Else gRPC counts calls that have ended and whose memory it has not freed, and refuses the next ones.
         counted = ("grpc.http.overload_protection", 0)
         server = self._server(self._unexpected(), streams, counted)
@@ -233,6 +238,8 @@ class Servers:
                 ("grpc.so_reuseport", 0),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
                 ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.server.max_pending_requests", PENDING_MAX),
+                ("grpc.server.max_pending_requests_hard_limit", PENDING_MAX),
                 *more,
             ],
         )

@@ -34,6 +34,17 @@ class CallShares:
         most = max(1, calls // 2)
         return cls(calls, most, min(most, 16), max(32 * message_bytes, 1 << 25))
 
+    def per_connection(self, callers: int) -> int:
+        """Returns how many calls one connection may have open; more wait at the other side.
+
+        With a connection each, all callers together have no more than the total, or than is kept for each.
+
+        Args:
+            callers: that there are.
+        """
+        even = max(self.kept, self.total // max(1, callers))
+        return max(1, min(even, self.total // 8))
+
 
 class CallBudget:
     """Which callers have how many calls open, over all their connections.

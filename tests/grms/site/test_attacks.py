@@ -249,22 +249,31 @@ def test_questions_whose_answers_are_not_read_hold_up_those_of_nobody_else(tmp_p
     run(scene)
 
 
-def test_a_partner_that_has_much_to_ask_is_no_attacker(tmp_path: Path) -> None:
-    """Five times as many questions at once as a caller may have open wait for each other, and are answered."""
-    configuration = attacked(tmp_path, "away", calls=80)
+@pytest.mark.parametrize(("count", "calls", "each"), [(1, 80, 200), (12, 2000, 180)])
+def test_partners_that_have_much_to_ask_are_no_attackers(
+    tmp_path: Path, count: int, calls: int, each: int
+) -> None:
+    """Questions that are more than one caller, or all of them, may have open wait for each other, and are answered."""
+    names = [f"away{number}" for number in range(count)]
+    configuration = attacked(tmp_path, *names, calls=calls)
+    address, options = configuration["listen"]["partners"], list(channel_options("home"))
 
     async def scene() -> None:
-        async with running(configuration, tmp_path) as site:
-            site.reach("away")
-            credentials = channel_credentials(files_of(tmp_path, "away"))
-            address, options = configuration["listen"]["partners"], list(channel_options("home"))
-            async with aio.secure_channel(address, credentials, options=options) as channel:
+        async with running(configuration, tmp_path) as site, AsyncExitStack() as stack:
+            stubs: dict[str, Any] = {}
+            for name in names:
+                site.reach(name)
+                credentials = channel_credentials(files_of(tmp_path, name))
+                channel = aio.secure_channel(address, credentials, options=options)
+                await stack.enter_async_context(channel)
                 await channel.channel_ready()
-                stub: Any = partner_pb2_grpc.PartnerServiceStub(channel)
-                request = partner_pb2.ResolveRequest(site="away")
+                stubs[name] = partner_pb2_grpc.PartnerServiceStub(channel)
+            asked = []
+            for name in names * each:
+                request = partner_pb2.ResolveRequest(site=name)
                 request.offer.epoch = request.offer.number = 1
-                asked = [stub.Resolve(request, timeout=300) for _ in range(200)]
-                states = {status.state for status in await asyncio.gather(*asked)}
-                assert states == {partner_pb2.OFFER_STATE_UNKNOWN}
+                asked.append(stubs[name].Resolve(request, timeout=300))
+            states = {status.state for status in await asyncio.gather(*asked)}
+            assert states == {partner_pb2.OFFER_STATE_UNKNOWN}
 
     run(scene)

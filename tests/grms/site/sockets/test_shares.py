@@ -110,3 +110,16 @@ def test_half_of_the_calls_are_one_callers_at_most() -> None:
     """And he may have sent some of the largest messages at least."""
     assert CallShares.of(2000, 1 << 20) == CallShares(2000, 1000, 16, 32 << 20)
     assert CallShares.of(1, 1024) == CallShares(1, 1, 1, 1 << 25)
+
+
+@pytest.mark.parametrize(
+    ("calls", "callers", "each"),
+    [(2000, 0, 250), (2000, 8, 250), (2000, 20, 100), (2000, 500, 16), (80, 20, 10), (1, 3, 1)],
+)
+def test_connections_of_all_callers_stay_within_the_total(
+    calls: int, callers: int, each: int
+) -> None:
+    """Or have no more than what is kept for each in any case."""
+    shares = CallShares.of(calls, 1024)
+    assert shares.per_connection(callers) == each
+    assert each * callers <= calls or each <= shares.kept

@@ -147,9 +147,6 @@ MAY_CROSS = {
     "DescribeResponse.site": NAME,
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
-    "DescribeResponse.fetches_programs": VERSION,
-    "DescribeResponse.fetches_inputs": VERSION,
-    "DescribeResponse.reserves": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
@@ -161,7 +158,7 @@ MAY_CROSS = {
     "OfferRequest.reserve": STILL_THERE,
     "JobRequest.processors": REQUEST,
     "JobRequest.requested_time_s": REQUEST,
-    "JobRequest.program": PROGRAM,  # to a partner of before, which takes it in no other way
+    "JobRequest.program": PROGRAM,  # by users alone; an offer has `to_fetch`
     "JobRequest.to_fetch": REQUEST,
     "JobRequest.simulated": REQUEST,
     "Program.script": PROGRAM,
@@ -201,7 +198,6 @@ MAY_CROSS = {
     "Completion.outcome": END,
     "Completion.end_time_s": END,
     "Completion.run_time_s": END,
-    "Completion.detail": END,
     "Completion.exit_code": END,
     "Completion.outcome_text": END,
     "Completion.signal": END,

@@ -138,12 +138,9 @@ _OUTCOMES: Final = {request_pb2.OUTCOME_UNSPECIFIED: None} | {
 def read_job(message: job_pb2.Job) -> Job:
     """Returns a job as its site has told it."""
     request = message.request
-    told = message.detail or message.outcome
-    if told not in _OUTCOMES:
-        told = message.outcome  # a newer site's word
     reason = message.reason
-    if told not in _OUTCOMES and not reason:
-        reason = f"it ended by outcome {told}, a word of a later version"
+    if message.outcome not in _OUTCOMES and not reason:
+        reason = f"it ended by outcome {message.outcome}, a word of a later version"
     return Job(
         job_id=message.job_id,
         name=message.name,
@@ -155,7 +152,7 @@ def read_job(message: job_pb2.Job) -> Job:
         submit_time_s=message.submit_time_s,
         start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
         end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
-        outcome=_OUTCOMES.get(told, Outcome.UNKNOWN),
+        outcome=_OUTCOMES.get(message.outcome, Outcome.UNKNOWN),
         cancel_requested=message.cancel_requested,
         reason=reason,
         stuck=message.stuck,

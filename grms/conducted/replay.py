@@ -282,7 +282,7 @@ class ConductedReplay:
     def _meet(self, host: _Host) -> None:
         for other in self.sites:
             if other.name != host.state.settings.name:
-                host.happen(PartnerUp, host.load(), other.name, other.processors, None, True)
+                host.happen(PartnerUp, host.load(), other.name, other.processors)
 
     def _hold_rounds(self, until: float) -> None:
         # The rounds up to a moment, before its arrivals: each site at the multiples of its period,

@@ -12,7 +12,7 @@ from grms.testing.site import SimulatedSite
 
 
 def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
-    """Lets sites hold rounds of any kind; a few cannot hold places, as older programs.
+    """Lets sites hold rounds of any kind.
 
     Args:
         draws: where all of it comes from.
@@ -30,7 +30,7 @@ def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
                 draws.integer(1, 4) if draws.chance(0.3) else None,
                 2.0 * max(1.0, period) if draws.chance(0.3) else None,
             )
-        site.reserves = draws.chance(0.9)
+        draws.uniform()  # unused: without it every known seed would be another run
         site.timing.reoffer = period
         site.settings = replace(
             site.settings,

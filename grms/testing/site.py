@@ -117,7 +117,6 @@ class SimulatedSite:
         journal: what is durable.
         up: it runs.
         crash_count: how often it has died.
-        reserves: it can hold places for jobs that partners have still; an older program cannot.
         watch: is told of every event and what came of it; None where nobody looks.
     """
 
@@ -135,7 +134,6 @@ class SimulatedSite:
     journal: list[Record] = field(default_factory=list)
     up: bool = False
     crash_count: int = 0
-    reserves: bool = True
     watch: Callable[["SimulatedSite", Event, list[Command]], None] | None = None
     state: SiteState = field(init=False)
     _life: int = 0
@@ -567,8 +565,8 @@ class SimulatedSite:
             if self._life == life and not answered:
                 answered = True
                 self._unanswered[partner] = 0
-                size, reserves = target.settings.processors, target.reserves
-                self.happen(lambda i: PartnerUp(i, self.load(), partner, size, seen, reserves))
+                size = target.settings.processors
+                self.happen(lambda i: PartnerUp(i, self.load(), partner, size, seen))
 
         def serve() -> None:
             book = target.state.partners.get(name) if target.up else None

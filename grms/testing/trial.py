@@ -90,7 +90,7 @@ class Trial:
         scripted: batch systems are behind the port in every run, and not in half of them.
         queue: the class of their queues of commands.
         rails: honest sites keep to rails, so tight that honest partners break promises too.
-        reoffers: honest sites offer again what waits; a few of them are older programs.
+        reoffers: honest sites offer again what waits.
         rogues: one site is a rogue in every run, and not in half of them; it may be of any kind. Operators
             also take back what it was to start at once, and has not ended.
     """

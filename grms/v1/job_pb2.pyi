@@ -35,7 +35,7 @@ JOB_STATE_SUSPECT: JobState
 JOB_STATE_ENDED: JobState
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "detail", "exit_code", "signal", "offered_to", "leaving")
+    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -50,7 +50,6 @@ class Job(_message.Message):
     REVISION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     STUCK_FIELD_NUMBER: _ClassVar[int]
-    DETAIL_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     OFFERED_TO_FIELD_NUMBER: _ClassVar[int]
@@ -69,12 +68,11 @@ class Job(_message.Message):
     revision: int
     reason: str
     stuck: str
-    detail: _request_pb2.Outcome
     exit_code: int
     signal: int
     offered_to: str
     leaving: bool
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., detail: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ...) -> None: ...
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("request", "idempotency_key", "name")

@@ -44,22 +44,16 @@ class DescribeRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ...) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ("site", "processors", "protocol_version", "offer_seen", "fetches_programs", "fetches_inputs", "reserves")
+    __slots__ = ("site", "processors", "protocol_version", "offer_seen")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     OFFER_SEEN_FIELD_NUMBER: _ClassVar[int]
-    FETCHES_PROGRAMS_FIELD_NUMBER: _ClassVar[int]
-    FETCHES_INPUTS_FIELD_NUMBER: _ClassVar[int]
-    RESERVES_FIELD_NUMBER: _ClassVar[int]
     site: str
     processors: int
     protocol_version: int
     offer_seen: OfferId
-    fetches_programs: bool
-    fetches_inputs: bool
-    reserves: bool
-    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ..., fetches_programs: bool = ..., fetches_inputs: bool = ..., reserves: bool = ...) -> None: ...
+    def __init__(self, site: _Optional[str] = ..., processors: _Optional[int] = ..., protocol_version: _Optional[int] = ..., offer_seen: _Optional[_Union[OfferId, _Mapping]] = ...) -> None: ...
 
 class OfferId(_message.Message):
     __slots__ = ("epoch", "number")
@@ -120,12 +114,11 @@ class OfferStatus(_message.Message):
     def __init__(self, state: _Optional[_Union[OfferState, str]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ...) -> None: ...
 
 class Completion(_message.Message):
-    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s", "detail", "exit_code", "signal", "outcome_text")
+    __slots__ = ("offer", "outcome", "end_time_s", "run_time_s", "exit_code", "signal", "outcome_text")
     OFFER_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_S_FIELD_NUMBER: _ClassVar[int]
     RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
-    DETAIL_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -133,11 +126,10 @@ class Completion(_message.Message):
     outcome: _request_pb2.Outcome
     end_time_s: float
     run_time_s: float
-    detail: _request_pb2.Outcome
     exit_code: int
     signal: int
     outcome_text: str
-    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., detail: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., outcome_text: _Optional[str] = ...) -> None: ...
+    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., outcome_text: _Optional[str] = ...) -> None: ...
 
 class ReportRequest(_message.Message):
     __slots__ = ("site", "completions")

@@ -220,9 +220,7 @@ class ReofferDesk:
         return away
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
-        return (
-            book.reserves and book.name not in self._silent and self.offers.can_ask(book, job, now)
-        )
+        return book.name not in self._silent and self.offers.can_ask(book, job, now)
 
     # --- answers -------------------------------------------------------------------------------
 

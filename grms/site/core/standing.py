@@ -85,7 +85,6 @@ class PartnerDesk:
         book.reachable = True
         book.lost = False
         book.processors = event.processors
-        book.reserves = event.reserves
         if was_down:
             for job in list(book.open.values()):
                 if not job.question:

@@ -430,13 +430,11 @@ class PartnerUp(LoadedEvent):
         partner: its name.
         processors: its size.
         offer_seen: the last of this site's offers that it knows of; None for none.
-        reserves: it can hold a place for a job that the site has still.
     """
 
     partner: str
     processors: int
     offer_seen: OfferId | None = None
-    reserves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ class PartnerBook:
             answered; what the journal holds of it stays.
         processors: its size; 0 while unknown.
         reachable: it can be asked.
-        reserves: it can hold a place for a job that the site has still.
         lost: it has been out of reach for too long.
         faulty: what it has said that the protocol does not have, while it is not known to be well
             again; empty where it is.
@@ -110,7 +109,6 @@ class PartnerBook:
         "open_submitted",
         "processors",
         "reachable",
-        "reserves",
         "returns",
         "settled_below",
         "taken",
@@ -124,7 +122,6 @@ class PartnerBook:
         self.listed = listed
         self.processors = processors
         self.reachable = False
-        self.reserves = False
         self.lost = False
         self.faulty = ""
         self.faults = 0

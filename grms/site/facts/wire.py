@@ -26,25 +26,10 @@ REQUESTED_TIME_MAX: Final = 1e15
 """Longest time that a job may ask for, seconds: what a site keeps are sums of such times, and a sum that is
 infinite, or hides all others behind it, says nothing of a partner any more."""
 
-OUTCOMES = {
-    Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
-    Outcome.FAILED: request_pb2.OUTCOME_FAILED,
-    Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
-    Outcome.TIMEOUT: request_pb2.OUTCOME_TIMEOUT,
-    Outcome.NOT_RUN: request_pb2.OUTCOME_NOT_RUN,
+_OUTCOMES: dict[Outcome, Any] = {
+    outcome: request_pb2.Outcome.Value(f"OUTCOME_{outcome.name}") for outcome in Outcome
 }
-_OUTCOMES_READ = {number: outcome for outcome, number in OUTCOMES.items()}
-
-DETAILS = {
-    Outcome.NODE_FAIL: request_pb2.OUTCOME_NODE_FAIL,
-    Outcome.OUT_OF_MEMORY: request_pb2.OUTCOME_OUT_OF_MEMORY,
-    Outcome.LOST: request_pb2.OUTCOME_LOST,
-    Outcome.UNKNOWN: request_pb2.OUTCOME_UNKNOWN,
-}
-"""Outcomes that are told as FAILED with a detail: older programs know the others alone."""
-
-_DETAILS_READ = {number: outcome for outcome, number in DETAILS.items()}
-_KNOWN = frozenset({*_OUTCOMES_READ, *_DETAILS_READ})
+_OUTCOMES_READ = {number: outcome for outcome, number in _OUTCOMES.items()}
 
 SAID_MAX: Final = 100
 """Most characters that are kept of a partner's own word for an outcome."""
@@ -304,12 +289,10 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
 
 def _read_outcome(message: partner_pb2.Completion) -> tuple[Outcome, str]:
     """Returns how a job ended, and a newer partner's word for it where this program does not know it."""
-    outcome, number = _OUTCOMES_READ.get(message.outcome, Outcome.UNKNOWN), int(message.outcome)
-    if outcome is Outcome.FAILED and message.detail:
-        outcome, number = _DETAILS_READ.get(message.detail, outcome), int(message.detail)
-    if number in _KNOWN:
-        return outcome, ""
-    return outcome, shorten(printable(message.outcome_text), SAID_MAX) or f"outcome {number}"
+    if message.outcome in _OUTCOMES_READ:
+        return _OUTCOMES_READ[message.outcome], ""
+    said = shorten(printable(message.outcome_text), SAID_MAX)
+    return Outcome.UNKNOWN, said or f"outcome {int(message.outcome)}"
 
 
 def write_completion(completion: Completion) -> partner_pb2.Completion:
@@ -325,9 +308,7 @@ def write_completion(completion: Completion) -> partner_pb2.Completion:
 
 
 def _write_end(message: partner_pb2.Completion | job_pb2.Job, outcome: Outcome, left: Exit) -> None:
-    message.outcome = OUTCOMES.get(outcome, request_pb2.OUTCOME_FAILED)
-    if outcome in DETAILS:
-        message.detail = DETAILS[outcome]
+    message.outcome = _OUTCOMES[outcome]
     if left.code is not None:
         message.exit_code = left.code
     if left.signal is not None:

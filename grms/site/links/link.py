@@ -82,9 +82,6 @@ class PartnerLink:
         name: of the partner.
         address: where it is; None while unknown.
         up: it can be asked.
-        fetches_programs: it asks for what a job runs when it has accepted it.
-        fetches_inputs: and for the files that the job is given.
-        reserves: it can hold a place for a job that this site has still.
         problem: what is in the way, for a person; empty where nothing is.
         last_heard: when it last answered or asked, on this site's clock; nan for never.
 
@@ -127,9 +124,6 @@ class PartnerLink:
         self._look = asyncio.Event()
         self._came_up = asyncio.Event()
         self.up = False
-        self.fetches_programs = False
-        self.fetches_inputs = False
-        self.reserves = False
         self.problem = "not reached yet"
         self.last_heard = float("nan")
         self._last_called = time.monotonic()
@@ -271,9 +265,6 @@ class PartnerLink:
             self._went_down(f"it says it has {answer.processors} processors")
         else:
             self.answered()
-            self.fetches_programs = answer.fetches_programs
-            self.fetches_inputs = answer.fetches_inputs
-            self.reserves = answer.reserves
             self._went_up(answer.processors, seen)
             if self._ends is None:
                 ends = await self._problems.certificates_end(self.name, address)
@@ -326,8 +317,7 @@ class PartnerLink:
             self.up = True
             self._up_since = time.monotonic()
             self._came_up.set()
-            engine = self._engine
-            engine.tell(PartnerUp, self.name, processors, seen, self.reserves)
+            self._engine.tell(PartnerUp, self.name, processors, seen)
 
     def _went_down(self, problem: str) -> None:
         self.problem = problem

@@ -24,7 +24,6 @@ from grms.site.facts.events import (
 from grms.site.facts.jobs import Completion
 from grms.site.facts.wire import (
     WireError,
-    given_inputs,
     read_answer,
     read_status,
     shared_files,
@@ -94,17 +93,15 @@ class Sender:
             link.broken()
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
-        if self._cannot(command):
+        if shared_files(command.payload) and link.name not in settings.shared.partners:
             # To the state that is a partner that was not reached.
             engine.tell(OfferFailed, link.name, command.offer, sent=False)
             return
-        # A partner of before takes the script with the offer, or not at all.
-        payload = without_program(command.payload) if link.fetches_programs else command.payload
         request = partner_pb2.OfferRequest(
             site=settings.site,
             offer=write_offer(command.offer),
             settled_below=command.settled_below,
-            job=write_request(command.request, payload),
+            job=write_request(command.request, without_program(command.payload)),
             reserve=command.reserve,
         )
         if settings.virtual:
@@ -129,16 +126,6 @@ class Sender:
                 engine.tell(OfferFailed, link.name, command.offer)
             else:
                 engine.tell(OfferAnswered, link.name, command.offer, accepted)
-
-    def _cannot(self, command: SendOffer) -> bool:
-        link = self._link
-        if given_inputs(command.payload) and not (link.fetches_programs and link.fetches_inputs):
-            return True  # it would run the job without them
-        shared = link.fetches_inputs and link.name in self._settings.shared.partners
-        if shared_files(command.payload) and not shared:
-            return True
-        # It would start the job, which is not home's alone to give yet.
-        return command.reserve and not link.reserves
 
     async def _ask(self, command: SendResolve | SendWithdraw) -> None:
         engine, link = self._engine, self._link

@@ -89,9 +89,6 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             site=state.settings.name,
             processors=state.settings.processors,
             protocol_version=PROTOCOL_VERSION,
-            fetches_programs=True,
-            fetches_inputs=True,
-            reserves=True,
         )
         if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
             answer.offer_seen.CopyFrom(write_offer(seen))

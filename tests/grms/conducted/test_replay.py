@@ -309,7 +309,7 @@ class DyingAtArrivals(Dying):
         super().restart(site, records)
         processors = {one.name: one.processors for one in self.sites}
         for host in others:
-            host.happen(PartnerUp, host.load(), site, processors[site], None, True)
+            host.happen(PartnerUp, host.load(), site, processors[site])
 
 
 def is_deciding(state: SiteState) -> bool:

@@ -62,13 +62,7 @@ class Conversation:
         """Lets the partners describe themselves."""
         for partner in self.settings.partners:
             if partner.name in self.up:
-                self(
-                    PartnerUp,
-                    load=FREE,
-                    partner=partner.name,
-                    processors=partner.processors,
-                    reserves=True,
-                )
+                self(PartnerUp, load=FREE, partner=partner.name, processors=partner.processors)
 
     def __call__(self, event: type[Event], **values: Any) -> list[Command]:
         """Hands over an event, and returns the commands but records and publications."""

@@ -263,12 +263,11 @@ def test_an_answer_about_a_place_is_a_good_one() -> None:
     ("event", "values"),
     [
         (PartnerDown, {"partner": "b"}),
-        (PartnerUp, {"load": FULL, "partner": "b", "processors": 8, "reserves": False}),
-        (PartnerUp, {"load": FULL, "partner": "b", "processors": 1, "reserves": True}),
+        (PartnerUp, {"load": FULL, "partner": "b", "processors": 1}),
     ],
 )
 def test_who_cannot_be_asked_is_passed_over(event: Any, values: dict[str, Any]) -> None:
-    """Away, too small, or an older program, which would start what it is to hold a place for."""
+    """Away, or too small."""
     site = home()
     site(event, **values)
     assert one(due(site), SendOffer).partner == "c"

@@ -36,7 +36,7 @@ from tests.grms.site.conversation import FULL, Conversation, kinds, offer, one, 
 from tests.grms.site.core.test_reoffers import B1, C1, KEY, due, home, leaving, let_go
 
 NO = {"load": FULL, "accepted": False}
-UP = {"load": FULL, "processors": 8, "reserves": True}
+UP = {"load": FULL, "processors": 8}
 
 
 def test_after_a_restart_an_open_question_is_withdrawn() -> None:
@@ -138,7 +138,7 @@ def test_a_conducted_round_waits_for_who_is_away() -> None:
     site(PartnerDown, partner="b")
     assert taken_back(site, withdraw) == []
     assert site(TimePassed, load=FULL) == []
-    up = {"load": FULL, "processors": 8, "reserves": True}
+    up = {"load": FULL, "processors": 8}
     assert one(site(PartnerUp, partner="b", **up), SendOffer).offer == offer(2)
     site(PartnerDown, partner="c")
     assert site(OfferAnswered, load=FULL, partner="b", offer=offer(2), accepted=False) == []

@@ -24,11 +24,8 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         jobs: that were offered.
         on_offer: what it does before it answers one.
         seen: the last of the other's offers that it says it has seen.
-        reserves: whether it says that it can hold places.
-        held: offers by which it was asked to.
+        held: offers by which it was asked to hold a place.
         confirmed: that were confirmed.
-        fetches: whether it says that it fetches programs.
-        fetches_inputs: the same of files that jobs are given.
         question_s: how long it takes to say what became of an offer.
         asked: how often it has been asked that.
         asked_at_once: how often it is being asked now.
@@ -42,10 +39,8 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.offers = 0
         self.version = 1
         self.seen: OfferId | None = None
-        self.reserves = False
         self.held: list[int] = []
         self.confirmed: list[int] = []
-        self.fetches = self.fetches_inputs = False
         self.jobs: list[request_pb2.JobRequest] = []
         self.on_offer: Callable[[], Awaitable[None]] | None = None
         self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
@@ -59,9 +54,6 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
             processors=self.processors,
             protocol_version=self.version,
             offer_seen=None if self.seen is None else write_offer(self.seen),
-            fetches_programs=self.fetches,
-            fetches_inputs=self.fetches_inputs,
-            reserves=self.reserves,
         )
 
     async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: ARG002, N802  # gRPC's

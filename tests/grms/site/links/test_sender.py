@@ -1,9 +1,9 @@
-"""What is said to partners of before, and of now."""
+"""What is said to partners."""
 
 from pathlib import Path
 from typing import Any
 
-from grms.kit.ports import free_ports
+from grms.kit.ports import free_port
 from grms.site.facts.events import RoundDue
 from grms.v1 import partner_pb2
 from tests.grms.site.daemons import document, running
@@ -11,37 +11,27 @@ from tests.grms.site.links.partner import Partner, full, listening
 from tests.waiting import run, until
 
 
-def test_only_who_can_hold_places_is_asked_in_a_round(tmp_path: Path) -> None:
-    """An older program would start a job that waits here; one of now starts it when it has left."""
+def test_a_job_that_waits_is_given_away_when_it_has_left(tmp_path: Path) -> None:
+    """The partner is asked to hold a place, and told to start the job once it is out of the queue."""
 
     async def scene() -> None:
-        old, new, ports = Partner("old"), Partner("new"), free_ports(2)
-        new.reserves = True
-        new.state = partner_pb2.OFFER_STATE_ACCEPTED
-        partners = dict(zip(("old", "new"), ports, strict=True))
-        more: dict[str, Any] = {"reoffer": 3600, "location": ["old", "new"], "rails": "start-now"}
-        configuration = document(tmp_path, partners=partners, **more)
+        partner, port = Partner(), free_port()
+        partner.state = partner_pb2.OFFER_STATE_ACCEPTED
+        more: dict[str, Any] = {"reoffer": 3600, "rails": "start-now"}
+        configuration = document(tmp_path, partners={"away": port}, **more)
         async with running(configuration, tmp_path) as site:
             await full(site)
             job = await site.submit("k", processors=4)
-            state = site.core.engine.state
-            found = state.job(job.job_id)
+            found = site.core.engine.state.job(job.job_id)
             assert found is not None
             assert found.state.name == "QUEUED"
-            async with listening(old, ports[0]), listening(new, ports[1]):
+            async with listening(partner, port):
                 await site.linked()
-                # Whatever the core would think of it, such an offer is not sent.
-                link, book = site.core.links.links["new"], state.partners["new"]
-                link.reserves = False
-                site.core.engine.tell(RoundDue)
-                await until(lambda: book.next_number == 2 and found.state.name == "QUEUED")
-                assert new.offers == 0
-                link.reserves = True
                 site.core.engine.tell(RoundDue)
                 await until(lambda: found.state.name == "DELEGATED")
                 load = site.core.engine.load()
                 assert load is not None
                 assert load.processors_waiting == 0
-                assert (old.offers, new.held, new.confirmed) == (0, [2], [2])
+                assert (partner.held, partner.confirmed) == ([1], [1])
 
     run(scene)

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from grms.cli import run_command
 from grms.client import Client, SiteError
 from grms.kit.ports import free_port
+from grms.kit.shared_folders import SharedFile
 from grms.site.facts.lifecycle import JobState
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2, results_pb2
 from lrms_sim.text_files import to_toml
@@ -198,8 +199,7 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
 
     async def scene() -> None:
         partner, port, own = Leaving(), free_port(), free_port()
-        partner.list, partner.fetches = grpc.StatusCode.UNAVAILABLE, True
-        partner.fetches_inputs = True
+        partner.list = grpc.StatusCode.UNAVAILABLE
         limits = {"offer_timeout_s": TIME_OUT_S}
         configuration = document(tmp_path, partners={"away": port}, port=own, limits=limits)
         async with listening(partner, port), running(configuration, tmp_path) as site:
@@ -244,32 +244,35 @@ def test_what_runs_goes_to_the_partner_that_has_accepted_and_to_no_other(
     run(scene)
 
 
-def test_a_job_with_files_is_not_offered_to_who_would_run_it_without_them(tmp_path: Path) -> None:
-    """A partner of before: it is not asked, and the job goes on as if it had said no."""
+def test_a_file_in_place_is_not_offered_to_who_does_not_have_it(tmp_path: Path) -> None:
+    """It is not asked, and the job goes on as if it had said no; names that are none are refused at once."""
 
     async def scene() -> None:
         partner, port = Leaving(), free_port()
-        partner.fetches = True
+        folder = tmp_path / "common"
+        folder.mkdir()
+        (folder / "in").write_bytes(CONTENT)
+        shared = {"roots": [str(folder)]}
+        configuration = document(tmp_path, partners={"away": port}, shared=shared)
         async with (
             listening(partner, port),
-            running(document(tmp_path, partners={"away": port}), tmp_path) as site,
+            running(configuration, tmp_path) as site,
             Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
         ):
             await site.linked()
             await full(site)
-            (tmp_path / "in").write_bytes(CONTENT * 100_000)
             script: dict[str, Any] = {
                 "processors": 1,
                 "requested_time_s": 9.0,
                 "script": "#!/bin/sh\n",
             }
-            job = await user.submit(inputs={"a/in": tmp_path / "in"}, **script)
+            job = await user.submit(shared=[SharedFile("in", str(folder / "in"))], **script)
             found = site.core.engine.state.job(job.job_id)
             assert found is not None
             await until(lambda: found.state is JobState.QUEUED)
             assert partner.offers == 0
             with pytest.raises(ValueError, match="no name of a file"):
-                await user.submit(inputs={"../in": tmp_path / "in"}, **script)
+                await user.submit(inputs={"../in": folder / "in"}, **script)
             with pytest.raises(FileNotFoundError):
                 await user.submit(inputs={"in": tmp_path / "none"}, **script)
 

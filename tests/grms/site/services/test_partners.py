@@ -113,8 +113,6 @@ def test_a_place_is_held_until_its_job_comes(tmp_path: Path) -> None:
         configuration = alone(tmp_path)
         async with running(configuration, tmp_path) as site:
             site.reach("away")
-            introduced = partner_pb2.DescribeRequest(site="away", protocol_version=1)
-            assert (await site.partner.Describe(introduced)).reserves
             held = [await site.partner.Offer(offer(1, processors=3, reserve=True)) for _ in "12"]
             assert [answer.answer for answer in held] == [partner_pb2.ANSWER_ACCEPTED] * 2
             assert free(site) == 4
@@ -154,7 +152,7 @@ def test_a_place_that_is_given_back_is_never_taken(tmp_path: Path) -> None:
             confirmed.confirm = True
             status = await site.partner.Resolve(confirmed)
             ended = status.completion
-            assert (ended.detail, ended.run_time_s) == (request_pb2.OUTCOME_LOST, 0.0)
+            assert (ended.outcome, ended.run_time_s) == (request_pb2.OUTCOME_LOST, 0.0)
             assert free(site) == 2
 
     run(scene)

@@ -4,7 +4,6 @@ Each function draws into axes that are given, or into a new figure, and returns 
 matplotlib and no display.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from lrms_sim.occupancy import busy_processors, waiting_processors
+from lrms_sim.places import places
 from lrms_sim.schedule import Schedule
 
 GANTT_JOBS_MAX: Final = 20_000
@@ -28,67 +28,6 @@ def _axes(axes: Axes | None) -> Axes:
     if axes is not None:
         return axes
     return Figure(figsize=(9.0, 4.0), layout="constrained").subplots()
-
-
-def places(schedule: Schedule, machine: int = 0) -> list[list[tuple[int, int]]]:
-    """Returns which processors each job of a machine holds, as ranges (first, count).
-
-    A schedule says how many processors a job has and not which; here it gets those with the
-    least numbers, in the order of starts.
-
-    Args:
-        schedule: the result of a replay.
-        machine: index of the executing machine; jobs of others hold none.
-
-    Returns:
-        For each row the ranges, none where it ran elsewhere.
-    """
-    ranges: list[list[tuple[int, int]]] = [[] for _ in range(len(schedule))]
-    rows = np.flatnonzero(schedule.executed_on == machine)
-    # Spans from a processor to before another, in order and apart: a machine may have millions.
-    free = [(0, int(schedule.machines[machine].processors))]
-    events = sorted(
-        [(float(schedule.end_time[row]), 0, int(row)) for row in rows]
-        + [(float(schedule.start_time[row]), 1, int(row)) for row in rows]
-    )
-    for _, kind, row in events:
-        if kind == 1:
-            ranges[row] = _lowest(free, int(schedule.jobs.processors[row]))
-        else:
-            for first, count in ranges[row]:
-                _give_back(free, first, first + count)
-    return ranges
-
-
-def _lowest(free: list[tuple[int, int]], wanted: int) -> list[tuple[int, int]]:
-    # Takes the free processors with the least numbers.
-    taken: list[tuple[int, int]] = []
-    whole = 0
-    for first, end in free:
-        if wanted == 0:
-            break
-        count = min(wanted, end - first)
-        taken.append((first, count))
-        wanted -= count
-        if first + count < end:
-            free[whole] = first + count, end
-        else:
-            whole += 1
-    del free[:whole]
-    return taken
-
-
-def _give_back(free: list[tuple[int, int]], first: int, end: int) -> None:
-    # Spans that touch become one.
-    at = bisect_left(free, (first, end))
-    begin = at
-    if at < len(free) and free[at][0] == end:
-        end = free[at][1]
-        at += 1
-    if begin > 0 and free[begin - 1][1] == first:
-        begin -= 1
-        first = free[begin][0]
-    free[begin:at] = [(first, end)]
 
 
 def gantt(schedule: Schedule, machine: int = 0, *, axes: Axes | None = None) -> Axes:

@@ -19,6 +19,7 @@ LOCKS = {"core": (), "all": ("all",), "dev": ("dev", "docs")}
 KNOWN_BAD = {
     "cryptography": "46.0.5",  # CVE-2026-26007, points of small order
     "dask": "2026.1",  # CVE-2026-23528, pages of the scheduler
+    "jinja2": "3.1.6",  # CVE-2025-27516, the sandbox, which is not used here
     "protobuf": "6.33.5",  # CVE-2025-4565 and CVE-2026-0994, recursion without a bound
     "pyarrow": "23.0.1",  # CVE-2026-25087, files of others
     "pytest": "9.0.3",  # CVE-2025-71176, folders of a known name

@@ -7,14 +7,20 @@ has one. The critical path is drawn in ink.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, TypeVar
 
-from broker.model.plan import Placement, WorkflowOutcome
+from broker.model.plan import Placement, Plan, WorkflowOutcome
+from broker.model.problem import Problem
 from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource, gaps, join
 from broker.model.workflow import Workflow
-from broker.pictures.drawing import Chart, Picture
+from broker.pictures.layout import axis_of, lane_height
 from broker.pictures.words import count_of, money
+from lrms_sim.pages.gantt import Bar, Drawn, Gantt, Row, Shade
+from lrms_sim.pages.time_axis import Axis, bend_of
+from lrms_sim.places import held
 from lrms_sim.spelling import duration
 
 COLORS: Final = 8
@@ -29,8 +35,58 @@ ROWS_MAX: Final = 100
 CROWDS_MAX: Final = 6
 """Most kinds of resources that have a row each where resources are drawn together."""
 
+TITLES_MAX: Final = 10_000
+"""Most bars that say what they are when pointed at; beyond, a page would be too large."""
+
+WIDTH: Final = 1180.0
+"""Width of a chart in its own units."""
+
+LEFT: Final = 138.0
+RIGHT: Final = 1036.0
+
 _Row = TypeVar("_Row")
 _GROUP = re.compile(r"^(.*?[^\W\d_])[\W\d_]*(?:ID\d+)?$")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What both charts draw.
+
+    Attributes:
+        problem: that was planned.
+        plan: for it.
+        critical: keys of the tasks on the critical path of the plan.
+        holding: keys of the tasks on the critical path of each workflow.
+        color: number of the colour of each task.
+        legend: names of the colours that need one.
+    """
+
+    problem: Problem
+    plan: Plan
+    critical: Collection[tuple[str, str]]
+    holding: Collection[tuple[str, str]]
+    color: Mapping[tuple[str, str], int]
+    legend: Sequence[str]
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """Begin and end of the charts: all tasks, and due dates that are not much later."""
+        begin = min([self.problem.now, *(each.start for each in self.plan)])
+        end = max([begin, *(each.end for each in self.plan)])
+        room = end + 0.25 * (end - begin)
+        due = [each.due_date for each in self.problem.workflows if each.due_date <= room]
+        return begin, max([end, *due])
+
+    @cached_property
+    def axis(self) -> Axis:
+        """The time axis of the charts."""
+        begin, end = self.span
+        bend = bend_of(begin, [each.end for each in self.plan])
+        return axis_of(begin, end, left=LEFT, right=RIGHT, now=self.problem.now, bend=bend)
+
+    def drawn(self, key: str, title: str, rows: Sequence[Row]) -> str:
+        """Returns a chart of rows as one or more `<svg>` elements."""
+        return str(Gantt(key, title, self.axis, rows, WIDTH, 18, now=self.problem.now))
 
 
 def colors(workflows: Sequence[Workflow]) -> tuple[dict[tuple[str, str], int], list[str]]:
@@ -68,51 +124,110 @@ def by_resource(picture: Picture) -> str:
     for each in picture.plan:
         for name in each.resources:
             placed.setdefault(name, []).append(each)
-    chart = Chart(picture)
     used = [each for each in picture.problem.resources if placed[each.name]]
     shown, others = first_rows(used, lambda each: _importance(picture, placed[each.name]))
+    rows = []
     for resource in shown:
         placements = placed[resource.name]
         units = f"×{resource.capacity} " if resource.capacity > 1 else ""
         busy = math.fsum(each.end - each.start for each in placements)
-        chart.row(
+        row = _row(
+            picture,
             resource.name,
             f"{units}{resource.kind}, speed {resource.performance:g}",
             placements,
-            (count_of(len(placements), "task"), f"{duration(busy)} in use"),
-            closed=closed_spans(resource, *picture.span),
+            ((count_of(len(placements), "task"), True), (f"{duration(busy)} in use", True)),
         )
+        closed = closed_spans(resource, *picture.span)
+        rows.append(replace(row, shades=[Shade(*span, "closed") for span in closed]))
     for kind, members in _by_kind(others):
         together = [each for resource in members for each in placed[resource.name]]
-        chart.crowd(count_of(len(members), "more resource"), kind, together)
-    return chart.render("by-resource", "Plan by resource")
+        rows.append(_crowd(picture, count_of(len(members), "more resource"), kind, together))
+    return picture.drawn("by-resource", "Plan by resource", rows)
 
 
 def by_workflow(picture: Picture) -> str:
     """Returns the chart with a row for each workflow, with its due date and cost."""
-    chart = Chart(picture)
     placed: dict[str, list[Placement]] = {}
     for each in picture.plan:
         placed.setdefault(each.workflow, []).append(each)
     outcomes = picture.plan.outcomes(picture.problem.workflows)
     both = list(zip(picture.problem.workflows, outcomes, strict=True))
     shown, others = first_rows(both, lambda each: urgency(*each))
+    rows = []
     for workflow, outcome in shown:
-        chart.row(
+        row = _row(
+            picture,
             workflow.name,
             count_of(len(workflow.tasks), "task"),
             placed.get(workflow.name, []),
-            (_due_text(workflow, outcome), _cost_text(workflow, outcome)),
-            due=workflow.due_date,
-            good=(outcome.tardiness == 0, outcome.over_budget == 0),
+            (
+                (_due_text(workflow, outcome), outcome.tardiness == 0),
+                (_cost_text(workflow, outcome), outcome.over_budget == 0),
+            ),
         )
+        due = workflow.due_date if workflow.due_date < math.inf else None
+        rows.append(replace(row, due=due, late=outcome.tardiness > 0))
     if others:
         late = sum(outcome.tardiness > 0 for _, outcome in others)
+        name = count_of(len(others), "more workflow")
         together = [each for workflow, _ in others for each in placed.get(workflow.name, [])]
-        chart.crowd(
-            count_of(len(others), "more workflow"), f"{late} of them late" if late else "", together
-        )
-    return chart.render("by-workflow", "Plan by workflow")
+        rows.append(_crowd(picture, name, f"{late} of them late" if late else "", together))
+    return picture.drawn("by-workflow", "Plan by workflow", rows)
+
+
+def _row(
+    picture: Picture,
+    name: str,
+    below: str,
+    placements: Sequence[Placement],
+    figures: Sequence[tuple[str, bool]],
+) -> Row:
+    """Returns a row in which tasks that overlap have lanes of their own."""
+    spans = [(each.start, each.end) for each in placements]
+    lanes = [lane for ((lane, _),) in held(spans, [1] * len(spans), len(spans))]
+    number = max(lanes, default=0) + 1
+    step = lane_height(number)
+    height = max(28.0, number * step + 5)
+    return Row(
+        name,
+        height,
+        [_bar(picture, each, lane) for each, lane in zip(placements, lanes, strict=True)],
+        number,
+        (height - number * step) / 2,
+        1.5 if step > 6 else 0.5,
+        below,
+        figures,
+    )
+
+
+def _bar(picture: Picture, each: Placement, lane: int) -> Bar:
+    critical = each.key in picture.critical
+    kind = "deep critical" if critical else "deep" if each.key in picture.holding else ""
+    title = _title(picture.axis, each) if len(picture.plan) <= TITLES_MAX else ""
+    color = picture.color.get(each.key, 0)
+    return Bar(each.start, each.end, lane, 1, title, each.task, color, kind)
+
+
+def _title(axis: Axis, placement: Placement) -> str:
+    resources = " + ".join(
+        each.resource if each.units == 1 else f"{each.units} × {each.resource}"
+        for each in placement.demands
+    )
+    return (
+        f"{placement.workflow} / {placement.task}\n{resources}\n"
+        f"{axis.when(placement.start)} to {axis.when(placement.end)} "
+        f"({duration(placement.end - placement.start)}), costs {money(placement.cost)}"
+    )
+
+
+def _crowd(picture: Picture, name: str, below: str, placements: Sequence[Placement]) -> Row:
+    """Returns many rows as one: how many of their tasks run at a time."""
+    spans = [(each.start, each.end) for each in placements]
+    row = Row(name, 44.0, below=below, crowd=spans)
+    most = max(Drawn(row, picture.axis).running, default=0)
+    figures = ((count_of(len(placements), "task"), True), (f"{most:,} at once", True))
+    return replace(row, figures=figures)
 
 
 def urgency(workflow: Workflow, outcome: WorkflowOutcome) -> tuple[float, ...]:

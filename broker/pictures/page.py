@@ -1,31 +1,43 @@
 """Puts the page of a plan together: figures, methods beside each other, charts, critical path."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib import resources
 from typing import Final
 
 from broker.model.critical import CriticalPaths, Link
 from broker.model.measures import Measures, measure
-from broker.model.plan import Plan
+from broker.model.plan import Plan, WorkflowOutcome
 from broker.model.problem import Problem
-from broker.pictures.chart import ROWS_MAX, by_resource, by_workflow, colors, first_rows, urgency
-from broker.pictures.drawing import Picture
+from broker.model.workflow import Workflow
+from broker.pictures.chart import (
+    ROWS_MAX,
+    Picture,
+    by_resource,
+    by_workflow,
+    colors,
+    first_rows,
+    urgency,
+)
 from broker.pictures.words import count_of, fitness, headline, money
-from lrms_sim.pages.markup import scrolling
+from lrms_sim.pages.parts import (
+    Card,
+    Facts,
+    Figure,
+    Folded,
+    Legend,
+    Named,
+    Page,
+    Section,
+    Strong,
+    Table,
+    Words,
+)
 from lrms_sim.spelling import NOTHING, count, duration, share
 
 LINKS_MAX: Final = 60
 """Most tasks of the critical path that are listed."""
 
-_MARK = (
-    '<svg viewBox="0 0 22 22" aria-hidden="true"><path d="M3 2h16v9H3z" fill="#fff"/>'
-    '<path d="M3 11h16c0 5-4 8-8 9-4-1-8-4-8-9z" fill="var(--brand)"/>'
-    '<path d="M3 2h16v9c0 5-4 8-8 9-4-1-8-4-8-9z" fill="none" stroke="var(--brand)" '
-    'stroke-width="1.4"/></svg>'
-)
 _REASONS = {
     "begins": "begins",
     "predecessor": "waits for the task before it",
@@ -88,87 +100,61 @@ def render_page(
         color,
         legend,
     )
-    parts = [
-        _head(problem, plan, title),
-        _methods(problem, methods),
-        _charts(picture),
-        _workflows(picture),
-        _chain(picture, chain),
-        _made(made),
-    ]
-    body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)} · Hanse</title>\n<style>\n{_css()}</style>\n</head>\n<body>\n"
-        f'<main class="page">\n{body}\n</main>\n</body>\n</html>\n'
+    facts = [(name, value) for name, value in made]
+    page = Page(
+        title,
+        "plan",
+        [
+            _methods(problem, methods),
+            *_charts(picture),
+            _workflows(picture),
+            _chain(picture, chain),
+            Section("How it was made", [Facts(facts)] if facts else []),
+        ],
+        headline=headline(problem, plan),
+        cards=list(_cards(problem, plan)),
+        cards_of="Key figures",
+        broad=True,
     )
+    return str(page)
 
 
-def _css() -> str:
-    return resources.files("broker.pictures").joinpath("page.css").read_text(encoding="utf-8")
-
-
-def _head(problem: Problem, plan: Plan, title: str) -> str:
+def _cards(problem: Problem, plan: Plan) -> Iterator[Card]:
     found = measure(problem, plan)
-    limited = any(min(w.due_date, w.budget) < math.inf for w in problem.workflows)
-    keeping = f"{found.keeping} of {len(problem.workflows)}"
-    tone = "good" if found.keeping == len(problem.workflows) else "bad"
-    figures = [
-        ("makespan", duration(found.makespan), ""),
-        ("mean completion", duration(found.completion), ""),
-        ("cost", money(found.cost), ""),
-        ("utilization", share(found.utilization), ""),
-    ]
-    if limited:
-        figures.insert(0, ("workflows that keep their limits", keeping, tone))
-    cells = "".join(
-        f'<div><dt>{name}</dt><dd class="{tone}">{value}</dd></div>'
-        for name, value, tone in figures
-    )
-    return (
-        f'<header>\n<div class="brand">{_MARK}<span><b>Hanse</b> · plan</span></div>\n'
-        f'<h1>{escape(title)}</h1>\n<p class="headline">{escape(headline(problem, plan))}</p>\n'
-        f'<dl class="figures">{cells}</dl>\n</header>'
-    )
+    if any(min(w.due_date, w.budget) < math.inf for w in problem.workflows):
+        tone = "gain" if found.keeping == len(problem.workflows) else "loss"
+        keeping = f"{found.keeping} of {len(problem.workflows)}"
+        yield Card(keeping, "workflows that keep their limits", tone=tone)
+    yield Card(duration(found.makespan), "makespan")
+    yield Card(duration(found.completion), "mean completion")
+    yield Card(money(found.cost), "cost")
+    yield Card(share(found.utilization), "utilization")
 
 
-def _methods(problem: Problem, methods: Sequence[MethodRow]) -> str:
-    if not methods:
-        return ""
-    heads = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in (
-            "Method",
-            "Fitness",
-            "Makespan",
-            "Mean completion",
-            "Cost",
-            "Utilization",
-            "Late",
-            "Over budget",
-            "Schedules built",
-            "Took",
-        )
+def _methods(problem: Problem, methods: Sequence[MethodRow]) -> Section:
+    heads = (
+        *("Method", "Fitness", "Makespan", "Mean completion", "Cost", "Utilization"),
+        *("Late", "Over budget", "Schedules built", "Took"),
     )
-    rows = "\n".join(_method(row) for row in methods)
+    table = Table(
+        heads,
+        [_method(row) for row in methods],
+        name="Methods beside each other",
+        chosen=next((number for number, row in enumerate(methods) if row.chosen), None),
+    )
     total = count_of(len(problem.workflows), "workflow")
-    return (
-        "<section>\n<h2>Methods beside each other</h2>\n"
-        f"<p>The plan shown below is the marked one. Late and over budget count workflows, of {total}. "
-        "Fitness weighs all objectives, with penalties for broken limits; 100,000 is the most.</p>\n"
-        + scrolling(
-            f"<table><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table>",
-            "Methods beside each other",
-        )
-        + "</section>"
+    return Section(
+        "Methods beside each other",
+        [table] if methods else [],
+        about=f"The plan shown below is the marked one. Late and over budget count workflows, of {total}. "
+        "Fitness weighs all objectives, with penalties for broken limits; 100,000 is the most.",
     )
 
 
-def _method(row: MethodRow) -> str:
+def _method(row: MethodRow) -> tuple[Words, ...]:
     found = row.measures
-    cells = (
+    return (
+        row.name,
         fitness(row.fitness),
         duration(found.makespan),
         duration(found.completion),
@@ -179,32 +165,23 @@ def _method(row: MethodRow) -> str:
         NOTHING if row.evaluations is None else count(row.evaluations),
         NOTHING if row.seconds is None else duration(row.seconds),
     )
-    mark = ' class="chosen"' if row.chosen else ""
-    return (
-        f'<tr{mark}><th scope="row">{escape(row.name)}</th>'
-        + "".join(f"<td>{cell}</td>" for cell in cells)
-        + "</tr>"
-    )
 
 
-def _bad_if_any(number: int) -> str:
-    return f'<span class="bad">{count(number)}</span>' if number else "0"
+def _bad_if_any(number: int) -> Words:
+    return Strong(count(number), "loss") if number else "0"
 
 
-def _charts(picture: Picture) -> str:
-    marks = '<li><span class="dot mark"></span>critical path of the plan</li>'
-    if len(picture.problem.workflows) > 1:
-        marks += "<li>deep colour: what sets the end of its workflow</li>"
-    if any(w.due_date < math.inf for w in picture.problem.workflows):
-        marks += '<li><span class="dot flag"></span>due date</li>'
-    shut = '<li><span class="dot shut"></span>closed</li>'
-    names = "".join(
-        f'<li><span class="dot c{number}"></span>{escape(name)}</li>'
-        for number, name in enumerate(picture.legend)
-    )
-    more = len(picture.problem.workflows) - len(picture.legend)
-    if len(picture.problem.workflows) > 1 and more > 0:
-        names += f"<li>and {count_of(more, 'more workflow')}, in the same colours again</li>"
+def _charts(picture: Picture) -> Iterator[Section]:
+    workflows = picture.problem.workflows
+    marks: list[tuple[int | str, str]] = [("mark", "critical path of the plan")]
+    if len(workflows) > 1:
+        marks.append(("", "deep colour: what sets the end of its workflow"))
+    if any(w.due_date < math.inf for w in workflows):
+        marks.append(("flag", "due date"))
+    names: list[tuple[int | str, str]] = list(enumerate(picture.legend))
+    more = len(workflows) - len(picture.legend)
+    if len(workflows) > 1 and more > 0:
+        names.append(("", f"and {count_of(more, 'more workflow')}, in the same colours again"))
     used = {name for each in picture.plan for name in each.resources}
     idle = sum(each.name not in used for each in picture.problem.resources)
     unused = f" {count_of(idle, 'resource')} without a task left out." if idle else ""
@@ -213,20 +190,26 @@ def _charts(picture: Picture) -> str:
         if len(picture.problem.resources) - idle > ROWS_MAX
         else ""
     )
-    return (
-        "<section>\n<h2>By workflow</h2>\n"
-        f"<p>{_times(picture)} Tasks that overlap stand below each other.{_cut(picture)}</p>\n"
-        f'<ul class="legend">{names if len(picture.problem.workflows) == 1 else ""}{marks}</ul>\n'
-        f'<div class="chart" role="group" tabindex="0" aria-label="Chart by workflow">{by_workflow(picture)}</div>\n</section>\n'
-        "<section>\n<h2>By resource</h2>\n"
-        f"<p>Each task on every resource that it takes.{unused}{crowded}</p>\n"
-        f'<ul class="legend">{names}{shut}</ul>\n'
-        f'<div class="chart" role="group" tabindex="0" aria-label="Chart by resource">{by_resource(picture)}</div>\n</section>'
+    yield Section(
+        "By workflow",
+        [
+            Legend([*names, *marks] if len(workflows) == 1 else marks),
+            Figure(by_workflow(picture), label="Chart by workflow"),
+        ],
+        about=f"{_times(picture)} Tasks that overlap stand below each other.{_cut(picture)}",
+    )
+    yield Section(
+        "By resource",
+        [
+            Legend([*names, ("shut", "closed")]),
+            Figure(by_resource(picture), label="Chart by resource"),
+        ],
+        about=f"Each task on every resource that it takes.{unused}{crowded}",
     )
 
 
 def _times(picture: Picture) -> str:
-    axis = picture.axis()
+    axis = picture.axis
     if axis.origin is not None:
         return "Times count from the moment of planning."
     return f"Times are UTC; planned for {axis.when(picture.problem.now)}."
@@ -234,7 +217,7 @@ def _times(picture: Picture) -> str:
 
 def _cut(picture: Picture) -> str:
     """Returns what a reader has to know of charts that do not draw everything alike."""
-    axis = picture.axis()
+    axis = picture.axis
     said = ""
     if axis.bend < math.inf:
         said = (
@@ -249,111 +232,73 @@ def _cut(picture: Picture) -> str:
     return said
 
 
-def _workflows(picture: Picture) -> str:
-    axis = picture.axis()
-    rows = []
+def _workflows(picture: Picture) -> Section:
     outcomes = picture.plan.outcomes(picture.problem.workflows)
-    numbered = [
-        (number, workflow, outcome)
-        for number, (workflow, outcome) in enumerate(
-            zip(picture.problem.workflows, outcomes, strict=True)
-        )
-    ]
-    first, others = first_rows(numbered, lambda each: urgency(each[1], each[2]))
-    for number, workflow, each in (*first, *others):
-        spare = workflow.due_date - each.completion
-        left = workflow.budget - each.cost
-        dot = f'<span class="dot c{number % 8}"></span>' if len(outcomes) > 1 else ""
-        cells = (
-            count(len(workflow.tasks)),
-            axis.when(each.start),
-            axis.when(each.completion),
-            axis.when(workflow.due_date) if workflow.due_date < math.inf else NOTHING,
-            _signed(duration(spare), spare),
-            money(each.cost),
-            money(workflow.budget) if workflow.budget < math.inf else NOTHING,
-            _signed(money(left), left),
-        )
-        rows.append(
-            f'<tr><th scope="row">{dot}{escape(workflow.name)}</th>'
-            + "".join(f"<td>{cell}</td>" for cell in cells)
-            + "</tr>"
-        )
-    heads = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in (
-            "Workflow",
-            "Tasks",
-            "Begins",
-            "Ends",
-            "Due",
-            "Spare",
-            "Cost",
-            "Budget",
-            "Left",
-        )
-    )
-    begin = f"<table><thead><tr>{heads}</tr></thead><tbody>\n"
-    end = "\n</tbody></table>"
-    section = "<section>\n<h2>Due dates and budgets</h2>\n"
+    both = list(zip(picture.problem.workflows, outcomes, strict=True))
+    first, others = first_rows(list(enumerate(both)), lambda each: urgency(*each[1]))
+    several = len(outcomes) > 1
+
+    def table(chosen: Sequence[tuple[int, tuple[Workflow, WorkflowOutcome]]], which: str) -> Table:
+        heads = ("Workflow", "Tasks", "Begins", "Ends", "Due", "Spare", "Cost", "Budget", "Left")
+        rows = [
+            (Named(each[0].name, number) if several else each[0].name, *_limits(picture, *each))
+            for number, each in chosen
+        ]
+        return Table(heads, rows, name=f"Due dates and budgets of {which}")
+
+    parts: list[Words] = [table(first, "workflows")]
     if others:
-        section += (
-            "<p>The latest first, then those over their budget, then by the time to spare.</p>\n"
+        parts.insert(
+            0, "The latest first, then those over their budget, then by the time to spare."
         )
-    section += scrolling(
-        begin + "\n".join(rows[: len(first)]) + end, "Due dates and budgets of workflows"
-    )
-    if others:
-        section += (
-            f"<details><summary>{count_of(len(others), 'more workflow')}</summary>\n"
-            + scrolling(
-                begin + "\n".join(rows[len(first) :]) + end,
-                "Due dates and budgets of more workflows",
-            )
-            + "</details>\n"
-        )
-    return section + "</section>"
+        more = count_of(len(others), "more workflow")
+        parts.append(Folded(more, table(others, "more workflows")))
+    return Section("Due dates and budgets", parts)
 
 
-def _signed(text: str, value: float) -> str:
+def _limits(picture: Picture, workflow: Workflow, outcome: WorkflowOutcome) -> tuple[Words, ...]:
+    axis = picture.axis
+    spare = workflow.due_date - outcome.completion
+    left = workflow.budget - outcome.cost
+    return (
+        count(len(workflow.tasks)),
+        axis.when(outcome.start),
+        axis.when(outcome.completion),
+        axis.when(workflow.due_date) if workflow.due_date < math.inf else NOTHING,
+        _signed(duration(spare), spare),
+        money(outcome.cost),
+        money(workflow.budget) if workflow.budget < math.inf else NOTHING,
+        _signed(money(left), left),
+    )
+
+
+def _signed(text: str, value: float) -> Words:
     if not math.isfinite(value):
         return NOTHING
     # A sum that came out as nothing but rounding is no overrun.
-    return f'<span class="bad">{text}</span>' if value < 0 else text
+    return Strong(text, "loss") if value < 0 else text
 
 
-def _chain(picture: Picture, chain: Sequence[Link]) -> str:
+def _chain(picture: Picture, chain: Sequence[Link]) -> Words:
     if not chain:
         return ""
-    axis = picture.axis()
+    axis = picture.axis
     shown = chain if len(chain) <= LINKS_MAX else chain[-LINKS_MAX:]
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(link.placement.workflow)}</th>'
-        f'<td class="words">{escape(link.placement.task)}</td>'
-        f'<td class="words">{escape(", ".join(link.placement.resources))}</td>'
-        f"<td>{axis.when(link.placement.start)}</td>"
-        f"<td>{duration(link.placement.end - link.placement.start)}</td>"
-        f'<td class="words">{_REASONS[link.reason]}</td></tr>'
-        for link in shown
-    )
-    cut = f" The last {len(shown)} of {len(chain)} tasks." if len(shown) < len(chain) else ""
-    return (
-        "<section>\n<h2>Critical path</h2>\n"
-        f"<p>What sets the end of the plan: were one of these shorter, it might end sooner.{cut}</p>\n"
-        + scrolling(
-            '<table><thead><tr><th scope="col">Workflow</th>'
-            '<th class="words" scope="col">Task</th><th class="words" scope="col">Resource</th>'
-            '<th scope="col">Starts</th><th scope="col">Takes</th>'
-            f'<th class="words" scope="col">Why then</th></tr></thead><tbody>\n{rows}\n'
-            "</tbody></table>",
-            "Critical path",
+    rows = [
+        (
+            link.placement.workflow,
+            link.placement.task,
+            ", ".join(link.placement.resources),
+            axis.when(link.placement.start),
+            duration(link.placement.end - link.placement.start),
+            _REASONS[link.reason],
         )
-        + "</section>"
+        for link in shown
+    ]
+    heads = ("Workflow", "Task", "Resource", "Starts", "Takes", "Why then")
+    cut = f" The last {len(shown)} of {len(chain)} tasks." if len(shown) < len(chain) else ""
+    return Section(
+        "Critical path",
+        [Table(heads, rows, name="Critical path", words={1, 2, 5})],
+        about=f"What sets the end of the plan: were one of these shorter, it might end sooner.{cut}",
     )
-
-
-def _made(made: Iterable[tuple[str, str]]) -> str:
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in made)
-    if not facts:
-        return ""
-    return f'<section>\n<h2>How it was made</h2>\n<dl class="made">{facts}</dl>\n</section>'

@@ -3,14 +3,13 @@
 from typing import Final
 
 import numpy as np
-from matplotlib.collections import PatchCollection
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from lrms_sim import metrics, occupancy, spelling
 from lrms_sim.pages import series, svg
-from lrms_sim.pages.svg import WIDE
-from lrms_sim.plots import places
+from lrms_sim.pages.gantt import Bar, Gantt, Row, packed
+from lrms_sim.pages.parts import WIDE
+from lrms_sim.pages.time_axis import Axis
 from lrms_sim.schedule import Schedule
 
 GANTT_JOBS_MAX: Final = 1_500
@@ -86,43 +85,36 @@ def gantt(schedule: Schedule) -> str:
     """
     if len(schedule) > GANTT_JOBS_MAX:
         return ""
-    ranges = places(schedule)
-    if sum(map(len, ranges)) > GANTT_BARS_MAX:
-        return ""
+    jobs = schedule.jobs
     size = schedule.machines[0].processors
+    start, end = schedule.start_time.tolist(), schedule.end_time.tolist()
+    counts = jobs.processors.tolist()
+    bars = [
+        Bar(
+            start[row],
+            end[row],
+            title=f"job {number}: {counts[row]:,} processor{'s' * (counts[row] != 1)} for "
+            f"{spelling.duration(end[row] - start[row])}, after a wait of {spelling.duration(wait)}",
+            color=max(0, user),
+            kind="deep",
+        )
+        for row, (number, user, wait) in enumerate(
+            zip(jobs.job_id.tolist(), jobs.user.tolist(), schedule.wait_time.tolist(), strict=True)
+        )
+    ]
+    placed = [bar for pieces in packed(bars, counts, size) for bar in pieces]
+    if len(placed) > GANTT_BARS_MAX:
+        return ""
     # The same axis as the curves above it.
     edges = series.bin_edges(*span(schedule))
-    begin, end = float(edges[0]), float(edges[-1])
-    height = 300.0
-    boxes, colors = [], []
-    for row, held in enumerate(ranges):
-        start, length = schedule.start_time[row], schedule.jobs.run_time[row]
-        boxes += [Rectangle((start, first), length, count) for first, count in held]
-        colors += [svg.site_color(max(0, int(schedule.jobs.user[row])))] * len(held)
-    with svg.drawing():
-        figure = svg.new_figure(WIDE, height)
-        axes = figure.add_axes((_LEFT / WIDE, 34 / height, _INNER / WIDE, (height - 60) / height))
-        svg.bare(axes)
-        bars = PatchCollection(boxes, facecolors=colors, edgecolor=svg.color("paper"))
-        bars.set_linewidth(0.4)
-        axes.add_collection(bars)
-        axes.set_xlim(begin, end)
-        axes.set_ylim(0, size)
-        unit, step, ticks = series.time_axis(begin, end)
-        axes.set_xticks(ticks, [f"{tick / step:g}" for tick in ticks])
-        axes.set_xlabel(f"{unit} since time 0", color=svg.color("muted"))
-        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-        svg.heading(axes, "Processors", x=-50 / _INNER, height=height - 60)
-        return svg.render(
-            figure,
-            key="gantt",
-            title="Gantt chart",
-            description=(
-                f"{len(schedule):,} jobs on {size:,} processors; time to the right, processors "
-                "upward. A schedule does not say which processors a job has; here it has the lowest "
-                "that are free."
-            ),
-        )
+    axis = Axis(float(edges[0]), float(edges[-1]), _LEFT, WIDE - _RIGHT, 0.0)
+    row = Row("", 240.0, placed, size, sized=True)
+    title = (
+        f"Gantt chart: {len(schedule):,} jobs on {size:,} processors; time to the right, processors "
+        "upward. A schedule does not say which processors a job has; here it has the lowest "
+        "that are free."
+    )
+    return str(Gantt("gantt", title, axis, [row], WIDE, gap=4.0, heading="Processors"))
 
 
 def waits(schedule: Schedule) -> str:

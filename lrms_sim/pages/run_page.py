@@ -1,11 +1,10 @@
 """The page on one run: its figures, its charts, and what was done with the log. It needs no network."""
 
 from collections.abc import Sequence
-from html import escape
 
 from lrms_sim import spelling
 from lrms_sim.pages import run_charts, series
-from lrms_sim.pages.markup import brand, cells, document, figure, heading, scrolling
+from lrms_sim.pages.parts import Card, Figure, Html, Page, Section, Table, Words
 from lrms_sim.run_report import RunReport, figure_rows, group_rows, seconds_and_words
 from lrms_sim.version import __version__
 
@@ -19,36 +18,44 @@ def render_run(report: RunReport) -> str:
     Args:
         report: the run, with at least one job.
     """
-    name = spelling.printable(report.metrics.machine)
-    parts = [
-        _head(report, name),
-        _section("Figures", _table("Figures of the run", ("", "value", ""), figure_rows(report))),
-        _charts(report),
-        _waits(report),
-        _repetitions(report),
-        _preparation(report),
-    ]
-    return document(f"{name}, {report.discipline}", parts)
-
-
-def _head(report: RunReport, name: str) -> str:
-    metrics = report.metrics
-    cards = "".join(
-        f'<li class="card" style="--site:var(--site-0)"><p class="figure">{value}</p>'
-        f'<p class="meaning">{meaning}</p></li>\n'
-        for value, meaning in (
-            (_duration(metrics.awrt_s), "average weighted response time"),
-            (_duration(metrics.mean_wait_time_s), "mean wait"),
-            (spelling.share(metrics.utilization), "utilization"),
-        )
+    metrics, schedule = report.metrics, report.schedule
+    name = spelling.printable(metrics.machine)
+    begin, end = run_charts.span(schedule)
+    groups = [(name.replace("  ", ": "), jobs, awrt) for name, awrt, jobs in group_rows(report)]
+    page = Page(
+        name,
+        f"lrms-sim run, {__version__}",
+        [
+            Section(
+                "Figures", [_table("Figures of the run", ("", "value", ""), figure_rows(report))]
+            ),
+            Section("Over time", _charts(report)),
+            Section(
+                "Users",
+                [
+                    Figure(
+                        run_charts.waits(schedule),
+                        "Waits below a second stand at its left end. Work is processors times run time.",
+                    ),
+                    _table("User groups", ("user group", "jobs", "AWRT"), groups),
+                ],
+            ),
+            Section("Repetitions", _repetitions(report)),
+            Section("What was done with the log", _preparation(report)),
+        ],
+        headline=(
+            f"{metrics.jobs_executed:,} jobs on {metrics.processors:,} processors "
+            f"under {report.discipline}, in {spelling.duration(end - begin)}."
+        ),
+        cards=[
+            Card(_duration(metrics.awrt_s), "average weighted response time"),
+            Card(_duration(metrics.mean_wait_time_s), "mean wait"),
+            Card(spelling.share(metrics.utilization), "utilization"),
+        ],
+        cards_of="Key figures",
+        window=f"{name}, {report.discipline}",
     )
-    begin, end = run_charts.span(report.schedule)
-    return (
-        f"<header>\n{brand(f'lrms-sim run, {__version__}')}\n<h1>{escape(name)}</h1>\n"
-        f'<p class="headline">{metrics.jobs_executed:,} jobs on {metrics.processors:,} processors '
-        f"under {escape(report.discipline)}, in {spelling.duration(end - begin)}.</p>\n"
-        f'<ul class="cards" aria-label="Key figures">{cards}</ul>\n</header>'
-    )
+    return str(page)
 
 
 def _duration(seconds: float) -> str:
@@ -57,81 +64,48 @@ def _duration(seconds: float) -> str:
     return words or spelling.duration(seconds)
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section>\n{heading(title)}\n{body}</section>"
+def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Returns a table with words in its last column."""
+    return Table(heads, rows, name=name, words={len(heads) - 1})
 
 
-def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table: a heading for each row, and a value; words in the last column."""
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>{cells([escape(cell) for cell in row[1:-1]])}'
-        f'<td class="words">{escape(row[-1])}</td></tr>\n'
-        for row in rows
-    )
-    # A column without a heading has none for those who listen either.
-    places = (' class="left"', *[""] * (len(heads) - 2), ' class="left"')
-    head = "".join(
-        f'<th scope="col"{place}>{escape(each)}</th>' if each else "<td></td>"
-        for each, place in zip(heads, places, strict=True)
-    )
-    return scrolling(f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>", name)
-
-
-def _charts(report: RunReport) -> str:
+def _charts(report: RunReport) -> list[Words]:
     schedule = report.schedule
     width = series.width_in_words(series.bin_edges(*run_charts.span(schedule)))
-    body = figure(run_charts.over_time(schedule), f"Means per {width}.", "wide")
     drawn = run_charts.gantt(schedule)
-    if drawn:
-        caption = (
-            "A bar is a job, in the colour of its user. A schedule does not say which processors a job "
-            "has; here it has the lowest that are free."
-        )
-        body += figure(drawn, caption, "wide")
-    else:
-        body += (
-            f"<p>A Gantt chart has up to {run_charts.GANTT_JOBS_MAX:,} jobs. "
-            f"{_whole('--window-days')} and {_whole('--first-jobs')} choose some.</p>\n"
-        )
-    return _section("Over time", body)
-
-
-def _whole(option: str) -> str:
-    return f'<span style="white-space: nowrap">{option}</span>'
-
-
-def _waits(report: RunReport) -> str:
-    rows = [(name.replace("  ", ": "), jobs, awrt) for name, awrt, jobs in group_rows(report)]
-    return _section(
-        "Users",
-        figure(
-            run_charts.waits(report.schedule),
-            "Waits below a second stand at its left end. Work is processors times run time.",
-            "wide",
-        )
-        + _table("User groups", ("user group", "jobs", "AWRT"), rows),
+    gantt: Words = Html(
+        f"<p>A Gantt chart has up to {run_charts.GANTT_JOBS_MAX:,} jobs. "
+        '<span style="white-space: nowrap">--window-days</span> and '
+        '<span style="white-space: nowrap">--first-jobs</span> choose some.</p>\n'
     )
+    if drawn:
+        gantt = Figure(
+            drawn,
+            "A bar is a job, in the colour of its user. A schedule does not say which processors a job "
+            "has; here it has the lowest that are free.",
+        )
+    return [Figure(run_charts.over_time(schedule), f"Means per {width}."), gantt]
 
 
-def _repetitions(report: RunReport) -> str:
+def _repetitions(report: RunReport) -> list[Words]:
     again = report.repetitions
     if again is None:
-        return ""
+        return []
     rows = [
         (name, f"{mean:,.4f}", f"{low:,.4f} to {high:,.4f}")
         for name, (mean, low, high) in again.figures.items()
     ]
-    words = f"{again.repeat} repetitions, arrivals shifted by up to {again.seconds:g} s"
-    table = _table("Repetitions", ("figure", "mean", "95 % confidence"), rows)
-    return _section("Repetitions", f"<p>{words}.</p>\n{table}")
+    return [
+        f"{again.repeat} repetitions, arrivals shifted by up to {again.seconds:g} s.",
+        _table("Repetitions", ("figure", "mean", "95 % confidence"), rows),
+    ]
 
 
-def _preparation(report: RunReport) -> str:
+def _preparation(report: RunReport) -> list[Words]:
     done = report.preparation
     text = (
-        f"<p>{done.records_read:,} records read, {done.records_dropped:,} dropped, "
-        f"{done.jobs_prepared:,} jobs prepared.</p>\n"
+        f"{done.records_read:,} records read, {done.records_dropped:,} dropped, "
+        f"{done.jobs_prepared:,} jobs prepared."
     )
     rows = [(words, f"{count:,}", treatment) for words, count, treatment in done.rows()]
-    table = _table("Rules", ("rule", "records", "treatment"), rows) if rows else ""
-    return _section("What was done with the log", text + table)
+    return [text, _table("Rules", ("rule", "records", "treatment"), rows)] if rows else [text]

@@ -21,12 +21,6 @@ from matplotlib.figure import Figure
 FONT_SIZE = 11.0
 """Size of all text, in units of the SVG's view box."""
 
-WIDE = 820.0
-"""Width of a figure that takes the whole column, in the same units."""
-
-HALF = 400.0
-"""Width of a figure that shares the column with another."""
-
 NAME_LENGTH = 11
 """Longer names of sites are cut in figures."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
+from lrms_sim.pages.parts import WIDE
 from scenarios.papers.charts import RowChart, percent
 from scenarios.papers.samples import Spread
 from scenarios.report import words

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
+from lrms_sim.pages.parts import WIDE
 
 
 def bare(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:

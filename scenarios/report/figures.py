@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from lrms_sim import occupancy
 from lrms_sim.jobs import FloatArray, Int64Array
 from lrms_sim.pages import series, svg
-from lrms_sim.pages.svg import HALF, NAME_LENGTH, WIDE
+from lrms_sim.pages.parts import HALF, WIDE
+from lrms_sim.pages.svg import NAME_LENGTH
 from lrms_sim.schedule import Schedule
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult

@@ -15,7 +15,7 @@ from matplotlib.image import imsave
 
 from lrms_sim.jobs import FloatArray
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
+from lrms_sim.pages.parts import WIDE
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 

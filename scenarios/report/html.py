@@ -2,15 +2,17 @@
 
 import re
 from collections import Counter
-from html import escape
 from os import PathLike
 from pathlib import Path
 
 from lrms_sim.pages import series
-from lrms_sim.pages.markup import brand, document, figure, heading, resource
+from lrms_sim.pages.parts import Card, Figure, Group, Html, Page, Section, Words, made
+from lrms_sim.pages.templates import resource
 from scenarios.report import tables, time_machine, words, workflows
 from scenarios.report.selection import DETAIL_MAX, FLOWS_CSV, ROWS_MAX, important, left_out
 from scenarios.run.results import ScenarioResult, SiteResult
+
+_AGAINST = "Each site against itself alone, with the same jobs and the same queue discipline."
 
 
 def write_html(result: ScenarioResult, path: str | PathLike[str]) -> None:
@@ -24,39 +26,41 @@ def write_html(result: ScenarioResult, path: str | PathLike[str]) -> None:
 
 def render_html(result: ScenarioResult) -> str:
     """Returns the report as an HTML document; equal results give equal documents."""
-    parts = [_head(result), workflows.section(result), tables.summary(result)]
+    parts: list[Words] = [workflows.section(result), tables.summary(result)]
     if result.jobs_exchanged:
-        parts.append(_improvements(result))
+        parts.append(Section("Who gained", [_gains(result)], about=_AGAINST))
     if len(result.sites) > 1 and result.jobs:
         parts.append(_exchange(result))
     machine = time_machine.section(result)
     if result.jobs:
         parts += [machine, _site_by_site(result)]
-    parts += [tables.waits(result), tables.workloads(result), _explained(), _made(result)]
-    script = time_machine.script() if machine else ""
-    return document(result.title or result.name, parts, script)
-
-
-def _head(result: ScenarioResult) -> str:
-    # A blank line parts paragraphs; other line breaks are those of the scenario's file.
-    paragraphs = [part for part in re.split(r"\n\s*\n", result.description) if part.strip()]
-    about = "".join(f'<p class="about">{escape(part.strip())}</p>' for part in paragraphs)
+    explained = Html(resource("scenarios.report", "explained.html"))
+    parts += [
+        tables.waits(result),
+        tables.workloads(result),
+        Section("How to read the figures", [explained]),
+        _made(result),
+    ]
     chosen = important(result, DETAIL_MAX)
-    cards = "".join(
-        _card(index, result.sites[index], partners=len(result.sites) > 1) for index in chosen
+    # A blank line parts paragraphs; other line breaks are those of the scenario's file.
+    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", result.description)]
+    page = Page(
+        result.title or result.name,
+        f"scenario {result.name}",
+        parts,
+        headline=words.headline(result),
+        notes=[words.exchange_sentence(result), left_out(result, len(chosen))],
+        about=[part for part in paragraphs if part],
+        cards=[
+            _card(index, result.sites[index], partners=len(result.sites) > 1) for index in chosen
+        ],
+        cards_of="Key figures of each site",
+        script=time_machine.script() if machine else "",
     )
-    which = left_out(result, len(chosen))
-    which = f'<p class="exchange">{escape(which)}</p>\n' if which else ""
-    return (
-        f"<header>\n{brand(f'scenario {result.name}')}\n"
-        f"<h1>{escape(result.title or result.name)}</h1>\n"
-        f'<p class="headline">{escape(words.headline(result))}</p>\n'
-        f'<p class="exchange">{escape(words.exchange_sentence(result))}</p>\n{about}\n{which}'
-        f'<ul class="cards" aria-label="Key figures of each site">{cards}</ul>\n</header>'
-    )
+    return str(page)
 
 
-def _card(index: int, site: SiteResult, *, partners: bool) -> str:
+def _card(index: int, site: SiteResult, *, partners: bool) -> Card:
     """Returns the key figures of a site.
 
     Args:
@@ -66,7 +70,7 @@ def _card(index: int, site: SiteResult, *, partners: bool) -> str:
     """
     rows = [("Own jobs", words.count(site.jobs))]
     if partners:
-        figure_, meaning = _verdict(site)
+        value, meaning = _verdict(site)
         rows = [
             ("Alone", words.duration(site.awrt_alone)),
             ("Federated", words.duration(site.awrt)),
@@ -75,22 +79,17 @@ def _card(index: int, site: SiteResult, *, partners: bool) -> str:
             ("Taken", words.count(site.jobs_taken)),
         ]
     else:
-        figure_, meaning = words.duration(site.awrt), "average weighted response time"
+        value, meaning = words.duration(site.awrt), "average weighted response time"
         rows.append(("Utilization", words.share(site.utilization)))
-    figures = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
-    machine = f"{words.count(site.processors)} processors · {escape(site.discipline.upper())}"
-    return (
-        f'<li class="card" style="--site:var(--site-{index % 8})"><h2>{escape(site.name)}</h2>'
-        f'<p class="machine">{machine}</p><p class="figure {tables.tone(site)}">{figure_}</p>'
-        f'<p class="meaning">{meaning}</p><dl>{figures}</dl></li>\n'
-    )
+    machine = f"{words.count(site.processors)} processors · {site.discipline.upper()}"
+    return Card(value, meaning, site.name, machine, words.tone(site.awrt_improvement), index, rows)
 
 
 def _verdict(site: SiteResult) -> tuple[str, str]:
     """Returns how a site's response time changed: a figure, and what it means."""
     if not site.jobs:
         return words.NOTHING, "no own jobs"
-    tone = tables.tone(site)
+    tone = words.tone(site.awrt_improvement)
     if not tone:
         return "±0%", "average weighted response time is the same"
     arrow, word = ("▼", "shorter") if tone == "gain" else ("▲", "longer")
@@ -100,60 +99,44 @@ def _verdict(site: SiteResult) -> tuple[str, str]:
     return f"{arrow} {share}", f"{word} average weighted response time"
 
 
-def _improvements(result: ScenarioResult) -> str:
+def _gains(result: ScenarioResult) -> Figure:
     if len(result.sites) > DETAIL_MAX:
-        return _spread(result)
-    from scenarios.report import figures  # noqa: PLC0415  # matplotlib is slow to import
+        from scenarios.report import heat_map  # noqa: PLC0415  # matplotlib is slow to import
 
-    return (
-        f"<section>\n{heading('Who gained')}\n"
-        "<p>Each site against itself alone, with the same jobs and the same queue discipline.</p>\n"
-        + figure(
-            figures.improvement_bars(result) + figures.area_bars(result),
-            "The improvement says how much shorter the site's own users wait, ΔSA how much more work its "
-            "machine did than they brought. Helping others and being served sooner do not exclude "
-            "each other.",
-            "pair",
-        )
-        + "</section>"
-    )
-
-
-def _spread(result: ScenarioResult) -> str:
-    from scenarios.report import heat_map  # noqa: PLC0415  # matplotlib is slow to import
-
-    return (
-        f"<section>\n{heading('Who gained')}\n"
-        "<p>Each site against itself alone, with the same jobs and the same queue discipline.</p>\n"
-        + figure(
+        return Figure(
             heat_map.improvement_spread(result),
             "Improvement of AWRT of every site with jobs of its own; a dot is a site. What is worse "
             "than −100% stands at the lower edge.",
-            "wide",
         )
-        + "</section>"
+    from scenarios.report import figures  # noqa: PLC0415  # same
+
+    return Figure(
+        figures.improvement_bars(result) + figures.area_bars(result),
+        "The improvement says how much shorter the site's own users wait, ΔSA how much more work its "
+        "machine did than they brought. Helping others and being served sooner do not exclude "
+        "each other.",
+        "pair",
     )
 
 
-def _exchange(result: ScenarioResult) -> str:
-    parts = [f"<section>\n{heading('Who gave work to whom')}\n"]
+def _exchange(result: ScenarioResult) -> Section:
+    parts: list[Words] = []
     many = len(result.sites) > DETAIL_MAX
     if result.jobs_exchanged and many:
         from scenarios.report import heat_map  # noqa: PLC0415  # matplotlib is slow to import
 
-        parts.append(
-            figure(
+        parts += [
+            Figure(
                 heat_map.flow_map(result),
                 f"Exchanged jobs only. Every pair of sites with its jobs is in {FLOWS_CSV}.",
-                "wide",
-            )
-        )
-        parts.append(tables.flows(result))
+            ),
+            tables.flows(result),
+        ]
     elif result.jobs_exchanged:
         from scenarios.report import ribbons  # noqa: PLC0415  # matplotlib is slow to import
 
         parts.append(
-            figure(
+            Figure(
                 ribbons.flow_ribbons(result, by_area=False)
                 + ribbons.flow_ribbons(result, by_area=True),
                 "Exchanged jobs only, in the colour of the site that gave them: by number, and by "
@@ -162,14 +145,13 @@ def _exchange(result: ScenarioResult) -> str:
             )
         )
     else:
-        parts.append("<p>No job left its home site.</p>\n")
+        parts.append("No job left its home site.")
     if not many:
         parts.append(tables.matrix(result))
-    parts.append("</section>")
-    return "".join(parts)
+    return Section("Who gave work to whom", parts)
 
 
-def _site_by_site(result: ScenarioResult) -> str:
+def _site_by_site(result: ScenarioResult) -> Section:
     from scenarios.report import figures  # noqa: PLC0415  # matplotlib is slow to import
 
     bins = series.width_in_words(series.bin_edges(*figures.time_span(result)))
@@ -179,29 +161,17 @@ def _site_by_site(result: ScenarioResult) -> str:
         "they ran."
     )
     chosen = important(result, DETAIL_MAX)
-    which = left_out(result, len(chosen))
-    which = f"<p>{escape(which)}</p>\n" if which else ""
-    parts = [f"<section>\n{heading('Site by site')}\n<p>{about}</p>\n{which}"]
+    parts: list[Words] = [left_out(result, len(chosen))]
     for index in chosen:
         site = result.sites[index]
-        parts.append(
-            f'<div class="site"><h3><span class="dot" style="--site:var(--site-{index % 8})"></span>'
-            f"{escape(site.name)} <small>{words.count(site.processors)} processors</small></h3>\n"
-        )
-        parts.append(figure(figures.site_over_time(result, index), "", "wide"))
+        drawn = [Figure(figures.site_over_time(result, index))]
         if site.jobs:
-            parts.append(figure(figures.response_times(result, index), "", "wide"))
-        parts.append("</div>\n")
-    parts.append("</section>")
-    return "".join(parts)
+            drawn.append(Figure(figures.response_times(result, index)))
+        parts.append(Group(site.name, drawn, f"{words.count(site.processors)} processors", index))
+    return Section("Site by site", parts, about=about)
 
 
-def _explained() -> str:
-    text = resource("scenarios.report", "explained.html")
-    return f"<section>\n{heading('How to read the figures')}\n{text}</section>"
-
-
-def _made(result: ScenarioResult) -> str:
+def _made(result: ScenarioResult) -> Section:
     if len(result.sites) > ROWS_MAX:
         counted = Counter(site.discipline for site in result.sites)
         disciplines = "; ".join(
@@ -215,13 +185,5 @@ def _made(result: ScenarioResult) -> str:
         ("Sites and disciplines", disciplines),
         ("Runs", "the same jobs twice: every site alone, then federated, on one shared clock"),
         ("Wall-clock time", f"{words.duration(result.elapsed_s)} for both runs"),
-        ("Program", f"Hanse {result.version}"),
     )
-    facts = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in rows)
-    thanks = "".join(f"<p>{escape(line)}</p>" for line in result.acknowledgements)
-    return (
-        f"<section>\n{heading('How it was made')}\n"
-        f'<dl class="made">{facts}</dl>\n'
-        + (f'<div class="thanks">{thanks}</div>\n' if thanks else "")
-        + "</section>"
-    )
+    return made(rows, result.version, result.acknowledgements)

@@ -10,7 +10,8 @@ from matplotlib.path import Path
 
 from lrms_sim.jobs import FloatArray
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import HALF, NAME_LENGTH
+from lrms_sim.pages.parts import HALF
+from lrms_sim.pages.svg import NAME_LENGTH
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 

@@ -1,9 +1,8 @@
 """The tables of the page: results, exchange, waits, and what became of the workloads."""
 
 from collections.abc import Callable, Sequence
-from html import escape
 
-from lrms_sim.pages.markup import cells, column_heads, heading, scrolling, site_cell
+from lrms_sim.pages.parts import Cell, Html, Named, Section, Stacked, Strong, Table, Words
 from scenarios.report import words
 from scenarios.report.selection import (
     FLOWS_MAX,
@@ -14,271 +13,198 @@ from scenarios.report.selection import (
     notes_together,
 )
 from scenarios.run.results import ScenarioResult, SiteResult
-from scenarios.run.user_groups import GroupResult
 
 _BOTH = ("alone", "federated")
 
 
-def summary(result: ScenarioResult) -> str:
+def summary(result: ScenarioResult) -> Section:
     """Returns the section with the main tables: what users got, what machines did."""
-    users = _table(
-        "<b>Users.</b> How long the site's own jobs take, wherever they run. A positive improvement is better.",
+    users = _of_sites(
+        result,
         (
             ("", ("Own jobs",)),
             ("AWRT, seconds", _BOTH),
             ("", ("Improvement",)),
             ("Own jobs that were", ("kept", "given")),
         ),
-        result,
-        _user_cells,
+        lambda site: (
+            words.count(site.jobs),
+            words.seconds(site.awrt_alone),
+            words.seconds(site.awrt),
+            changed(site.awrt_improvement),
+            words.count(site.jobs_kept),
+            words.count(site.jobs_given),
+        ),
+        "How long the site's own jobs take, wherever they run. A positive improvement is better.",
+        title="Users.",
+        name="Results for users",
     )
-    machines = _table(
-        "<b>Machines.</b> What each of them ran, whoever sent it.",
+    machines = _of_sites(
+        result,
         (
             ("", ("Jobs taken",)),
             ("Utilization U", _BOTH),
             ("", ("ΔSA",)),
-            ("C<sub>max</sub>, seconds", _BOTH),
+            (Html("C<sub>max</sub>, seconds"), _BOTH),
         ),
-        result,
-        _machine_cells,
-    )
-    groups = _user_groups(result) if result.user_groups else ""
-    return (
-        f"<section>\n{heading('Results')}\n{scrolling(users, 'Results for users')}"
-        f"{scrolling(machines, 'Results for machines')}{groups}</section>"
-    )
-
-
-def _user_groups(result: ScenarioResult) -> str:
-    """Returns the table of what the user groups of each site got."""
-    heads = column_heads(("Group", "Jobs", "AWRT alone", "federated", "Improvement"))
-    rows = []
-    for index in important(result, ROWS_MAX):
-        name = result.sites[index].name
-        rows += [
-            f"<tr>{site_cell(name, index)}"
-            + cells(
-                (
-                    str(one.group),
-                    words.count(one.jobs),
-                    words.seconds(one.awrt_alone),
-                    words.seconds(one.awrt),
-                    f'<strong class="{tone(one)}">{words.change(one.awrt_improvement)}</strong>',
-                )
-            )
-            + "</tr>"
-            for one in result.user_groups
-            if one.site == name
-        ]
-    table = (
-        "<table><caption><b>User groups.</b> Group 1 uses more than 8 % of its site's work, group 5 "
-        "less than 0.1 %. AWRT in seconds.</caption><thead><tr>"
-        f'<th class="left" scope="col">Site</th>{heads}</tr></thead><tbody>\n'
-        + "\n".join(rows)
-        + "\n</tbody></table>"
-    )
-    return scrolling(table, "Results for user groups")
-
-
-def _table(
-    caption: str,
-    columns: Sequence[tuple[str, Sequence[str]]],
-    result: ScenarioResult,
-    row: Callable[[SiteResult], str],
-) -> str:
-    """Returns a table with a row for each site.
-
-    Args:
-        caption: HTML.
-        columns: groups of columns: the group's heading, HTML, and those of its columns.
-        result: the run.
-        row: gives the cells of a site.
-    """
-    groups = "".join(
-        f'<th class="group" colspan="{len(names)}" scope="colgroup"><span>{group}</span></th>'
-        if group
-        else f'<td colspan="{len(names)}"></td>'
-        for group, names in columns
-    )
-    heads = column_heads([name for _, names in columns for name in names])
-    chosen = important(result, ROWS_MAX)
-    rows = "\n".join(
-        f"<tr>{site_cell(result.sites[index].name, index)}{row(result.sites[index])}</tr>"
-        for index in chosen
-    )
-    caption = " ".join(filter(None, (caption, escape(left_out(result, len(chosen))))))
-    return (
-        f"<table><caption>{caption}</caption><thead><tr><td></td>{groups}</tr>\n"
-        f'<tr><th class="left" scope="col">Site</th>{heads}</tr></thead><tbody>\n{rows}\n'
-        "</tbody></table>"
-    )
-
-
-def _user_cells(site: SiteResult) -> str:
-    return cells(
-        (
-            words.count(site.jobs),
-            words.seconds(site.awrt_alone),
-            words.seconds(site.awrt),
-            f'<strong class="{tone(site)}">{words.change(site.awrt_improvement)}</strong>',
-            words.count(site.jobs_kept),
-            words.count(site.jobs_given),
-        )
-    )
-
-
-def _machine_cells(site: SiteResult) -> str:
-    return cells(
-        (
+        lambda site: (
             words.count(site.jobs_taken),
             words.share(site.utilization_alone),
             words.share(site.utilization),
             words.change(site.squashed_area_change),
             words.seconds(site.makespan_alone, 0),
             words.seconds(site.makespan, 0),
+        ),
+        "What each of them ran, whoever sent it.",
+        title="Machines.",
+        name="Results for machines",
+    )
+    groups = [_user_groups(result)] if result.user_groups else []
+    return Section("Results", [users, machines, *groups])
+
+
+def _user_groups(result: ScenarioResult) -> Table:
+    """Returns the table of what the user groups of each site got."""
+    rows = [
+        (
+            Named(one.site, index),
+            str(one.group),
+            words.count(one.jobs),
+            words.seconds(one.awrt_alone),
+            words.seconds(one.awrt),
+            changed(one.awrt_improvement),
         )
+        for index in important(result, ROWS_MAX)
+        for one in result.user_groups
+        if one.site == result.sites[index].name
+    ]
+    return Table(
+        ("Site", "Group", "Jobs", "AWRT alone", "federated", "Improvement"),
+        rows,
+        "Group 1 uses more than 8 % of its site's work, group 5 less than 0.1 %. AWRT in seconds.",
+        title="User groups.",
+        name="Results for user groups",
     )
 
 
-def _wait_cells(site: SiteResult) -> str:
-    return cells(
+def _of_sites(
+    result: ScenarioResult,
+    columns: Sequence[tuple[Words, Sequence[str]]],
+    row: Callable[[SiteResult], Sequence[Words]],
+    caption: str,
+    *,
+    title: str = "",
+    name: str,
+) -> Table:
+    """Returns a table with a row for each site.
+
+    Args:
+        result: the run.
+        columns: groups of columns: the group's heading, and those of its columns.
+        row: gives the figures of a site.
+        caption: of the table.
+        title: of the table.
+        name: of the table, for those who cannot see it.
+    """
+    chosen = important(result, ROWS_MAX)
+    sites = [(index, result.sites[index]) for index in chosen]
+    return Table(
+        ("Site", *(head for _, heads in columns for head in heads)),
+        [(Named(site.name, index), *row(site)) for index, site in sites],
+        " ".join(filter(None, (caption, left_out(result, len(chosen))))),
+        title=title,
+        name=name,
+        groups=[(group, len(heads)) for group, heads in columns],
+    )
+
+
+def changed(improvement: float) -> Strong:
+    """Returns an improvement of AWRT in its colour."""
+    return Strong(words.change(improvement), words.tone(improvement))
+
+
+def matrix(result: ScenarioResult) -> Table:
+    """Returns the matrix of who gave how many jobs, and how much work, to whom."""
+    names = [site.name for site in result.sites]
+    count = range(len(names))
+    flow = result.flow_jobs
+    most = max((float(flow[i, j]) for i in count for j in count if i != j), default=0.0)
+
+    def cell(i: int, j: int) -> Words:
+        if i != j and not flow[i, j]:
+            return words.NOTHING
+        shown = Stacked(words.count(int(flow[i, j])), f"{result.flow_area[i, j] / 3600:,.0f}")
+        return Cell(shown, "home") if i == j else Cell(shown, shade=flow[i, j] / most)
+
+    return Table(
+        ("Submitted at", *(f"ran at {words.shorten(name, 24)}" for name in names)),
+        [(Named(name, i), *(cell(i, j) for j in count)) for i, name in enumerate(names)],
+        "Number of jobs and, below it, the processor hours in them. Rows gave, columns took; jobs "
+        "that stayed at home are grey.",
+        name="Who gave work to whom",
+        # A page is not wide enough for many columns at full size.
+        kind="matrix compact" if len(names) > 6 else "matrix",
+    )
+
+
+def flows(result: ScenarioResult) -> Table:
+    """Returns the list of the largest flows between two sites, by number of jobs."""
+    rows = [
         (
+            Named(result.sites[i].name, i),
+            result.sites[j].name,
+            words.count(jobs),
+            f"{result.flow_area[i, j] / 3600:,.0f}",
+        )
+        for jobs, i, j in largest_flows(result, FLOWS_MAX)
+    ]
+    return Table(
+        ("Given by", "Taken by", "Jobs", "Processor hours"),
+        rows,
+        f"The {len(rows)} largest flows, by number of jobs.",
+        name="The largest flows",
+        words={1},
+    )
+
+
+def waits(result: ScenarioResult) -> Section:
+    """Returns the section on waits and slowdowns."""
+    table = _of_sites(
+        result,
+        (("Mean wait", _BOTH), ("Mean slowdown", _BOTH), ("Mean bounded slowdown", _BOTH)),
+        lambda site: (
             words.duration(site.mean_wait_time_alone),
             words.duration(site.mean_wait_time),
             words.factor(site.mean_slowdown_alone),
             words.factor(site.mean_slowdown),
             words.factor(site.mean_bounded_slowdown_alone),
             words.factor(site.mean_bounded_slowdown),
-        )
-    )
-
-
-def tone(site: SiteResult | GroupResult) -> str:
-    """Returns "gain", "loss" or nothing: the class that colours a site's improvement."""
-    if site.awrt_improvement >= words.UNCHANGED:
-        return "gain"
-    return "loss" if site.awrt_improvement <= -words.UNCHANGED else ""
-
-
-def matrix(result: ScenarioResult) -> str:
-    """Returns the matrix of who gave how many jobs, and how much work, to whom."""
-    names = [site.name for site in result.sites]
-    most = max(
-        (
-            float(result.flow_jobs[i, j])
-            for i in range(len(names))
-            for j in range(len(names))
-            if i != j
         ),
-        default=0.0,
-    )
-    rows = []
-    for i, name in enumerate(names):
-        row = [site_cell(name, i)]
-        for j in range(len(names)):
-            jobs, area = int(result.flow_jobs[i, j]), float(result.flow_area[i, j])
-            of = f'<span class="of">{area / 3600:,.0f}</span>'
-            if i == j:
-                row.append(f'<td class="home">{words.count(jobs)}{of}</td>')
-            elif jobs:
-                shade = jobs / most
-                row.append(f'<td style="--w:{shade:.3f}">{words.count(jobs)}{of}</td>')
-            else:
-                row.append(f"<td>{words.NOTHING}</td>")
-        rows.append(f"<tr>{''.join(row)}</tr>")
-    head = '<th class="left" scope="col">Submitted at</th>' + column_heads(
-        [f"ran at {escape(words.shorten(name, 24))}" for name in names]
-    )
-    caption = (
-        "Number of jobs and, below it, the processor hours in them. Rows gave, columns took; jobs "
-        "that stayed at home are grey."
-    )
-    # A page is not wide enough for many columns at full size.
-    size = " compact" if len(names) > 6 else ""
-    table = (
-        f'<table class="matrix{size}"><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>\n'
-        + "\n".join(rows)
-        + "\n</tbody></table>"
-    )
-    return scrolling(table, "Who gave work to whom")
-
-
-def flows(result: ScenarioResult) -> str:
-    """Returns the list of the largest flows between two sites, by number of jobs."""
-    found = largest_flows(result, FLOWS_MAX)
-    rows = "\n".join(
-        f"<tr>{site_cell(result.sites[i].name, i)}"
-        f'<td class="left">{escape(result.sites[j].name)}</td><td>{words.count(jobs)}</td>'
-        f"<td>{result.flow_area[i, j] / 3600:,.0f}</td></tr>"
-        for jobs, i, j in found
-    )
-    head = (
-        '<tr><th class="left" scope="col">Given by</th><th class="left" scope="col">Taken by</th>'
-        '<th scope="col">Jobs</th><th scope="col">Processor hours</th></tr>'
-    )
-    table = (
-        f"<table><caption>The {len(found)} largest flows, by number of jobs.</caption>"
-        f"<thead>{head}</thead><tbody>\n{rows}\n</tbody></table>"
-    )
-    return scrolling(table, "The largest flows")
-
-
-def waits(result: ScenarioResult) -> str:
-    """Returns the section on waits and slowdowns."""
-    table = _table(
         "The site's own jobs, wherever they ran; every job counts once.",
-        (("Mean wait", _BOTH), ("Mean slowdown", _BOTH), ("Mean bounded slowdown", _BOTH)),
-        result,
-        _wait_cells,
+        name="Waits and slowdowns",
     )
-    title = heading("Waits and slowdowns")
-    return f'<section class="keep">\n{title}\n{scrolling(table, "Waits and slowdowns")}</section>'
+    return Section("Waits and slowdowns", [table], whole=True)
 
 
-def workloads(result: ScenarioResult) -> str:
-    """Returns the section on dropped and altered records; empty where there were none."""
+def workloads(result: ScenarioResult) -> Words:
+    """Returns the section on dropped and altered records; nothing where there were none."""
+    heads: tuple[str, ...]
+    rows: list[tuple[Words, ...]]
     if len(result.sites) > ROWS_MAX:
-        return _workloads_together(result)
-    rows = [
-        f"<tr>{site_cell(site.name, index)}"
-        f'<td class="words">{escape(note.reason)}</td><td>{words.count(note.count)}</td>'
-        f'<td class="words">{escape(note.treatment)}</td></tr>'
-        for index, (site, notes) in enumerate(zip(result.sites, result.workload_notes, strict=True))
-        for note in notes
-    ]
-    if not rows:
-        return ""
-    head = (
-        '<tr><th class="left" scope="col">Site</th><th class="left" scope="col">Records</th>'
-        '<th scope="col">Number</th><th class="left" scope="col">Treatment</th></tr>'
-    )
+        heads, wordy = ("Records", "Number", "Sites", "Treatment"), {3}
+        rows = [
+            (reason, words.count(records), words.count(sites), treatment)
+            for reason, treatment, records, sites in notes_together(result)
+        ]
+    else:
+        heads, wordy = ("Site", "Records", "Number", "Treatment"), {1, 3}
+        rows = [
+            (Named(site.name, index), note.reason, words.count(note.count), note.treatment)
+            for index, (site, notes) in enumerate(
+                zip(result.sites, result.workload_notes, strict=True)
+            )
+            for note in notes
+        ]
     caption = "Records of the workloads that were left out or altered, or are odd."
-    table = (
-        f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody></table>"
-    )
-    return f"<section>\n{heading('Workloads')}\n{scrolling(table, 'Workloads')}</section>"
-
-
-def _workloads_together(result: ScenarioResult) -> str:
-    """Returns the same section with a row for each reason, of many sites."""
-    rows = [
-        f'<tr><th class="left" scope="row">{escape(reason)}</th><td>{words.count(records)}</td>'
-        f'<td>{words.count(sites)}</td><td class="words">{escape(treatment)}</td></tr>'
-        for reason, treatment, records, sites in notes_together(result)
-    ]
-    if not rows:
-        return ""
-    head = (
-        '<tr><th class="left" scope="col">Records</th><th scope="col">Number</th>'
-        '<th scope="col">Sites</th><th class="left" scope="col">Treatment</th></tr>'
-    )
-    caption = "Records of the workloads that were left out or altered, or are odd."
-    table = (
-        f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody></table>"
-    )
-    return f"<section>\n{heading('Workloads')}\n{scrolling(table, 'Workloads')}</section>"
+    table = Table(heads, rows, caption, name="Workloads", words=wordy)
+    return Section("Workloads", [table]) if rows else ""

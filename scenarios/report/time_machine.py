@@ -11,7 +11,6 @@ import base64
 import json
 import zlib
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +18,9 @@ import numpy.typing as npt
 
 from lrms_sim import occupancy
 from lrms_sim.jobs import FloatArray, Int64Array
-from lrms_sim.pages.markup import heading, resource
+from lrms_sim.pages.parts import Html
 from lrms_sim.pages.series import binned_mean
+from lrms_sim.pages.templates import filled, resource
 from scenarios.report import words
 from scenarios.report.selection import important
 from scenarios.run.results import ScenarioResult
@@ -69,22 +69,24 @@ class _Chosen:
     columns: dict[str, str]
 
 
-def section(result: ScenarioResult) -> str:
-    """Returns the section, which a page shows where its script runs; empty without jobs."""
+def section(result: ScenarioResult) -> Html | str:
+    """Returns the section, which a page shows where its script runs; nothing without jobs."""
     if not result.jobs:
         return ""
     chosen = _chosen(result)
     if not len(chosen.ran):
         return ""
     document = json.dumps(data(result, chosen), ensure_ascii=True, separators=(",", ":"))
-    # In a script element "<" would end it, or begin a comment.
-    document = document.replace("<", "\\u003c")
-    lanes = "".join(_lane(result, index) for index in chosen.lanes)
-    controls = resource("scenarios.report", "time_machine.html").replace("LANES", lanes)
-    return (
-        f'<section id="time-machine" hidden>\n{heading("Time machine")}\n'
-        f"<p>{escape(_about(result, chosen))}</p>\n{controls}"
-        f'<script type="application/json" id="{DATA}">{document}</script>\n</section>'
+    return Html(
+        filled(
+            "scenarios.report",
+            "time_machine.html",
+            about=_about(result, chosen),
+            lanes=[(result.sites[index].name, index % 8) for index in chosen.lanes],
+            data=DATA,
+            # In a script element "<" would end it, or begin a comment.
+            document=Html(document.replace("<", "\\u003c")),
+        )
     )
 
 
@@ -259,14 +261,3 @@ def _about(result: ScenarioResult, chosen: _Chosen) -> str:
             f"pale area is all {words.count(len(chosen.ran))}."
         )
     return text
-
-
-def _lane(result: ScenarioResult, index: int) -> str:
-    site = result.sites[index]
-    name = escape(site.name)
-    label = f"{name}: jobs over time; arrow keys go from job to job"
-    return (
-        f'<div class="tm-lane"><p class="tm-name"><span class="dot" '
-        f'style="--site:var(--site-{index % 8})"></span><b>{name}</b> <small></small></p>'
-        f'<canvas tabindex="0" role="application" aria-label="{label}"></canvas></div>\n'
-    )

@@ -29,6 +29,7 @@ __all__ = [
     "seconds",
     "share",
     "shorten",
+    "tone",
 ]
 
 UNCHANGED = 0.0005
@@ -36,6 +37,13 @@ UNCHANGED = 0.0005
 
 SITES_SPELLED_OUT = 4
 """Up to this many sites, a sentence gives every site's figure."""
+
+
+def tone(improvement: float) -> str:
+    """Returns "gain", "loss" or nothing: the class that colours an improvement of AWRT."""
+    if improvement >= UNCHANGED:
+        return "gain"
+    return "loss" if improvement <= -UNCHANGED else ""
 
 
 def gainers(result: ScenarioResult) -> list[SiteResult]:

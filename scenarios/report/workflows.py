@@ -1,19 +1,30 @@
 """The part of a report that is about a broker: what workflows got, and what batch users paid."""
 
-from collections.abc import Iterator
-from html import escape
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from broker.pictures.words import money
-from lrms_sim.pages.markup import cells, column_heads, figure, heading, scrolling, site_cell
+from lrms_sim.pages.gantt import Bar, Gantt, Row, Shade, packed
+from lrms_sim.pages.parts import WIDE, Figure, Group, Html, Named, Section, Strong, Table, Words
+from lrms_sim.pages.time_axis import Axis
 from scenarios.report import words
-from scenarios.report.machine_chart import Band, Bar, machine_chart
-from scenarios.run.broker_result import BatchFigures, BrokerResult, WorkflowFigures
+from scenarios.report.tables import changed
+from scenarios.run.broker_result import (
+    BatchFigures,
+    BrokerResult,
+    ResourceFigures,
+    WorkflowFigures,
+)
 from scenarios.run.results import ScenarioResult
 
-COLORS = 8
-"""Number of colours; further workflows begin again with the first."""
+BARS_MAX = 3000
+"""Most jobs of one chart; beyond, those with the least work are left out."""
+
+_HEIGHT = 230.0
+_HEIGHT_MIN = 9.0
 
 
 def sentence(broker: BrokerResult) -> str:
@@ -49,174 +60,161 @@ def price_sentence(broker: BrokerResult) -> str:
     )
 
 
-def section(result: ScenarioResult) -> str:
-    """Returns the section of a report; empty without a broker."""
+def section(result: ScenarioResult) -> Words:
+    """Returns the section of a report; nothing without a broker."""
     broker = result.broker
     if broker is None:
         return ""
-    return (
-        f"<section>\n{heading('Batch jobs and workflows side by side')}\n"
-        f"<p>{escape(sentence(broker))}</p>\n<p>{escape(price_sentence(broker))}</p>\n"
-        f"{scrolling(_batch(broker), 'Batch jobs beside the broker')}"
-        f"{_charts(result, broker)}"
-        f"{scrolling(_workflows(broker), 'Workflows')}</section>"
+    return Section(
+        "Batch jobs and workflows side by side",
+        [
+            sentence(broker),
+            price_sentence(broker),
+            _batch(broker),
+            (
+                "Each site over time, as high as it has processors: above, the resources that can be "
+                "reserved with the workflows' tasks in the colours of the table below; under them the "
+                "batch machine with its jobs in grey. While it is broken, a resource is framed."
+            ),
+            *_charts(result, broker),
+            _workflows(broker),
+        ],
     )
 
 
-def _batch(broker: BrokerResult) -> str:
-    heads = column_heads(
-        (
-            "Batch machine",
-            "Reservable",
-            "of that in use",
-            "Own jobs",
-            "AWRT without<br>the broker, s",
-            "with it, s",
-            "Improvement",
-        )
+def _batch(broker: BrokerResult) -> Table:
+    heads = (
+        *("Batch machine", "Reservable", "of that in use", "Own jobs"),
+        *(Html("AWRT without<br>the broker, s"), "with it, s", "Improvement"),
     )
-    rows = "\n".join(
-        f"<tr>{site_cell(site.name, index)}{_batch_cells(site)}</tr>"
-        for index, site in enumerate(broker.batch)
-    )
-    return (
-        "<table><caption><b>Batch users.</b> Without the broker, the batch machine has the "
-        "processors that are set apart for reservations, too.</caption>"
-        f'<thead><tr><th class="left" scope="col">Site</th>{heads}</tr></thead><tbody>\n{rows}\n'
-        "</tbody></table>"
+    return Table(
+        ("Site", *heads),
+        [(Named(site.name, index), *_batch_cells(site)) for index, site in enumerate(broker.batch)],
+        "Without the broker, the batch machine has the processors that are set apart for reservations, too.",
+        title="Batch users.",
+        name="Batch jobs beside the broker",
     )
 
 
-def _batch_cells(site: BatchFigures) -> str:
+def _batch_cells(site: BatchFigures) -> tuple[Words, ...]:
     def seconds(value: float | None) -> str:
         return words.NOTHING if value is None else words.seconds(value)
 
-    tone = "loss" if site.improvement <= -words.UNCHANGED else ""
-    tone = "gain" if site.improvement >= words.UNCHANGED else tone
-    return cells(
-        (
-            words.count(site.processors),
-            words.count(site.reservable),
-            words.NOTHING if site.reserved_share is None else words.share(site.reserved_share),
-            words.count(site.jobs),
-            seconds(site.awrt_without),
-            seconds(site.awrt_with),
-            f'<strong class="{tone}">{words.change(site.improvement)}</strong>',
-        )
-    )
-
-
-def _workflows(broker: BrokerResult) -> str:
-    heads = column_heads(
-        ("Tasks", "Handed in", "Begins", "Ends", "Due", "Spare", "Cost", "Budget", "Left")
-    )
-    rows = "\n".join(
-        f"<tr>{_name_cell(number, each)}{_workflow_cells(each)}</tr>"
-        for number, each in enumerate(broker.workflows)
-    )
     return (
-        '<table class="compact"><caption><b>Workflows.</b> Times count from the beginning of the '
-        "scenario.</caption>"
-        f'<thead><tr><th class="left" scope="col">Workflow</th>{heads}</tr></thead><tbody>\n{rows}'
-        "\n</tbody></table>"
+        words.count(site.processors),
+        words.count(site.reservable),
+        words.NOTHING if site.reserved_share is None else words.share(site.reserved_share),
+        words.count(site.jobs),
+        seconds(site.awrt_without),
+        seconds(site.awrt_with),
+        changed(site.improvement),
     )
 
 
-def _name_cell(number: int, each: WorkflowFigures) -> str:
-    note = "" if each.state == "completed" else f" ({each.state})"
-    return site_cell(each.name + note, number % COLORS)
+def _workflows(broker: BrokerResult) -> Table:
+    heads = ("Tasks", "Handed in", "Begins", "Ends", "Due", "Spare", "Cost", "Budget", "Left")
+    return Table(
+        ("Workflow", *heads),
+        [_workflow(number, each) for number, each in enumerate(broker.workflows)],
+        "Times count from the beginning of the scenario.",
+        title="Workflows.",
+        name="Workflows",
+        kind="compact",
+    )
 
 
-def _workflow_cells(each: WorkflowFigures) -> str:
+def _workflow(number: int, each: WorkflowFigures) -> tuple[Words, ...]:
     done = each.state == "completed"
     spare = None if each.due_date is None or not done else each.due_date - each.end_time
     left = None if each.budget is None or not done else each.budget - each.cost
-    return cells(
-        (
-            words.count(each.tasks),
-            words.duration(each.submit_time),
-            words.NOTHING if each.start_time is None else words.duration(each.start_time),
-            words.duration(each.end_time),
-            words.NOTHING if each.due_date is None else words.duration(each.due_date),
-            _signed(spare, each.tardiness, words.duration),
-            money(each.cost),
-            words.NOTHING if each.budget is None else money(each.budget),
-            _signed(left, each.over_budget, money),
-        )
+    return (
+        Named(each.name + ("" if done else f" ({each.state})"), number),
+        words.count(each.tasks),
+        words.duration(each.submit_time),
+        words.NOTHING if each.start_time is None else words.duration(each.start_time),
+        words.duration(each.end_time),
+        words.NOTHING if each.due_date is None else words.duration(each.due_date),
+        _signed(spare, each.tardiness, words.duration),
+        money(each.cost),
+        words.NOTHING if each.budget is None else money(each.budget),
+        _signed(left, each.over_budget, money),
     )
 
 
-def _signed(value: float | None, beyond: float, spell: object) -> str:
-    assert callable(spell)
+def _signed(value: float | None, beyond: float, spell: Callable[[float], str]) -> Words:
     if value is None:
         return words.NOTHING
-    text = spell(value)
-    return f'<strong class="loss">{text}</strong>' if beyond > 0 else str(text)
+    return Strong(spell(value), "loss") if beyond > 0 else spell(value)
 
 
-def _charts(result: ScenarioResult, broker: BrokerResult) -> str:
-    about = (
-        "<p>Each site over time, as high as it has processors: above, the resources that can be "
-        "reserved with the workflows' tasks in the colours of the table below; under them the "
-        "batch machine with its jobs in grey. While it is broken, a resource is framed.</p>\n"
-    )
-    parts = [about]
+def _charts(result: ScenarioResult, broker: BrokerResult) -> Iterator[Group]:
     begin, end = broker.span
-    span = (min(0.0, begin), end + 0.02 * (end - begin))
+    axis = Axis(min(0.0, begin), end + 0.02 * (end - begin), 96.0, WIDE, 0.0)
     for index, site in enumerate(result.sites):
-        bands = (*_reserved(broker, site.name), _batch_band(result, index))
-        chart = machine_chart(
-            bands,
-            span,
-            key=f"site-{index}-machines",
-            title=f"What runs at {site.name}, batch jobs and tasks of workflows",
+        resources = [each for each in broker.resources if each.site == site.name]
+        total = site.processors + sum(each.processors for each in resources)
+        unit = _HEIGHT / max(total, 1)
+        rows = [_reserved(broker, each, unit) for each in resources]
+        chart = Gantt(
+            f"site-{index}-machines",
+            f"What runs at {site.name}, batch jobs and tasks of workflows",
+            axis,
+            [*rows, _batch_row(result, index, axis, unit)],
+            WIDE,
+            piece=math.inf,
+            gap=5.0,
         )
-        total = sum(band.processors for band in bands)
-        parts.append(
-            f'<div class="site"><h3>{escape(site.name)} <small>{words.count(total)} processors'
-            f"</small></h3>\n{figure(chart, '', 'wide')}</div>\n"
-        )
-    return "".join(parts)
+        yield Group(site.name, [Figure(str(chart))], f"{words.count(total)} processors")
 
 
-def _reserved(broker: BrokerResult, site: str) -> Iterator[Band]:
+def _reserved(broker: BrokerResult, resource: ResourceFigures, unit: float) -> Row:
     number = {each.name: index for index, each in enumerate(broker.workflows)}
-    for resource in broker.resources:
-        if resource.site != site:
-            continue
-        bars = [
-            Bar(
-                each.start_time,
-                each.end_time,
-                each.processors,
-                number[each.workflow] % COLORS,
-                f"{each.workflow} / {each.task}: {words.duration(each.start_time)} to "
-                f"{words.duration(each.end_time)}, {each.processors} processors, costs "
-                f"{money(each.cost)}",
-                str(number[each.workflow] + 1),
-            )
-            for each in broker.tasks
-            if each.resource == resource.name
-        ]
-        label = resource.name.removeprefix(f"{site}-")
-        yield Band(label, resource.processors, bars, resource.broken)
+    tasks = [each for each in broker.tasks if each.resource == resource.name]
+    bars = [
+        Bar(
+            each.start_time,
+            each.end_time,
+            title=f"{each.workflow} / {each.task}: {words.duration(each.start_time)} to "
+            f"{words.duration(each.end_time)}, {each.processors} processors, costs "
+            f"{money(each.cost)}",
+            label=str(number[each.workflow] + 1),
+            color=number[each.workflow],
+            kind="deep",
+        )
+        for each in tasks
+    ]
+    label = resource.name.removeprefix(f"{resource.site}-")
+    row = _row(label, resource.processors, bars, [each.processors for each in tasks], unit)
+    broken = [
+        Shade(begin, end, "broken", f"{label} is broken for {words.duration(end - begin)}")
+        for begin, end in resource.broken
+    ]
+    return replace(row, shades=broken)
 
 
-def _batch_band(result: ScenarioResult, index: int) -> Band:
+def _batch_row(result: ScenarioResult, index: int, axis: Axis, unit: float) -> Row:
     schedule = result.schedule
-    here = np.flatnonzero(schedule.executed_on == index)
-    order = here[np.lexsort((here, schedule.start_time[here]))]
+    shown = (schedule.end_time > axis.begin) & (schedule.start_time < axis.end)
+    here = np.flatnonzero((schedule.executed_on == index) & shown)
+    work = schedule.jobs.resource_consumption[here]
+    here = np.sort(here[np.argsort(-work, kind="stable")[:BARS_MAX]])
     bars = [
         Bar(
             float(schedule.start_time[row]),
             float(schedule.end_time[row]),
-            int(schedule.jobs.processors[row]),
-            None,
-            f"batch job {schedule.jobs.job_id[row]} of "
+            title=f"batch job {schedule.jobs.job_id[row]} of "
             f"{result.sites[int(schedule.submitted_to[row])].name}: "
             f"{schedule.jobs.processors[row]} processors for "
             f"{words.duration(float(schedule.jobs.run_time[row]))}",
         )
-        for row in order.tolist()
+        for row in here.tolist()
     ]
-    return Band("batch", result.sites[index].processors, bars)
+    counts = schedule.jobs.processors[here].tolist()
+    return _row("batch", result.sites[index].processors, bars, counts, unit)
+
+
+def _row(
+    name: str, processors: int, bars: Sequence[Bar], counts: Sequence[int], unit: float
+) -> Row:
+    placed = [bar for pieces in packed(bars, counts, processors) for bar in pieces]
+    return Row(name, max(_HEIGHT_MIN, processors * unit), placed, processors)

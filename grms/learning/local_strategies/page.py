@@ -1,6 +1,5 @@
 """The page on a tuning run."""
 
-import html
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,8 +11,8 @@ from grms.learning.local_strategies.outcome import (
     value_words,
 )
 from grms.learning.local_strategies.pictures import choices, convergence
-from grms.learning.pages import document, facts_table, figures_table, image
 from lrms_sim.criteria import CriterionOrder
+from lrms_sim.pages.parts import Facts, Group, Note, Page, Picture, Section, Table, Words
 from lrms_sim.strategies import Strategy
 
 CONVERGENCE: Final = "convergence.svg"
@@ -53,16 +52,22 @@ def render(tuning: Tuning, drawings: Sequence[str], file: str) -> str:
         ("stopped because", result.reason),
         ("strategy", file),
     ]
-    parts = [facts_table(facts)]
-    parts += [f'<p class="warning">{html.escape(text)}</p>' for text in tuning.warnings]
-    for comparison in tuning.comparisons:
-        parts += _workload(comparison)
-    parts += ["<h2>Convergence</h2>", image(drawings[0], "Best value so far beside constants")]
     if isinstance(tuning.policy, Strategy):
-        parts += _criteria(tuning.policy)
+        learned = _criteria(tuning.policy)
     else:
-        parts += ["<h2>What is chosen</h2>", image(drawings[1], _chosen(tuning))]
-    return document(f"Local strategy {tuning.policy.name}", parts)
+        learned = Section("What is chosen", [Picture(drawings[1], _chosen(tuning))])
+    page = Page(
+        f"Local strategy {tuning.policy.name}",
+        "grms tune",
+        [
+            Facts(facts),
+            *(Note(text) for text in tuning.warnings),
+            *(_workload(comparison) for comparison in tuning.comparisons),
+            Section("Convergence", [Picture(drawings[0], "Best value so far beside constants")]),
+            learned,
+        ],
+    )
+    return str(page)
 
 
 def _terms(tuning: Tuning) -> list[str]:
@@ -70,8 +75,7 @@ def _terms(tuning: Tuning) -> list[str]:
     return [f"{weight:g}·AWRT{group}" for group, weight in enumerate(theta, 1) if weight]
 
 
-def _workload(comparison: Comparison) -> list[str]:
-    name = html.escape(comparison.workload.name)
+def _workload(comparison: Comparison) -> Section:
     unseen = comparison.unseen or (None,) * len(comparison.training)
     rows = [
         (
@@ -83,22 +87,16 @@ def _workload(comparison: Comparison) -> list[str]:
         for seen, other in zip(comparison.training, unseen, strict=True)
     ]
     columns = ("policy", "training, f in s", "gain", "unseen, f in s", "gain")
-    found = [
-        f"<h2>{name}: constants and what was learned</h2>",
-        figures_table(columns, rows, "Value of each policy"),
-        _GAIN,
-    ]
+    parts: list[Words] = [Table(columns, rows, name="Value of each policy"), _GAIN]
     for word, case, judged in comparison.parts:
         of_groups = [(one.name, *group_words(one, case)) for one in judged]
         heads = ("policy", *(f"AWRT{group}, %" for group in range(1, 6)))
-        found += [
-            f"<h3>User groups, {word} jobs: gain over EASY</h3>",
-            figures_table(heads, of_groups, f"Gain of each group, {word} jobs"),
-        ]
-    return found
+        table = Table(heads, of_groups, name=f"Gain of each group, {word} jobs")
+        parts.append(Group(f"User groups, {word} jobs: gain over EASY", [table]))
+    return Section(f"{comparison.workload.name}: constants and what was learned", parts)
 
 
-def _criteria(policy: Strategy) -> list[str]:
+def _criteria(policy: Strategy) -> Section:
     order = policy.order
     assert isinstance(order, CriterionOrder)
     count = len(order.criteria)
@@ -108,7 +106,7 @@ def _criteria(policy: Strategy) -> list[str]:
         (name, one.kind, *(f"{number:.4g}" for number in one.numbers))
         for name, one in zip(names, order.criteria, strict=True)
     ]
-    return ["<h2>What was learned</h2>", figures_table(heads, rows, "Parameters", texts=2)]
+    return Section("What was learned", [Table(heads, rows, name="Parameters", words={1})])
 
 
 def _chosen(tuning: Tuning) -> str:
@@ -123,6 +121,6 @@ def _chosen(tuning: Tuning) -> str:
 
 
 _GAIN: Final = (
-    "<p>A gain is how much smaller the objective is than under EASY; more than 0 is better. The "
-    "constants need no learning: their order of groups is known from the training jobs.</p>"
+    "A gain is how much smaller the objective is than under EASY; more than 0 is better. The "
+    "constants need no learning: their order of groups is known from the training jobs."
 )

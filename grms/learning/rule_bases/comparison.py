@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from grms.learning.pages import figures_table
+from lrms_sim.pages.parts import Table
 from lrms_sim.spelling import listed
 
 TIE: Final = 5e-5
@@ -106,7 +106,7 @@ def verdict(rows: Sequence[ComparedRow], constant: str) -> Assessment:
     )
 
 
-def comparison_table(rows: Sequence[ComparedRow], constant: str, of: str) -> str:
-    """Returns the table as HTML."""
+def comparison_table(rows: Sequence[ComparedRow], constant: str, of: str) -> Table:
+    """Returns the table of a page; `of` says of which replays it is, as screen readers list tables."""
     label = f"{of}: average weighted response times"
-    return figures_table(headings(constant), [cells(row) for row in rows], label, texts=2)
+    return Table(headings(constant), [cells(row) for row in rows], name=label, words={1})

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from grms.learning.fingerprint import program
-from grms.learning.pages import document, facts_table, figures_table, image
 from grms.learning.plots import convergence_svg
 from grms.learning.rule_bases.comparison import ComparedRow, verdict
 from grms.learning.rule_bases.encoding import decode
@@ -19,7 +18,7 @@ from grms.learning.rule_bases.fitness import Fitness
 from grms.learning.rule_bases.recorded import Visits, recorded_decisions
 from grms.learning.rule_bases.shown import (
     DrawnMap,
-    compared_parts,
+    compared_section,
     decision_maps,
     facts_within,
     map_parts,
@@ -27,6 +26,7 @@ from grms.learning.rule_bases.shown import (
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
+from lrms_sim.pages.parts import Facts, Page, Picture, Section, Table
 from lrms_sim.text_files import write_text
 
 CONVERGENCE = "convergence.svg"
@@ -223,21 +223,22 @@ def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], f
         (row.case, row.site + (" (learned)" if row.evolved else ""), *awrt_words(row))
         for row in outcome.rows
     ]
-    return document(
+    replays = Table(_COLUMNS, rows, name="Average weighted response times", words={1})
+    converged = Picture(convergence, "Best value so far and mean of each generation")
+    shown = Page(
         outcome.rule_base.name,
+        "grms train",
         [
-            facts_table(facts),
-            "<h2>Average weighted response time on the training replays</h2>",
-            figures_table(_COLUMNS, rows, "Average weighted response times", texts=2),
-            _UNSEEN,
-            *compared_parts(outcome.compared, outcome.constant),
-            "<h2>Convergence</h2>",
-            image(convergence, "Best value so far and mean of each generation"),
-            "<h2>What the policy does</h2>",
-            _MAP,
-            *map_parts(maps),
+            Facts(facts),
+            Section(
+                "Average weighted response time on the training replays", [replays], about=_UNSEEN
+            ),
+            compared_section(outcome.compared, outcome.constant),
+            Section("Convergence", [converged]),
+            Section("What the policy does", map_parts(maps), about=_MAP),
         ],
     )
+    return str(shown)
 
 
 def awrt_words(row: AwrtRow) -> tuple[str, str, str]:
@@ -253,10 +254,10 @@ def _or_none(value: float) -> float | None:
 
 _COLUMNS = ("replay", "site", "alone, s", "after, s", "improvement")
 _UNSEEN = (
-    "<p>An improvement is positive where the site's users wait less than alone. These are the "
-    "workloads the policy was chosen by; unseen ones tell what it is worth.</p>"
+    "An improvement is positive where the site's users wait less than alone. These are the "
+    "workloads the policy was chosen by; unseen ones tell what it is worth."
 )
 _MAP = (
-    "<p>Left to right the queue gets longer, bottom to top the job wider. The site asks the policy of "
-    "its own users' jobs and of those that partners offer.</p>"
+    "Left to right the queue gets longer, bottom to top the job wider. The site asks the policy of "
+    "its own users' jobs and of those that partners offer."
 )

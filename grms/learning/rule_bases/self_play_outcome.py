@@ -1,13 +1,11 @@
 """What self-play hands over: a rule base for each site, and one page on all of them."""
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grms.learning.evolution.self_play import parted
-from grms.learning.pages import document, facts_table, image
 from grms.learning.plots import convergence_svg
 from grms.learning.rule_bases.comparison import ComparedRow
 from grms.learning.rule_bases.encoding import decode
@@ -23,7 +21,7 @@ from grms.learning.rule_bases.recorded import recorded_decisions
 from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.learning.rule_bases.shown import (
     DrawnMap,
-    compared_parts,
+    compared_section,
     decision_maps,
     facts_within,
     map_parts,
@@ -31,6 +29,7 @@ from grms.learning.rule_bases.shown import (
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
+from lrms_sim.pages.parts import Facts, Group, Page, Picture, Section
 from lrms_sim.text_files import write_text
 
 UNIT = "AWRT / AWRT within rails alone + penalty"
@@ -140,31 +139,26 @@ def self_play_page(
         ("stopped because", result.reason),
         ("rule bases", ", ".join(files.values())),
     ]
-    drawn = [
-        part
-        for site, pictures in maps.items()
-        for part in (f"<h3>{html.escape(site)}</h3>", *map_parts(pictures))
-    ]
-    return document(
+    converged = Picture(convergence, "Best value so far and mean of each generation")
+    drawn = [Group(site, map_parts(pictures)) for site, pictures in maps.items()]
+    page = Page(
         f"Self-play of {', '.join(outcome.rule_bases)}",
+        "grms train",
         [
-            facts_table(facts),
-            *compared_parts(outcome.compared, outcome.constant),
-            "<h2>Convergence</h2>",
-            _CONVERGENCE,
-            image(convergence, "Best value so far and mean of each generation"),
-            "<h2>What the policies do</h2>",
-            _MAPS,
-            *drawn,
+            Facts(facts),
+            compared_section(outcome.compared, outcome.constant),
+            Section("Convergence", [converged], about=_CONVERGENCE),
+            Section("What the policies do", drawn, about=_MAPS),
         ],
     )
+    return str(page)
 
 
 _CONVERGENCE = (
-    "<p>The value of the best meeting so far: 1 is what the rails alone bring, on the workloads learned "
-    "from.</p>"
+    "The value of the best meeting so far: 1 is what the rails alone bring, on the workloads learned "
+    "from."
 )
 _MAPS = (
-    "<p>Left to right the queue gets longer, bottom to top the job wider. The rails decide first; shaded "
-    "is what was left to the rules in the first replay.</p>"
+    "Left to right the queue gets longer, bottom to top the job wider. The rails decide first; shaded "
+    "is what was left to the rules in the first replay."
 )

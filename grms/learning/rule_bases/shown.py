@@ -1,16 +1,15 @@
 """Parts of the pages on rule bases that were learned: maps, and the comparison with a constant."""
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from grms.learning.pages import image
 from grms.learning.rule_bases.comparison import ComparedRow, comparison_table, verdict
 from grms.learning.rule_bases.decision_map import decision_map_svg, usual_request
 from grms.learning.rule_bases.recorded import Visits
 from grms.policy.features import REQUESTED_TIME, STARTS_NOW
 from grms.policy.transfer import RuleBase
+from lrms_sim.pages.parts import Group, Note, Picture, Section, Words
 from lrms_sim.spelling import duration
 
 DECISION_MAP: Final = "decision-map"
@@ -56,13 +55,15 @@ def decision_maps(
     return tuple(drawn)
 
 
-def map_parts(maps: Sequence[DrawnMap]) -> list[str]:
-    """Returns maps as HTML."""
-    parts = []
+def map_parts(maps: Sequence[DrawnMap]) -> list[Words]:
+    """Returns maps as parts of a page."""
+    parts: list[Words] = []
     for one in maps:
         if one.caption:
-            parts.append(f"<p>{html.escape(one.caption)}</p>")
-        parts.append(image(one.picture, "Accepting and declining over waiting and job parallelism"))
+            parts.append(one.caption)
+        parts.append(
+            Picture(one.picture, "Accepting and declining over waiting and job parallelism")
+        )
     return parts
 
 
@@ -76,20 +77,17 @@ def facts_within(provenance: Mapping[str, Any]) -> list[tuple[str, object]]:
     ]
 
 
-def compared_parts(rows: Sequence[ComparedRow], constant: str) -> list[str]:
-    """Returns the comparison with what needs no learning as HTML; nothing where there is none."""
+def compared_section(rows: Sequence[ComparedRow], constant: str) -> Words:
+    """Returns the comparison with what needs no learning; nothing where there is none."""
     if not rows:
-        return []
+        return ""
     found = verdict(rows, constant)
-    parts = [
-        f"<h2>Beside {html.escape(constant)} alone</h2>",
-        f"<p{'' if found.beaten else _WARNING}>{html.escape(found.text)}</p>",
-    ]
+    parts: list[Words] = [found.text if found.beaten else Note(found.text)]
     for unseen, heading in ((True, "Unseen workloads"), (False, "Workloads learned from")):
         chosen = [row for row in rows if row.unseen == unseen]
         if chosen:
-            parts += [f"<h3>{heading}</h3>", comparison_table(chosen, constant, heading)]
-    return parts
+            parts.append(Group(heading, [comparison_table(chosen, constant, heading)]))
+    return Section(f"Beside {constant} alone", parts)
 
 
 def _of_kind(visits: Visits, *, own: bool) -> Visits:
@@ -103,6 +101,3 @@ def _caption(rule_base: RuleBase, visits: Visits, text: str) -> str:
     return (
         f"{text or 'Jobs'}; drawn for a request of {duration(usual_request(visits))}, the median."
     )
-
-
-_WARNING = ' class="warning"'

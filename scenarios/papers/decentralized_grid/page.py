@@ -1,9 +1,8 @@
 """The study as one HTML page: every table and figure of the paper, and what was measured."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
-from lrms_sim.pages.markup import column_heads, figure, scrolling
+from lrms_sim.pages.parts import Figure, Html, Page, Section, Strong, Table, Words, made
 from lrms_sim.spelling import listed
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.decentralized_grid import drawings
@@ -27,7 +26,6 @@ from scenarios.papers.decentralized_grid.reference import (
     WindowFigures,
 )
 from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of
-from scenarios.papers.page_parts import made, row, section, study_page, table
 from scenarios.papers.samples import Spread
 from scenarios.papers.verdicts import Margin
 from scenarios.report import words
@@ -52,16 +50,16 @@ def render(study: Study) -> str:
         if seeds
         else "With the rule bases that come with the program, one for each pair of sites: no spread."
     )
-    return study_page(
-        TITLE,
+    paper = (
         "C. Fölling, C. Grimme, J. Lepping, A. Papaspyrou: Decentralized Grid "
         "Scheduling with Evolutionary Fuzzy Systems, JSSPP 2009. Sites learn when to keep a job "
         "and when to take one, by AWRT, the average weighted response time of their own users’ "
-        "jobs (equation 11).",
-        how,
-        command="paper decentralized-grid",
-        verdict=verdict(study),
-        sections=[
+        "jobs (equation 11)."
+    )
+    page = Page(
+        TITLE,
+        "paper decentralized-grid",
+        [
             _table_1(study),
             _table_2(study),
             _grids(study, "Figure 4: pairs of sites on unseen months", PAIRS, "pairs", "4"),
@@ -71,7 +69,10 @@ def render(study: Study) -> str:
             _training(study),
             _made(study),
         ],
+        headline=verdict(study),
+        about=[paper, how],
     )
+    return str(page)
 
 
 def verdict(study: Study) -> str:
@@ -93,7 +94,7 @@ def verdict(study: Study) -> str:
     )
 
 
-def _table_1(study: Study) -> str:
+def _table_1(study: Study) -> Section:
     rows = []
     for name, paper in TABLE_1.items():
         found = study.windows[name]
@@ -107,18 +108,19 @@ def _table_1(study: Study) -> str:
             words.count(paper.makespan),
             words.count(int(found["makespan"])),
         )
-        rows.append(row(name, figures, left=False))
+        rows.append((name, *figures))
     grouped = _grouped(
         "Each site alone under FCFS.",
         "Window",
-        (("Jobs", 2), ("AWRT, s", 2), ("U, %", 2), ("C<sub>max</sub>, s", 2)),
+        (("Jobs", 2), ("AWRT, s", 2), ("U, %", 2), (Html("C<sub>max</sub>, s"), 2)),
         ("paper", "here") * 4,
         rows,
+        name="Table 1",
     )
-    return section(
+    return Section(
         "Table 1: the workloads",
-        f"<p>{escape(logs(study))} U is counted from the first start on (equation 13).</p>\n",
-        scrolling(grouped, "Table 1"),
+        [grouped],
+        about=f"{logs(study)} U is counted from the first start on (equation 13).",
     )
 
 
@@ -146,26 +148,22 @@ def _is_printed(paper: WindowFigures, found: Mapping[str, float]) -> bool:
     )
 
 
-def _table_2(study: Study) -> str:
-    rows = []
+def _table_2(study: Study) -> Section:
+    rows: list[list[Words]] = []
     for setup in SETUPS:
         runs = study.of(setup.scenario, EGOISTIC.key)
         for name in (setup.site, setup.partner):
             own = name == setup.site
             paper = setup.paper[name]
             awrt = awrt_of(runs, name)
-            shown = (
-                f"<strong>{words.seconds(awrt.median)}</strong>"
-                if own
-                else words.seconds(awrt.median)
-            )
+            median = words.seconds(awrt.median)
             improvement = improvement_of(runs, name)
             area = Spread.of(
                 s.squashed_area_change for r in runs for s in r.sites if s.name == name
             )
             figures = (
                 words.seconds(paper.awrt),
-                shown,
+                Strong(median) if own else median,
                 f"{words.seconds(awrt.low)} … {words.seconds(awrt.high)}"
                 if awrt.count > 1
                 else words.NOTHING,
@@ -176,32 +174,32 @@ def _table_2(study: Study) -> str:
                 words.change(area.median),
             )
             head = f"{setup.number} {name} (learns)" if own else f"— {name}"
-            rows.append(row(head, figures, left=False))
+            rows.append([head, *figures])
     grouped = _grouped(
         "The learning site against a partner that accepts when fit, on the training months.",
         "Setup and site",
         (("AWRT, s", 4), ("Improvement", 2), ("ΔSA", 2)),
         ("paper", "here, median", "least … greatest", "change", "paper", "here", "paper", "here"),
         rows,
+        name="Table 2",
     )
     about = (
         f"{verdict(study)} The partner’s figures are no goal of the learning; which of many "
         "equally good policies a run ends with decides them."
     )
-    parts = [scrolling(grouped, "Table 2")]
+    parts: list[Words] = [grouped]
     if study.options["seeds"]:
         dots = [DotRow(f"{setup.number} {setup.site}", _gaps(study, setup)) for setup in SETUPS]
         parts.append(
-            figure(
+            Figure(
                 drawings.dot_chart(
                     dots, key="table-2", heading="AWRT of the learning site, against the paper’s"
                 ),
                 "A dot for each seed, the median as a line; left of the black line is shorter "
                 "than in the paper.",
-                "wide",
             )
         )
-    return section("Table 2: learning", *parts, about=f"<p>{escape(about)}</p>\n")
+    return Section("Table 2: learning", parts, about=about)
 
 
 def _gaps(study: Study, setup: Setup) -> list[float]:
@@ -215,16 +213,19 @@ def _gaps(study: Study, setup: Setup) -> list[float]:
     ]
 
 
-def _grids(study: Study, title: str, scenarios: Sequence[str], statement: str, number: str) -> str:
+def _grids(
+    study: Study, title: str, scenarios: Sequence[str], statement: str, number: str
+) -> Section:
     regimes = [EGOISTIC, NO_LOSER] if study.options["more_generations"] else [EGOISTIC]
-    return section(
-        title,
-        *(_grid(study, scenario, regimes, f"figure-{number}") for scenario in scenarios),
-        about=f"<p>{escape(STATEMENTS[statement])}</p>\n",
-    )
+    parts = [
+        part
+        for scenario in scenarios
+        for part in _grid(study, scenario, regimes, f"figure-{number}")
+    ]
+    return Section(title, parts, about=STATEMENTS[statement])
 
 
-def _grid(study: Study, scenario: str, regimes: Sequence[Regime], key: str) -> str:
+def _grid(study: Study, scenario: str, regimes: Sequence[Regime], key: str) -> tuple[Figure, Table]:
     discipline = regimes[0].discipline
     kinds = ["awf", *(regime.key for regime in regimes)]
     runs = {kind: study.of(scenario, kind, discipline) for kind in kinds}
@@ -250,10 +251,12 @@ def _grid(study: Study, scenario: str, regimes: Sequence[Regime], key: str) -> s
     caption = (
         "What runs to the left edge goes on beyond it, as far as the numbers say." if cut else ""
     )
-    return figure(chart, caption, "wide") + _grid_table(names, kinds, runs)
+    return Figure(chart, caption), _grid_table(names, kinds, runs)
 
 
-def _grid_table(names: Sequence[str], kinds: Sequence[str], runs: dict[str, list[GridRun]]) -> str:
+def _grid_table(
+    names: Sequence[str], kinds: Sequence[str], runs: dict[str, list[GridRun]]
+) -> Table:
     rows = []
     for name in names:
         alone = next(site for site in runs["awf"][0].sites if site.name == name).awrt_alone
@@ -266,18 +269,18 @@ def _grid_table(names: Sequence[str], kinds: Sequence[str], runs: dict[str, list
                 words.change(improvement_of(runs[kind], name).median),
                 words.change(area.median),
             ]
-        rows.append(row(name, values, left=False))
-    grouped = _grouped(
+        rows.append([name, *values])
+    return _grouped(
         "",
         "Site",
         (("alone", 1), *((LABELS[kind][1], 3) for kind in kinds)),
         ("AWRT, s", *("AWRT, s", "improvement", "ΔSA") * len(kinds)),
         rows,
+        name="Figures of the grid",
     )
-    return scrolling(grouped, "Figures of the grid")
 
 
-def _easy(study: Study) -> str:
+def _easy(study: Study) -> Words:
     if not study.options["more_generations"]:
         return ""
     regimes = [EASY_EGOISTIC, EASY_NO_LOSER]
@@ -286,17 +289,15 @@ def _easy(study: Study) -> str:
         "gain where queues are short already. Policies were learned with EASY at both sites, in "
         f"{study.options['more_generations']} generations."
     )
-    return section(
-        "The same with EASY backfilling",
-        *(
-            _grid(study, scenario, regimes, "easy")
-            for scenario in (*PAIRS, THREE_SITES, FOUR_SITES)
-        ),
-        about=f"<p>{escape(about)}</p>\n",
-    )
+    parts = [
+        part
+        for scenario in (*PAIRS, THREE_SITES, FOUR_SITES)
+        for part in _grid(study, scenario, regimes, "easy")
+    ]
+    return Section("The same with EASY backfilling", parts, about=about)
 
 
-def _training(study: Study) -> str:
+def _training(study: Study) -> Words:
     if not study.trainings:
         return ""
     rows = []
@@ -312,24 +313,25 @@ def _training(study: Study) -> str:
                 f"{seconds.median:.1f} ({seconds.low:.1f} … {seconds.high:.1f})",
                 f"{rate.median:.0f}",
             )
-            rows.append(row(f"{regime}, {setup.number} {setup.site}", figures, left=False))
+            rows.append((f"{regime}, {setup.number} {setup.site}", *figures))
     heads = (
+        "Training",
         "Seeds",
         "Generations",
         "Evaluations",
         "Seconds, median (least … greatest)",
         "Evaluations/s",
     )
-    return section(
+    return Section(
         "What the learning cost",
-        "<p>The paper: some minutes to half an "
+        [Table(heads, rows, name="Training runs", kind="compact")],
+        about="The paper: some minutes to half an "
         "hour for one evaluation, on a cluster of 200 nodes (section 4.5). Here: "
-        f"{escape(study.machine)}.</p>\n",
-        table("", heads, rows, "Training", name="Training runs", compact=True),
+        f"{study.machine}.",
     )
 
 
-def _made(study: Study) -> str:
+def _made(study: Study) -> Section:
     options = ", ".join(f"{name} {value}" for name, value in study.options.items())
     rows = (
         ("Command", "scenario paper decentralized-grid"),
@@ -337,24 +339,17 @@ def _made(study: Study) -> str:
         ("Training", "(13+91) evolution strategy, 10 rules, steps 0.01 and 0.1 (section 4.5)"),
         ("Machine", study.machine),
     )
-    thanks = "".join(f"<p>{escape(line)}</p>" for line in study.acknowledgements)
-    return made(rows, study.version, f'\n<div class="thanks">{thanks}</div>\n')
+    return made(rows, study.version, study.acknowledgements)
 
 
 def _grouped(
     caption: str,
     first: str,
-    groups: Sequence[tuple[str, int]],
+    groups: Sequence[tuple[Words, int]],
     heads: Sequence[str],
-    rows: Sequence[str],
-) -> str:
-    """Returns a table with two rows of headings; captions, headings and rows are HTML."""
-    top = "".join(
-        f'<th class="group" colspan="{width}" scope="colgroup"><span>{name}</span></th>'
-        for name, width in groups
-    )
-    return (
-        f'<table class="compact">{f"<caption>{caption}</caption>" if caption else ""}<thead>'
-        f'<tr><td></td>{top}</tr><tr><th class="left" scope="col">{first}</th>'
-        f"{column_heads(heads)}</tr></thead><tbody>\n{chr(10).join(rows)}\n</tbody></table>"
-    )
+    rows: Sequence[Sequence[Words]],
+    *,
+    name: str,
+) -> Table:
+    """Returns a table with two rows of headings."""
+    return Table((first, *heads), rows, caption, name=name, groups=groups, kind="compact")

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import HALF, WIDE
+from lrms_sim.pages.parts import HALF, WIDE
 from scenarios.papers.charts import bare, legend
 from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
 

@@ -2,9 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from html import escape
 
-from lrms_sim.pages.markup import column_heads, figure, scrolling
+from lrms_sim.pages.parts import (
+    Cell,
+    Figure,
+    Group,
+    Page,
+    Section,
+    Stacked,
+    Table,
+    Words,
+    made,
+)
 from scenarios.papers.gorba_rescheduling import drawings
 from scenarios.papers.gorba_rescheduling.figures import (
     LoadFigures,
@@ -24,7 +33,7 @@ from scenarios.papers.gorba_rescheduling.reference import (
 )
 from scenarios.papers.gorba_rescheduling.statements import statements
 from scenarios.papers.gorba_rescheduling.study import GLEAM, HEURISTICS, OWN, SEARCHED, Study
-from scenarios.papers.page_parts import made, mark, row, section, stacked, study_page, table
+from scenarios.papers.page_parts import mark
 from scenarios.papers.verdicts import counted
 from scenarios.report import words
 
@@ -48,17 +57,22 @@ def render(study: Study) -> str:
         if options["seconds"] is None
         else f"{options['seconds']:g} s"
     )
-    return study_page(
+    about = (
+        (
+            "W. Jakob, F. Möser, A. Quinte, K.-U. Stucky, W. Süß: Fast "
+            "Multi-Objective Rescheduling of Workflows to Constrained Resources Using Heuristics and "
+            "Memetic Evolution, Scalable Computing 11 (2010)."
+        ),
+        (
+            f"Each search had {options['runs']} runs of {budget} on every event; the "
+            "paper gave each 50 runs of three minutes, with the best of several population sizes. "
+            "Intervals are at 99 %."
+        ),
+    )
+    page = Page(
         TITLE,
-        "W. Jakob, F. Möser, A. Quinte, K.-U. Stucky, W. Süß: Fast "
-        "Multi-Objective Rescheduling of Workflows to Constrained Resources Using Heuristics and "
-        "Memetic Evolution, Scalable Computing 11 (2010).",
-        f"Each search had {options['runs']} runs of {budget} on every event; the "
-        "paper gave each 50 runs of three minutes, with the best of several population sizes. "
-        "Intervals are at 99 %.",
-        command="paper gorba-rescheduling",
-        verdict=verdict(study),
-        sections=[
+        "paper gorba-rescheduling",
+        [
             _statements(study),
             _settings(study),
             _table(study),
@@ -67,7 +81,10 @@ def render(study: Study) -> str:
             _evaluations(study),
             _made(study),
         ],
+        headline=verdict(study),
+        about=about,
     )
+    return str(page)
 
 
 def verdict(study: Study) -> str:
@@ -76,25 +93,22 @@ def verdict(study: Study) -> str:
     return f"{counted(told, 'of the paper')} in what was measured."
 
 
-def _statements(study: Study) -> str:
-    rows = [
-        f'<tr><td class="words left">{escape(each.claim)}</td>'
-        f'<td class="words">{escape(each.measured)}</td>'
-        f'<td class="words">{escape(each.rule)}</td>'
-        f"<td>{mark(each.holds, each.word or 'not measured')}</td></tr>"
-        for each in statements(study)
-    ]
-    found = (
-        "<table><caption>What the paper says, what came out here, and what has to come out for the "
-        "statement to hold.</caption><thead><tr>"
-        '<th class="left" scope="col">The paper</th><th class="left" scope="col">Here</th>'
-        '<th class="left" scope="col">It holds if</th>'
-        '<th scope="col"></th></tr></thead><tbody>\n' + "\n".join(rows) + "\n</tbody></table>"
+def _statements(study: Study) -> Section:
+    table = Table(
+        ("The paper", "Here", "It holds if", ""),
+        [
+            (each.claim, each.measured, each.rule, mark(each.holds, each.word or "not measured"))
+            for each in statements(study)
+        ],
+        "What the paper says, what came out here, and what has to come out for the statement to hold.",
+        name="Statements",
+        words={1, 2},
+        kind="statements",
     )
-    return section("Statements", scrolling(found, "Statements"))
+    return Section("Statements", [table])
 
 
-def _settings(study: Study) -> str:
+def _settings(study: Study) -> Words:
     settings = settings_of(study)
     if not settings:
         return ""
@@ -106,50 +120,44 @@ def _settings(study: Study) -> str:
                 key = f"settings-{benchmark}-{tasks}"
                 title = f"{benchmark}, {tasks} tasks"
                 charts.append(drawings.settings_chart(mine, key=key, title=title))
-    return section(
+    caption = (
+        "A share of the tasks has ended, new workflows arrive. lv: limits are violated in "
+        "plans of GLEAM."
+    )
+    return Section(
         "Figure 4.1: 32 events",
-        "<p>Normalised end fitness, percent: the best planning heuristic (grey), the best "
-        "replanning heuristic (blue), GLEAM (green).</p>\n",
-        figure(
-            "".join(charts),
-            "A share of the tasks has ended, new workflows arrive. lv: limits are violated in "
-            "plans of GLEAM.",
-            "pair",
-        ),
+        [Figure("".join(charts), caption, "pair")],
+        about="Normalised end fitness, percent: the best planning heuristic (grey), the best "
+        "replanning heuristic (blue), GLEAM (green).",
     )
 
 
-def _table(study: Study) -> str:
+def _table(study: Study) -> Words:
     measured = table_4_1(study)
     if not measured:
         return ""
     best = [max(row[n] for row in measured.values()) for n in range(len(COLUMNS) + 1)]
-    rows = []
+    rows: list[list[Words]] = []
     for name, paper in TABLE_4_1.items():
-        shares = []
+        rows.append([shown_heuristic(name)])
         for value, other, most in zip(measured[name], paper, best, strict=True):
             weight = 1.0 if value >= most else 0.4 if value >= 0.9 * most else 0.0
-            shown = stacked(f"{value:.2f}", f"{other:.2f}")
-            shares.append(f'<td style="--w:{weight:g}">{shown}</td>')
-        rows.append(f'<tr><th scope="row">{shown_heuristic(name)}</th>{"".join(shares)}</tr>')
-    groups = "".join(
-        f'<th class="group" colspan="{len(NEW)}" scope="colgroup">'
-        f"<span>{100 * share:.0f} % finished</span></th>"
-        for share in FINISHED
-    )
-    heads = column_heads([*(f"{100 * new:.0f} % new" for _, new in COLUMNS), "Average"])
-    matrix = (
-        '<table class="matrix"><caption>Fitness of each heuristic relative to the best one, '
+            rows[-1].append(Cell(Stacked(f"{value:.2f}", f"{other:.2f}"), shade=weight))
+    matrix = Table(
+        ("Heuristic", *(f"{100 * new:.0f} % new" for _, new in COLUMNS), "Average"),
+        rows,
+        "Fitness of each heuristic relative to the best one, "
         "averaged over two classes and two sizes; the paper’s figure below. Dark: the best of a "
-        "column; light: at least 90 % of it.</caption><thead>"
-        f'<tr><td></td>{groups}<td></td></tr>\n<tr><th class="left" scope="col">Heuristic</th>'
-        f"{heads}</tr></thead><tbody>\n" + "\n".join(rows) + "\n</tbody></table>"
+        "column; light: at least 90 % of it.",
+        name="Table 4.1",
+        groups=[*((f"{100 * share:.0f} % finished", len(NEW)) for share in FINISHED), ("", 1)],
+        kind="matrix",
     )
-    return section(
+    return Section(
         "Table 4.1: the heuristics",
-        "<p>RH: replanning heuristic. SDT: shortest due time. SWT: shortest working time, of the "
-        "task (GJ) or the workflow (AJ).</p>\n",
-        scrolling(matrix, "Table 4.1"),
+        [matrix],
+        about="RH: replanning heuristic. SDT: shortest due time. SWT: shortest working time, of the "
+        "task (GJ) or the workflow (AJ).",
     )
 
 
@@ -163,23 +171,23 @@ def _series(study: Study, pairs: Sequence[tuple[str, str, str]]) -> drawings.Ser
     return found
 
 
-def _sweep(study: Study) -> str:
-    parts = []
+def _sweep(study: Study) -> Section:
+    parts: list[Words] = []
     for method in (GLEAM, OWN):
         series = _series(study, [(name, name, method) for name in CLASSES])
         if not series:
             continue
-        parts.append(_pair(study, series, f"sweep-{method}", METHODS[method]))
+        parts += _pair(study, series, f"sweep-{method}", METHODS[method])
         parts.append(_loads(series, METHODS[method]))
-    return section(
+    return Section(
         "Figure 4.2: increasing load",
-        *parts,
-        about="<p>10 % of the tasks have finished, 10 % are new; a tenth as many resources as tasks. "
-        "Success is a plan without a violated limit.</p>\n",
+        parts,
+        about="10 % of the tasks have finished, 10 % are new; a tenth as many resources as tasks. "
+        "Success is a plan without a violated limit.",
     )
 
 
-def _memetic(study: Study) -> str:
+def _memetic(study: Study) -> Section:
     parts = []
     easy = [name for name in CLASSES if name not in HARD]
     for number, benchmark in enumerate((*HARD, *easy)):
@@ -187,19 +195,21 @@ def _memetic(study: Study) -> str:
         if not series:
             continue
         figure_of = f"Figure 4.{3 + number}: " if benchmark in HARD else ""
-        parts.append(f"<h3>{figure_of}{benchmark}</h3>\n")
-        parts.append(_pair(study, series, f"memetic-{benchmark}", benchmark))
         everything = [(name, benchmark, method) for method, name in METHODS.items()]
-        parts.append(_loads(_series(study, everything), benchmark))
-    return section(
+        shown = [
+            *_pair(study, series, f"memetic-{benchmark}", benchmark),
+            _loads(_series(study, everything), benchmark),
+        ]
+        parts.append(Group(f"{figure_of}{benchmark}", shown))
+    return Section(
         "Figures 4.3 and 4.4: local search",
-        *parts,
-        about="<p>The hard classes first, then those of which the paper has no figure, with both of the "
-        "paper’s memetic variants and our own search beside the best heuristic.</p>\n",
+        parts,
+        about="The hard classes first, then those of which the paper has no figure, with both of the "
+        "paper’s memetic variants and our own search beside the best heuristic.",
     )
 
 
-def _pair(study: Study, series: drawings.Series, key: str, name: str) -> str:
+def _pair(study: Study, series: drawings.Series, key: str, name: str) -> list[Figure]:
     sizes = study.sizes
     success = drawings.success_chart(
         series, sizes, key=f"{key}-success", title=f"{name}: success rate, percent, by tasks"
@@ -210,17 +220,13 @@ def _pair(study: Study, series: drawings.Series, key: str, name: str) -> str:
         key=f"{key}-factor",
         title=f"{name}: fitness over that of the best heuristic, by tasks",
     )
-    return figure(success, "", "wide") + figure(factor, "", "wide")
+    return [Figure(success), Figure(factor)]
 
 
-def _loads(series: drawings.Series, name: str) -> str:
-    rows = [
-        row(label, _load_figures(each), left=False)
-        for label, _, figures in series
-        for each in figures
-    ]
-    heads = ["Tasks", "Success", "Violations", "Fitness, %", "± 99 %", "× heuristic", "Schedules"]
-    return table(name, heads, rows)
+def _loads(series: drawings.Series, name: str) -> Table:
+    rows = [(label, *_load_figures(each)) for label, _, figures in series for each in figures]
+    heads = ("Tasks", "Success", "Violations", "Fitness, %", "± 99 %", "× heuristic", "Schedules")
+    return Table(("", *heads), rows, name)
 
 
 def _load_figures(each: LoadFigures) -> tuple[str, ...]:
@@ -236,7 +242,7 @@ def _load_figures(each: LoadFigures) -> tuple[str, ...]:
     )
 
 
-def _evaluations(study: Study) -> str:
+def _evaluations(study: Study) -> Words:
     series = _series(study, [(name, name, GLEAM) for name in CLASSES])
     if not series or any(math.isnan(each.rate) for _, _, figures in series for each in figures):
         return ""
@@ -246,14 +252,14 @@ def _evaluations(study: Study) -> str:
         key="evaluations",
         title="Schedules that GLEAM builds in a second of processor time, by tasks",
     )
-    return section(
+    return Section(
         "Figure 4.5: evaluations",
-        "<p>Both axes grow by factors. What a run can build in a time falls with the load; the paper shows so many in three minutes.</p>\n",
-        figure(chart, "", "wide"),
+        [Figure(chart)],
+        about="Both axes grow by factors. What a run can build in a time falls with the load; the paper shows so many in three minutes.",
     )
 
 
-def _made(study: Study) -> str:
+def _made(study: Study) -> Section:
     options = study.options
     limits = (
         "what the heuristics achieve on average, times what the best of them just keeps, less "
@@ -266,4 +272,4 @@ def _made(study: Study) -> str:
         ("Population", "60; 30 beyond 1,000 tasks"),
         ("Loads", ", ".join(words.count(size) for size in study.sizes) or "not run"),
     )
-    return made(rows, study.version, "\n")
+    return made(rows, study.version)

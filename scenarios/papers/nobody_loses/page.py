@@ -1,9 +1,19 @@
 """The study as one HTML page: tables beside the independent program's, pictures, and where it is weak."""
 
-from html import escape
-
 from grms.federation.rogues import ROGUES
-from lrms_sim.pages.markup import figure
+from lrms_sim.pages.parts import (
+    Facts,
+    Figure,
+    Html,
+    Page,
+    Points,
+    Section,
+    Stacked,
+    Table,
+    Together,
+    Words,
+    made,
+)
 from scenarios.papers.nobody_loses.drawings import strip_chart
 from scenarios.papers.nobody_loses.reference import CENTRAL, NEAR, POLICIES, ROUNDS, SAME, SETS
 from scenarios.papers.nobody_loses.statements import (
@@ -20,17 +30,7 @@ from scenarios.papers.nobody_loses.statements import (
     verdict,
 )
 from scenarios.papers.nobody_loses.study import Found, Study, window_of
-from scenarios.papers.page_parts import (
-    facts,
-    made,
-    mark,
-    points,
-    row,
-    section,
-    stacked,
-    study_page,
-    table,
-)
+from scenarios.papers.page_parts import mark
 from scenarios.spec.spec import OVERLOADED
 
 TITLE = "Does anybody lose?"
@@ -54,34 +54,38 @@ _AGREES = {"the same": True, "near": True, "differs": False}
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    return study_page(
-        TITLE,
+    about = (
         "Recorded logs of KTH, CTC, SDSC (DataStar) and SDSC (SP2): six pairs, four "
         "triples and all four, with FCFS, EASY, and FCFS at the smaller half. Every figure is a change of "
         "the average response time of a site’s own users, weighted by work, against the site alone: "
         "positive is better. An independent program measured the same rules on the same logs. "
-        f"Two figures are the same within {SAME:g}, near within {NEAR:g} points.",
-        command="study nobody-loses",
-        verdict=verdict(study),
-        sections=[
+        f"Two figures are the same within {SAME:g}, near within {NEAR:g} points."
+    )
+    page = Page(
+        TITLE,
+        "study nobody-loses",
+        [
             _grids(study),
             _months(study),
             _rogues(study),
             _chance(study),
             _headroom(study),
-            points("Where this is weak", WEAK),
+            Section("Where this is weak", [Points(WEAK)]),
             _made(study),
         ],
+        headline=verdict(study),
+        about=[about],
     )
+    return str(page)
 
 
-def _mark(word: str) -> str:
+def _mark(word: str) -> Words:
     return mark(_AGREES[word], word) if word else "–"
 
 
-def _both(each: Line) -> str:
+def _both(each: Line) -> Words:
     own = _pair(each.mean, each.worst)
-    return own if each.other is None else stacked(own, _pair(*each.other))
+    return own if each.other is None else Stacked(own, _pair(*each.other))
 
 
 def _pair(mean: float, worst: float) -> str:
@@ -92,21 +96,22 @@ def _one(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
-def _grids(study: Study) -> str:
+def _grids(study: Study) -> Words:
     lines = grid_lines(study)
     if not lines:
         return ""
-    rows = []
+    rows: list[list[Words]] = []
     for by_window in lines.values():
         values = [
-            f"{_both(by_window[window])}{_mark(by_window[window].verdict)}"
+            Together((_both(by_window[window]), _mark(by_window[window].verdict)))
             if window in by_window
             else ""
             for window in SETS
         ]
-        rows.append(row(next(iter(by_window.values())).name, values))
+        rows.append([next(iter(by_window.values())).name, *values])
     for name, windows in CENTRAL.items():
-        rows.append(row(name, [f"{stacked('', _pair(*windows[w]))}not measured" for w in SETS]))
+        others = [Stacked("", _pair(*windows[window])) for window in SETS]
+        rows.append([name, *(Together((other, "not measured")) for other in others)])
     chart = strip_chart(
         [
             (words, list(gains(_in(study, policy, "6"))))
@@ -116,12 +121,14 @@ def _grids(study: Study) -> str:
         key="grids",
         title="From day 150: every site of every grid",
     )
-    return section(
+    return Section(
         "Half a year",
-        "<p>Mean and worst of all sites, percent; below them the independent program’s. The numbers of the "
-        "rules were chosen on days 0 to 150. Under stress one site of a pair has four times as much to do.</p>",
-        table("Policies and windows", list(SETS.values()), rows, "policy"),
-        figure(chart, "Marks left of −40 % stand there.", "wide"),
+        [
+            Table(("policy", *SETS.values()), rows, "Policies and windows"),
+            Figure(chart, "Marks left of −40 % stand there."),
+        ],
+        about="Mean and worst of all sites, percent; below them the independent program’s. The numbers of the "
+        "rules were chosen on days 0 to 150. Under stress one site of a pair has four times as much to do.",
     )
 
 
@@ -129,21 +136,19 @@ def _in(study: Study, policy: str, window: str) -> Found:
     return tuple(run for run in study.of("grids", policy=policy) if window_of(run[0]) == window)
 
 
-def _months(study: Study) -> str:
+def _months(study: Study) -> Words:
     lines = month_lines(study)
     if not lines:
         return ""
     rows = [
-        row(
+        [
             each.name,
-            [
-                *(
-                    f"{_one(own)} %" if other is None else stacked(f"{_one(own)} %", _one(other))
-                    for own, other in zip(each.values, each.other or (None,) * 3, strict=True)
-                ),
-                _mark(each.verdict),
-            ],
-        )
+            *(
+                f"{_one(own)} %" if other is None else Stacked(f"{_one(own)} %", _one(other))
+                for own, other in zip(each.values, each.other or (None,) * 3, strict=True)
+            ),
+            _mark(each.verdict),
+        ]
         for each in lines
     ]
     chart = strip_chart(
@@ -155,43 +160,35 @@ def _months(study: Study) -> str:
         key="months",
         title="Every month of every site",
     )
-    return section(
+    return Section(
         "Single months",
-        f"<p>The jobs of each 30 days from day 150 on by themselves, {lines[0].count} months of sites. "
-        "Nobody promises a month: a site that gives much in one gets it back in another.</p>",
-        table("Months", ["below 0", "below −5 %", "worst", "verdict"], rows, "policy"),
-        figure(chart, "Marks left of −40 % stand there.", "wide"),
+        [
+            Table(("policy", "below 0", "below −5 %", "worst", "verdict"), rows, "Months"),
+            Figure(chart, "Marks left of −40 % stand there."),
+        ],
+        about=f"The jobs of each 30 days from day 150 on by themselves, {lines[0].count} months of sites. "
+        "Nobody promises a month: a site that gives much in one gets it back in another.",
     )
 
 
-def _rogues(study: Study) -> str:
+def _rogues(study: Study) -> Words:
     lines = rogue_lines(study)
     if not lines:
         return ""
     parts = []
     for policy in dict.fromkeys(each.policy for each in lines):
         rows = [
-            row(
+            [
                 each.honest.name,
-                [
-                    _both(each.honest),
-                    stacked(_one(each.own), _one(each.own_other))
-                    if each.own_other
-                    else _one(each.own),
-                    _mark(each.honest.verdict),
-                ],
-            )
+                _both(each.honest),
+                Stacked(_one(each.own), _one(each.own_other)) if each.own_other else _one(each.own),
+                _mark(each.honest.verdict),
+            ]
             for each in lines
             if each.policy == policy
         ]
-        parts.append(
-            table(
-                f"The others: {POLICIES[policy]}",
-                ["others: mean / worst", "the rogue’s own gain", "verdict"],
-                rows,
-                "rogue",
-            )
-        )
+        heads = ("rogue", "others: mean / worst", "the rogue’s own gain", "verdict")
+        parts.append(Table(heads, rows, f"The others: {POLICIES[policy]}"))
     words = {name: rogue.text for name, rogue in ROGUES.items()}
     words[OVERLOADED] = "is honest; its users submit every job twice"
     chart = strip_chart(
@@ -212,68 +209,62 @@ def _rogues(study: Study) -> str:
         key="rogues",
         title="Honest sites beside one rogue, fair exchange with rounds",
     )
-    return section(
+    return Section(
         "Rogues",
-        "<p>Each site of KTH, CTC, SDSC05 and of all four in turn, both windows, FCFS and EASY. "
-        "Words are those of a scenario’s <code>rogue</code>. The independent program lets one that takes all offer in "
-        "rounds; here it never gives. Rounds spare questions here, which changes nothing within rails and little beside rogues. How its overloaded site was made is not known, so that line is no comparison.</p>",
-        facts(words.items()),
-        *parts,
-        figure(chart, "", "wide"),
+        [Facts(list(words.items())), *parts, Figure(chart)],
+        about=Html(
+            "Each site of KTH, CTC, SDSC05 and of all four in turn, both windows, FCFS and EASY. "
+            "Words are those of a scenario’s <code>rogue</code>. The independent program lets one that takes all offer in "
+            "rounds; here it never gives. Rounds spare questions here, which changes nothing within rails and little beside rogues. How its overloaded site was made is not known, so that line is no comparison."
+        ),
     )
 
 
-def _chance(study: Study) -> str:
+def _chance(study: Study) -> Words:
     chance = jitter_line(study)
     lines = [*adoption_lines(study), *([chance] if chance else [])]
     if not lines:
         return ""
     rows = [
-        row(each.name, [_both(each), f"{each.below} of {each.count}", _mark(each.verdict)])
+        [each.name, _both(each), f"{each.below} of {each.count}", _mark(each.verdict)]
         for each in lines
     ]
-    return section(
+    return Section(
         "Adoption and chance",
-        "<p>What a site has that alone takes up fair exchange with rounds among sites that accept when "
+        [Table(("who", "mean / worst", "lose", "verdict"), rows, "Adoption and chance")],
+        about="What a site has that alone takes up fair exchange with rounds among sites that accept when "
         "fit, and what becomes of all grids when every arrival comes up to ten minutes later, at "
-        "random.</p>",
-        table("Adoption and chance", ["mean / worst", "lose", "verdict"], rows, "who"),
+        "random.",
     )
 
 
-def _headroom(study: Study) -> str:
+def _headroom(study: Study) -> Words:
     lines = headroom_lines(study)
     if not lines:
         return ""
     rows = [
-        row(
+        [
             each.name,
-            [
-                *(_both(each.windows[window]) for window in "56"),
-                f"{_one(each.months.values[1])} %",
-                _one(each.months.values[2]),
-                _both(each.filled),
-                f"{each.filled.below} of {each.filled.count}",
-            ],
-        )
+            *(_both(each.windows[window]) for window in "56"),
+            f"{_one(each.months.values[1])} %",
+            _one(each.months.values[2]),
+            _both(each.filled),
+            f"{each.filled.below} of {each.filled.count}",
+        ]
         for each in lines
     ]
-    return section(
+    heads = ("days 0–150", "from day 150", "months below −5 %", "worst month", "filled", "lose")
+    return Section(
         "A rule that might mend it: headroom",
-        "<p>An experiment. Beside a guest a site keeps processors free: a share of the mean width of its own "
+        [Table(("share", *heads), rows, "Fair exchange with rounds and headroom: mean / worst")],
+        about="An experiment. Beside a guest a site keeps processors free: a share of the mean width of its own "
         "users’ jobs, by work, in days 0 to 150. In the last columns one site of each pair "
         "has, every week, a job of its own that needs the whole machine for five hours; what is shown is that site, with EASY; before that FCFS and EASY. "
-        f"{escape(headroom_verdict(study))}</p>",
-        table(
-            "Fair exchange with rounds and headroom: mean / worst",
-            ["days 0–150", "from day 150", "months below −5 %", "worst month", "filled", "lose"],
-            rows,
-            "share",
-        ),
+        f"{headroom_verdict(study)}",
     )
 
 
-def _made(study: Study) -> str:
+def _made(study: Study) -> Section:
     options = study.options
     rows = (
         ("Replays", f"{len(study.runs):,}"),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
+from lrms_sim.pages.parts import WIDE
 from scenarios.papers.charts import bare, legend
 from scenarios.papers.samples import Spread
 

@@ -1,9 +1,7 @@
 """The study as one HTML page: curves, tables, statements with their bounds, and what it does not show."""
 
-from html import escape
-
-from lrms_sim.pages.markup import figure
-from scenarios.papers.page_parts import made, mark, points, row, section, stacked, study_page, table
+from lrms_sim.pages.parts import Figure, Page, Points, Section, Stacked, Table, Words, made
+from scenarios.papers.page_parts import mark
 from scenarios.papers.questions_and_delays.drawings import curves
 from scenarios.papers.questions_and_delays.replays import ALL, PERIOD, WINDOWS
 from scenarios.papers.questions_and_delays.statements import (
@@ -35,35 +33,39 @@ The logs are of three machines. Sites of one log differ in their days and in not
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    parts = [_statements(study)]
+    parts: list[Words] = [_statements(study)]
     for window in WINDOWS:
         parts += [_questions(study, window), _delays(study, window), _clocks(study, window)]
-    return study_page(
-        TITLE,
+    about = (
         "Sites of the recorded logs of KTH, CTC and SDSC (DataStar) exchange jobs by fair exchange. "
         "Each asks at most so many partners about a job, and each message between two sites takes its time: an offer is "
         "decided by what the partner is when it arrives, and its job neither waits nor runs meanwhile. A site’s clock may "
         "be ahead or behind. Every figure is a change of the average response time of a site’s own users, weighted by "
         "work, against the site alone, in percent: positive is better. Medians over draws, and the least and the "
-        "greatest.",
-        command="study questions-and-delays",
-        verdict=verdict(study),
-        sections=[*parts, points("What this does not show", WEAK), _made(study)],
+        "greatest."
     )
+    page = Page(
+        TITLE,
+        "study questions-and-delays",
+        [*parts, Section("What this does not show", [Points(WEAK)]), _made(study)],
+        headline=verdict(study),
+        about=[about],
+    )
+    return str(page)
 
 
 def _number(value: float) -> str:
     return f"{round(value, 1) + 0.0:.1f}".replace("-", "−")  # no minus before nothing
 
 
-def _spread(value: Spread) -> str:
-    return stacked(_number(value.median), f"{_number(value.low)} … {_number(value.high)}")
+def _spread(value: Spread) -> Stacked:
+    return Stacked(_number(value.median), f"{_number(value.low)} … {_number(value.high)}")
 
 
 _FIGURES = ("mean", "worst site", "ran elsewhere", "offers a hundred jobs", "draws")
 
 
-def _figures(line: Line) -> list[str]:
+def _figures(line: Line) -> list[Words]:
     return [
         _spread(line.mean),
         _spread(line.worst),
@@ -77,37 +79,35 @@ def _asked(line: Line) -> str:
     return "all" if line.case.asked == ALL else str(line.case.asked)
 
 
-def _statements(study: Study) -> str:
+def _statements(study: Study) -> Section:
     every = statements(study)
     tables = []
     for window, words in WINDOWS.items():
-        rows = []
+        rows: list[list[Words]] = []
         said = ""
         for each in every:
             if each.window != window:
                 continue
             if each.about != said:
                 said = each.about
-                rows.append(
-                    f'<tr><th class="left" scope="rowgroup" colspan="3">{escape(said)}</th></tr>'
-                )
-            rows.append(row(each.of, [_spread(each.points), mark(each.holds, word(each.holds))]))
+                rows.append([said])
+            rows.append([each.of, _spread(each.points), mark(each.holds, word(each.holds))])
         if rows:
-            tables.append(table(words, ("points missing", "verdict"), rows, "exchange"))
-    return section(
+            tables.append(Table(("exchange", "points missing", "verdict"), rows, words))
+    return Section(
         "Statements",
-        *tables,
-        about="<p>What is missing is taken within each draw, on the same days; the mean over draws, with its interval, is held against the "
-        "bound. A negative figure says that nothing is missing.</p>",
+        tables,
+        about="What is missing is taken within each draw, on the same days; the mean over draws, with its interval, is held against the "
+        "bound. A negative figure says that nothing is missing.",
     )
 
 
-def _questions(study: Study, window: str) -> str:
+def _questions(study: Study, window: str) -> Words:
     found = question_lines(study, window)
     if not found:
         return ""
     rows = [
-        row(family_words(line.case), _figures(line), _asked(line))
+        (family_words(line.case), _asked(line), *_figures(line))
         for lines in found
         for line in lines
     ]
@@ -128,21 +128,23 @@ def _questions(study: Study, window: str) -> str:
             ("worst", f"{window}-asked-worst", "Worst site: gain"),
         )
     ]
-    return section(
+    return Section(
         f"{WINDOWS[window]}: partners asked",
-        "<p>Messages take no time here. Partners are asked in the order of what a site has learned of them.</p>",
-        figure(charts[0], "Bars go from the least to the greatest draw.", "wide"),
-        figure(charts[1], "", "wide"),
-        table("By partners asked", _FIGURES, rows, "exchange", "asked"),
+        [
+            Figure(charts[0], "Bars go from the least to the greatest draw."),
+            Figure(charts[1]),
+            Table(("exchange", "asked", *_FIGURES), rows, "By partners asked", words={1}),
+        ],
+        about="Messages take no time here. Partners are asked in the order of what a site has learned of them.",
     )
 
 
-def _delays(study: Study, window: str) -> str:
+def _delays(study: Study, window: str) -> Words:
     found = delay_lines(study, window)
     if not found:
         return ""
     rows = [
-        row(asking_words(line.case), _figures(line), f"{line.case.delay:g} s")
+        (asking_words(line.case), f"{line.case.delay:g} s", *_figures(line))
         for lines in found
         for line in lines
     ]
@@ -162,31 +164,34 @@ def _delays(study: Study, window: str) -> str:
                     title=f"{words}: {title} by delay",
                     below="each message takes",
                 )
-                charts.append(figure(drawn, "", "wide"))
-    return section(
+                charts.append(Figure(drawn))
+    return Section(
         f"{WINDOWS[window]}: delay",
-        "<p>Bars go from the least to the greatest draw; no delay has the same draws here.</p>",
-        *charts,
-        table("By delay", _FIGURES, rows, "exchange", "delay"),
+        [*charts, Table(("exchange", "delay", *_FIGURES), rows, "By delay", words={1})],
+        about="Bars go from the least to the greatest draw; no delay has the same draws here.",
     )
 
 
-def _clocks(study: Study, window: str) -> str:
+def _clocks(study: Study, window: str) -> Words:
     found = clock_lines(study, window)
     if not found:
         return ""
-    rows = [
-        row(family_words(line.case), _figures(line), lateness_words(line.case)) for line in found
-    ]
-    return section(
+    rows = [(family_words(line.case), lateness_words(line.case), *_figures(line)) for line in found]
+    return Section(
         f"{WINDOWS[window]}: late answers, clocks apart",
-        f"<p>Messages take {found[0].case.delay:g} s, and all partners are asked. Which answers are late and how far each "
-        "clock is ahead or behind is drawn anew in every draw.</p>",
-        table("Late answers and clocks", _FIGURES, rows, "exchange", "what is late"),
+        [
+            (
+                f"Messages take {found[0].case.delay:g} s, and all partners are asked. Which answers are late and how far each "
+                "clock is ahead or behind is drawn anew in every draw."
+            ),
+            Table(
+                ("exchange", "what is late", *_FIGURES), rows, "Late answers and clocks", words={1}
+            ),
+        ],
     )
 
 
-def _made(study: Study) -> str:
+def _made(study: Study) -> Section:
     options = study.options
     draws = f"{options['draws']} with delays, {options['more_draws']} without"
     half = options["half_year_draws"]

@@ -6,7 +6,7 @@ from typing import Any, Final
 from matplotlib.ticker import MaxNLocator
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import WIDE
+from lrms_sim.pages.parts import WIDE
 
 _HEIGHT = 480.0
 _KINDS = (

@@ -1,12 +1,11 @@
 """The studies as HTML pages: what the paper prints, constants, and what was learned."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
-from lrms_sim.pages.markup import figure, scrolling
+from lrms_sim.pages.parts import Figure, Page, Section, Stacked, Strong, Table, Words, made
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
-from scenarios.papers.page_parts import made, mark, row, section, stacked, study_page, table
+from scenarios.papers.page_parts import judgement
 from scenarios.papers.queue_strategies.drawings import KIND_WORDS, beyond, scatter
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS, ROWS, TITLES, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
@@ -26,42 +25,40 @@ def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
     logs = list(study.options["jobs"])
     paper = study.options["paper"]
-    return study_page(
-        TITLES[paper],
+    about = (
         "C. Franke, J. Lepping, U. Schwiegelshohn (2007). One machine serves five "
         "groups of users; the objective is 10·AWRT1 + 4·AWRT2. It gives all jobs of a group one "
         "ratio of weight to work, so a constant order of groups serves it well without any "
-        "learning: such constants stand beside everything that was learned.",
-        command=f"paper {paper}",
-        verdict=verdict(study),
-        sections=[
+        "learning: such constants stand beside everything that was learned."
+    )
+    page = Page(
+        TITLES[paper],
+        f"paper {paper}",
+        [
             _statements(study),
             *(_log(study, log) for log in logs),
             _transfers(study, logs),
             _cloud(study),
             _made(study),
         ],
+        headline=verdict(study),
+        about=[about],
     )
+    return str(page)
 
 
-def _statements(study: Study) -> str:
-    rows = [
-        f'<tr><th class="words left" scope="row">{escape(one.claim)}</th>'
-        f'<td class="words">{mark(one.holds, one.word or "not run")}<br>'
-        f"{escape(one.measured)}</td></tr>"
-        for one in statements(study)
-    ]
-    heads = '<th class="left" scope="col">what is said</th><th class="left" scope="col">measured here</th>'
-    found = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return section("Statements", scrolling(found, "Statements"))
+def _statements(study: Study) -> Section:
+    rows = [(one.claim, judgement(one)) for one in statements(study)]
+    heads = ("what is said", "measured here")
+    return Section("Statements", [Table(heads, rows, name="Statements", words={1})])
 
 
 def _methods(study: Study) -> list[str]:
     return [*METHODS[study.options["paper"]], MANY]
 
 
-def _log(study: Study, log: str) -> str:
-    parts = [f"<p>{escape(_jobs(study, log))}</p>\n"]
+def _log(study: Study, log: str) -> Section:
+    parts: list[Words] = [_jobs(study, log)]
     bars = []
     for method in _methods(study):
         runs = study.of(log, method)
@@ -71,8 +68,8 @@ def _log(study: Study, log: str) -> str:
     chart = improvement_chart(
         bars, key=f"gains-{log}", heading=f"{log.upper()}: objective, against EASY"
     )
-    parts.append(figure(chart, "Medians; whiskers from the least to the greatest seed.", "wide"))
-    return section(log.upper(), *parts)
+    parts.append(Figure(chart, "Medians; whiskers from the least to the greatest seed."))
+    return Section(log.upper(), parts)
 
 
 def _jobs(study: Study, log: str) -> str:
@@ -107,21 +104,22 @@ def _bars(log: str, method: str, runs: list[Any]) -> list[SpreadBar]:
     return bars
 
 
-def _gains_table(log: str, method: str, runs: list[Any]) -> str:
+def _gains_table(log: str, method: str, runs: list[Any]) -> Table:
     paper = printed(method, log)
     seen, other = best_constant(runs[0], "training"), best_constant(runs[0], "unseen")
     rows = []
     for place, name in enumerate(ROWS):
-        columns = (
+        columns: tuple[Words, ...] = (
             NOTHING if paper is None else f"{paper[place]:+.2f}",
             NOTHING if seen is None else f"{seen[1][place]:+.2f}",
             _spread(learned_gain(runs, "training", place)),
             NOTHING if other is None else f"{other[1][place]:+.2f}",
             _spread(learned_gain(runs, "unseen", place)),
         )
-        rows.append(row(name, columns, left=False))
+        rows.append((name, *columns))
     names = [one[0] for one in (seen, other) if one is not None]
     heads = (
+        "objective",
         "paper",
         "constant, training",
         "learned, training",
@@ -132,19 +130,19 @@ def _gains_table(log: str, method: str, runs: list[Any]) -> str:
         f"{method}: improvement over EASY, percent; best constant {', '.join(names)}; "
         f"{len(runs)} seed{'s' if len(runs) > 1 else ''}, {runs[0]['evaluations']:,} evaluations each."
     )
-    return table(caption, heads, rows, "objective", name=f"{log} {method}", compact=True)
+    return Table(heads, rows, caption, name=f"{log} {method}", kind="compact")
 
 
-def _spread(spread: Spread | None) -> str:
+def _spread(spread: Spread | None) -> Words:
     if spread is None:
         return NOTHING
-    text = f"<strong>{spread.median:+.2f}</strong>"
-    if spread.count > 1:
-        text = stacked(text, f"{spread.low:+.2f} … {spread.high:+.2f}")
-    return text
+    median = Strong(f"{spread.median:+.2f}")
+    return (
+        Stacked(median, f"{spread.low:+.2f} … {spread.high:+.2f}") if spread.count > 1 else median
+    )
 
 
-def _transfers(study: Study, logs: list[str]) -> str:
+def _transfers(study: Study, logs: list[str]) -> Words:
     if len(logs) < 2:
         return ""
     first, *others = logs
@@ -152,23 +150,23 @@ def _transfers(study: Study, logs: list[str]) -> str:
     for method in METHODS[study.options["paper"]]:
         gains = (transfer_gain(study, log, method) for log in others)
         columns = [NOTHING if gain is None else f"{gain:+.2f}" for gain in gains]
-        rows.append(row(method, columns, left=False))
+        rows.append((method, *columns))
     constants = {one["log"]: one["constant"] for one in study.transfers}
     columns = [f"{constants[log]:+.2f}" for log in others]
-    rows.append(row("FCFS by group, nothing learned", columns, left=False))
+    rows.append(("FCFS by group, nothing learned", *columns))
     number = "Figure 2" if study.options["paper"] == GREEDY else "Figure 7"
     name = "Used on other logs"
-    return section(
+    return Section(
         f"{number}: used on other logs",
-        "<p>Improvement over EASY in percent on "
+        [Table((f"learned on {first}", *others), rows, name=name, kind="compact")],
+        about="Improvement over EASY in percent on "
         "the first jobs of each, medians over seeds; a dash where a replay was given up at 20 times "
-        "EASY’s value.</p>",
-        table("", others, rows, f"learned on {first}", name=name, compact=True),
+        "EASY’s value.",
     )
 
 
-def _cloud(study: Study) -> str:
-    parts = []
+def _cloud(study: Study) -> Section:
+    parts: list[Words] = []
     for log, points in study.clouds.items():
         marked = []
         for method in METHODS[study.options["paper"]]:
@@ -183,10 +181,8 @@ def _cloud(study: Study) -> str:
             marked.append(("EASY", easy["awrt_1"], easy["awrt_2"]))
         title = f"{log.upper()}: orders of groups and users, and what was learned"
         drawn = scatter(points, marked, key=f"cloud-{log}", title=title)
-        parts.append(
-            figure(drawn, _caption(points, beyond(points, marked)), "wide") + _best(points)
-        )
-    return section("What can be had at the same time", *parts)
+        parts += [Figure(drawn, _caption(points, beyond(points, marked))), _best(points)]
+    return Section("What can be had at the same time", parts)
 
 
 def _caption(points: Sequence[Mapping[str, Any]], hidden: int) -> str:
@@ -200,7 +196,7 @@ def _caption(points: Sequence[Mapping[str, Any]], hidden: int) -> str:
     )
 
 
-def _best(points: Sequence[Mapping[str, Any]]) -> str:
+def _best(points: Sequence[Mapping[str, Any]]) -> Table:
     """Returns a table of each kind of schedule: how many, and the least of AWRT₁, of AWRT₂ and of f."""
     rows = []
     for kind, word in KIND_WORDS.items():
@@ -213,13 +209,13 @@ def _best(points: Sequence[Mapping[str, Any]]) -> str:
                 *(min(each[column] for each in seven) for column in (2, 3)),
                 min(10 * each[2] + 4 * each[3] for each in seven),
             )
-            rows.append(row(word, [f"{number:,.0f}" for number in numbers], left=False))
-    heads = ("schedules", "not dominated", "least AWRT1, s", "least AWRT2, s", "least f, s")
+            rows.append([word, *(f"{number:,.0f}" for number in numbers)])
+    heads = ("kind", "schedules", "not dominated", "least AWRT1, s", "least AWRT2, s", "least f, s")
     name = "What each kind of schedule reaches"
-    return table("", heads, rows, "kind", name=name, compact=True)
+    return Table(heads, rows, name=name, kind="compact")
 
 
-def _made(study: Study) -> str:
+def _made(study: Study) -> Section:
     options = study.options
     rows = (
         ("Seeds", ", ".join(map(str, options["seeds"]))),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.svg import HALF, WIDE
+from lrms_sim.pages.parts import HALF, WIDE
 from scenarios.papers.charts import bare, legend
 
 Bars = Sequence[tuple[str, float, float]]

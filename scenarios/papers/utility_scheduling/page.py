@@ -1,14 +1,13 @@
 """The study as one HTML page: the paper's figures, its statements, and what it leaves out."""
 
 from collections.abc import Sequence
-from html import escape
 from statistics import fmean, median
 from typing import Any
 
-from lrms_sim.pages.markup import figure
+from lrms_sim.pages.parts import Figure, Page, Section, Stacked, Table, Words, made
 from lrms_sim.utility.policies import SENTENCES
 from lrms_sim.utility.value import PAPER_P, RULES
-from scenarios.papers.page_parts import made, mark, row, section, stacked, study_page, table
+from scenarios.papers.page_parts import judgement
 from scenarios.papers.utility_scheduling import drawings
 from scenarios.papers.utility_scheduling.experiments import Run, median_p
 from scenarios.papers.utility_scheduling.federations import GRIDS, TRANSFERS
@@ -45,19 +44,24 @@ Runs = Sequence[dict[str, Run]]
 
 def render(study: Study) -> str:
     """Returns the page; equal studies give equal documents."""
-    return study_page(
+    about = (
+        (
+            "D. Vengerov: A Reinforcement Learning Framework for Utility-Based "
+            "Scheduling in Resource-Constrained Systems. One machine of 24 processors, jobs of 4 to 20 "
+            "processors and 5 to 10 steps, a utility that is full until the ideal run time has passed "
+            "since arrival and gone after twice that time."
+        ),
+        (
+            "The paper prints its figures without numbers and leaves open whether "
+            "squeezed jobs grow and what its average reward is of. Every statement of its text is "
+            "therefore held against three readings. A difference counts where its interval "
+            f"at {100 * LEVEL:.0f} %, of paired differences, is on one side of 0."
+        ),
+    )
+    page = Page(
         TITLE,
-        "D. Vengerov: A Reinforcement Learning Framework for Utility-Based "
-        "Scheduling in Resource-Constrained Systems. One machine of 24 processors, jobs of 4 to 20 "
-        "processors and 5 to 10 steps, a utility that is full until the ideal run time has passed "
-        "since arrival and gone after twice that time.",
-        "The paper prints its figures without numbers and leaves open whether "
-        "squeezed jobs grow and what its average reward is of. Every statement of its text is "
-        "therefore held against three readings. A difference counts where its interval "
-        f"at {100 * LEVEL:.0f} %, of paired differences, is on one side of 0.",
-        command="paper utility-scheduling",
-        verdict=verdict(study),
-        sections=[
+        "paper utility-scheduling",
+        [
             _statements(study),
             _figures_2_and_3(study),
             _learned(study),
@@ -68,28 +72,29 @@ def render(study: Study) -> str:
             _federations(study),
             _made(study),
         ],
+        headline=verdict(study),
+        about=about,
     )
+    return str(page)
 
 
-def _statements(study: Study) -> str:
+def _statements(study: Study) -> Section:
     columns = [statements(study, reading) for reading in READINGS]
-    rows = []
-    for each in zip(*columns, strict=True):
-        texts = (
-            f"{mark(found.holds, found.word or 'not run')}<br>{escape(found.measured)}"
-            for found in each
-        )
-        rows.append(
-            f'<tr><td class="words left" style="min-width:15em">{escape(each[0].claim)}</td>'
-            + "".join(f'<td class="words">{text}</td>' for text in texts)
-            + "</tr>"
-        )
-    names = [reading.name.replace(", ρ", ",<br>ρ") for reading in READINGS.values()]
-    return section(
+    table = Table(
+        ("The paper", *(reading.name for reading in READINGS.values())),
+        [
+            (each[0].claim, *(judgement(found) for found in each))
+            for each in zip(*columns, strict=True)
+        ],
+        "What the paper says, under three readings.",
+        words=range(1, 1 + len(columns)),
+        kind="statements",
+    )
+    return Section(
         "Statements",
-        f"<p>k: 1000 utility units, of {POSSIBLE:g} k that are "
-        f"possible; intervals at {100 * LEVEL:.0f} %.</p>\n",
-        table("What the paper says, under three readings.", names, rows, "The paper"),
+        [table],
+        about=f"k: 1000 utility units, of {POSSIBLE:g} k that are "
+        f"possible; intervals at {100 * LEVEL:.0f} %.",
     )
 
 
@@ -101,7 +106,7 @@ def _bars(runs: Runs, value: str) -> list[tuple[str, float, float]]:
     return found
 
 
-def _figures_2_and_3(study: Study) -> str:
+def _figures_2_and_3(study: Study) -> Section:
     parts = []
     for reading in ("never", "growth"):
         runs = study.of("figure-2", reading)
@@ -124,23 +129,23 @@ def _figures_2_and_3(study: Study) -> str:
         )
         name = READINGS[reading].name
         caption = f"{name}; {len(runs)} experiments. Bars do not begin at 0."
-        parts.append(figure(charts, caption, "pair"))
-    return section(
+        parts.append(Figure(charts, caption, "pair"))
+    return Section(
         "Figures 2 and 3: productivity and utilization",
-        *parts,
-        about="<p>Arrival rate 0.1. over: oversubscription, jobs are squeezed; pre: preemption, jobs are "
-        "suspended.</p>\n",
+        parts,
+        about="Arrival rate 0.1. over: oversubscription, jobs are squeezed; pre: preemption, jobs are "
+        "suspended.",
     )
 
 
-def _learned(study: Study) -> str:
+def _learned(study: Study) -> Words:
     runs = study.of("figure-2", "never")
     if not runs:
         return ""
-    rows = [row("the paper's run", [f"{p:.2f}" for p in PAPER_P])]
+    rows = [["the paper's run", *(f"{p:.2f}" for p in PAPER_P)]]
     for reading in READINGS:
         p = median_p(study.of("figure-2", reading), BOTH)
-        rows.append(row(READINGS[reading].name, [f"{each:.1f}" for each in p]))
+        rows.append([READINGS[reading].name, *(f"{each:.1f}" for each in p)])
     own = study.of("paper-p", "never")
     text = ""
     if len(own) > 1:
@@ -149,17 +154,16 @@ def _learned(study: Study) -> str:
         ours = Margin.of(run[BOTH].productivity for run in same)
         best = Margin.of(run[BEST_FIT].productivity for run in own)
         text = (
-            f"<p>With the paper’s own p the policy brings {paper.mean:.1f} k on the jobs of "
+            f"With the paper’s own p the policy brings {paper.mean:.1f} k on the jobs of "
             f"{len(own)} experiments, with ours {ours.mean:.1f} k, best fit {best.mean:.1f} k. "
-            "The scale of p changes no decision.</p>\n"
+            "The scale of p changes no decision."
         )
-    return section(
-        "What was learned", table("p of both, learned; ours are medians.", RULES, rows), about=text
-    )
+    caption = "p of both, learned; ours are medians."
+    return Section("What was learned", [Table(("", *RULES), rows, caption)], about=text)
 
 
-def _figure_4(study: Study) -> str:
-    parts = []
+def _figure_4(study: Study) -> Section:
+    parts: list[Words] = []
     for reading in ("never", "growth"):
         lines = []
         for color, (name, words) in enumerate(SEVEN.items()):
@@ -175,15 +179,14 @@ def _figure_4(study: Study) -> str:
             continue
         title = f"Productivity, k, by arrival rate; {READINGS[reading].name}"
         chart = drawings.line_chart(lines, key=f"sweep-{reading}", title=title, xs=RATES)
-        parts.append(figure(chart, "", "wide"))
-        rows = [row(words, [f"{y:.1f}" for _, y, _ in points]) for words, _, points in lines]
-        heads = [f"{rate:g}" for rate, _, _ in lines[0][2]]
-        parts.append(table(title, heads, rows, "rate"))
-    return section("Figure 4: arrival rates", *parts)
+        rows = [[words, *(f"{y:.1f}" for _, y, _ in points)] for words, _, points in lines]
+        heads = ["rate", *(f"{rate:g}" for rate, _, _ in lines[0][2])]
+        parts += [Figure(chart), Table(heads, rows, title)]
+    return Section("Figure 4: arrival rates", parts)
 
 
-def _figure_5(study: Study) -> str:
-    rows = []
+def _figure_5(study: Study) -> Words:
+    rows: list[list[Words]] = []
     for reading in ("never", "growth"):
         for rate in SHAPE_RATES:
             values = []
@@ -193,78 +196,79 @@ def _figure_5(study: Study) -> str:
                     continue
                 gains = [run[BOTH].productivity / run[BEST_FIT].productivity - 1 for run in runs]
                 mean = fmean(run[BOTH].productivity for run in runs)
-                values.append(stacked(f"{100 * median(gains):+.1f} %", f"{mean:.1f} k"))
+                values.append(Stacked(f"{100 * median(gains):+.1f} %", f"{mean:.1f} k"))
             if values:
-                rows.append(row(f"{READINGS[reading].name}; rate {rate:g}", values))
+                rows.append([f"{READINGS[reading].name}; rate {rate:g}", *values])
     if not rows:
         return ""
     caption = "Median gain of both, learned, over best fit; below it its mean productivity."
-    return section(
+    return Section(
         "Figure 5: shapes of the utility",
-        "<p>“Performance increases” as "
-        "utilities become more convex can only mean the gain: productivity itself falls.</p>\n",
-        table(caption, SHAPES, rows),
+        [Table(("", *SHAPES), rows, caption)],
+        about="“Performance increases” as "
+        "utilities become more convex can only mean the gain: productivity itself falls.",
     )
 
 
-def _reachable(study: Study) -> str:
+def _reachable(study: Study) -> Words:
     rates = [rate for rate in REACHABLE_RATES if study.of("reachable", "growth", rate)]
     if not rates:
         return ""
-    rows = []
+    rows: list[list[Words]] = []
     for name, words in REACHABLE.items():
         values = []
         for rate in rates:
             runs = study.of("reachable", "growth", rate)
             mean = sum(run[name].productivity for run in runs) / len(runs)
             stops = median(run[name].suspensions for run in runs)
-            values.append(stacked(f"{mean:.1f}", f"{stops:,.0f}"))
-        rows.append(row(words, values))
+            values.append(Stacked(f"{mean:.1f}", f"{stops:,.0f}"))
+        rows.append([words, *values])
     caption = "Mean productivity, k, by arrival rate; below it the median number of suspensions."
-    return section(
+    return Section(
         "What else is reachable",
-        "<p>Squeezed jobs grow. Replan places "
+        [Table(["rate", *(f"{rate:g}" for rate in rates)], rows, caption)],
+        about="Squeezed jobs grow. Replan places "
         "all jobs anew at every event, by final utility over remaining processor-steps; its evolved "
-        "order weighs eight features, found by CMA-ES.</p>\n",
-        table(caption, [f"{rate:g}" for rate in rates], rows, "rate"),
+        "order weighs eight features, found by CMA-ES.",
     )
 
 
-def _logs(study: Study) -> str:
+def _logs(study: Study) -> Section:
     parts = []
     for log in LOGS:
         rows = []
         for name in LOG_POLICIES:
-            values: list[str] = []
+            values: list[Words] = []
             for rules in LOG_RULES:
                 figures = study.of_log(log, rules, name)
                 values += _log_cells(figures) if figures else []
             if values:
-                rows.append(row(name, values))
+                rows.append([name, *values])
         if rows:
             heads = [f"{rules}: {what}" for rules in LOG_RULES for what in ("share", "suspensions")]
-            parts.append(table(f"{log.upper()}: share of the possible utility.", heads, rows))
+            caption = f"{log.upper()}: share of the possible utility."
+            parts.append(Table(["", *heads], rows, caption))
     kinds = " ".join(f"{name}: {SENTENCES[name].lower()}" for name in ("density", "edf"))
-    return section(
+    return Section(
         "Recorded logs",
-        *parts,
-        about=f"<p>Learned on days {LEARN_DAYS[0]:g} to "
+        parts,
+        about=f"Learned on days {LEARN_DAYS[0]:g} to "
         f"{LEARN_DAYS[1]:g}, judged on days {TEST_DAYS[0]:g} to {TEST_DAYS[1]:g}; medians and range "
         f"of {LOG_SEEDS} training runs. Lenient: full until an hour after the request, gone a day "
         "after twice the request; tight: the paper’s utility. All jobs can be squeezed, and "
-        f"suspensions cost nothing. {escape(kinds)}</p>\n",
+        f"suspensions cost nothing. {kinds}",
     )
 
 
-def _log_cells(figures: list[dict[str, Any]]) -> list[str]:
+def _log_cells(figures: list[dict[str, Any]]) -> list[Words]:
     shares = [100 * each["share"] for each in figures]
-    share = f"{median(shares):.1f} %"
+    share: Words = f"{median(shares):.1f} %"
     if len(shares) > 1:
-        share = stacked(share, f"{min(shares):.1f} to {max(shares):.1f}")
+        share = Stacked(share, f"{min(shares):.1f} to {max(shares):.1f}")
     return [share, f"{median(each['suspensions'] for each in figures):,.0f}"]
 
 
-def _federations(study: Study) -> str:
+def _federations(study: Study) -> Section:
     words = {"keep": "alone", "awf": "accept when fit", "value": "by value"}
     parts = []
     for grid in GRIDS:
@@ -275,18 +279,18 @@ def _federations(study: Study) -> str:
                     found = study.of_federation(grid, rules, policy, transfer)
                     if found is not None:
                         name = f"{policy}: {words[transfer]}"
-                        rows.append(row(name, _federation_cells(found)))
+                        rows.append([name, *_federation_cells(found)])
             if rows:
-                heads = [*(log.upper() for log in grid), "all", "suspensions"]
+                heads = ["machines: sites", *(log.upper() for log in grid), "all", "suspensions"]
                 caption = f"{', '.join(log.upper() for log in grid)}; {rules} utilities."
-                parts.append(table(caption, heads, rows, "machines: sites"))
-    return section(
+                parts.append(Table(heads, rows, caption))
+    return Section(
         "Sites that exchange jobs",
-        *parts,
-        about="<p>Share of the possible utility that "
+        parts,
+        about="Share of the possible utility that "
         "each site’s users got; below it jobs given and taken. By value: a site runs a job, its own "
         "or a partner’s, if the learned value of its machine’s state rises by that. Nobody learns "
-        f"anything but yes or no. {_federation_verdict(study)}</p>\n",
+        f"anything but yes or no. {_federation_verdict(study)}",
     )
 
 
@@ -306,15 +310,15 @@ def _federation_verdict(study: Study) -> str:
     )
 
 
-def _federation_cells(found: dict[str, Any]) -> list[str]:
+def _federation_cells(found: dict[str, Any]) -> list[Words]:
     shares = [
-        stacked(f"{100 * share:.1f} %", f"{given:,} / {taken:,}")
+        Stacked(f"{100 * share:.1f} %", f"{given:,} / {taken:,}")
         for share, given, taken in zip(found["shares"], found["given"], found["taken"], strict=True)
     ]
     return [*shares, f"{100 * found['total']:.1f} %", f"{sum(found['suspensions']):,}"]
 
 
-def _made(study: Study) -> str:
+def _made(study: Study) -> Section:
     options = study.options
     rows = (
         ("Figures 2, 3 and 5", f"{options['experiments']} experiments each"),

@@ -39,8 +39,8 @@ def test_load_and_queue() -> None:
 def test_a_bar_for_each_job() -> None:
     """In the colours of their users, of which there are eight."""
     drawn = run_charts.gantt(three_jobs())
-    fills = re.findall(r"fill: var\(--(site-\d)\)", drawn)
-    assert sorted(fills) == ["site-0", "site-1", "site-1"]
+    assert re.findall(r'class="bar (c\d) deep"', drawn) == ["c0", "c1", "c1"]
+    assert "<title>job 3: 4 processors for 2 h, after a wait of 1 h</title>" in drawn
 
 
 def test_no_bars_for_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_what_the_page_says() -> None:
     assert "40 jobs on 16 processors under easy, in " in page
     for words in ("AWRT", "median wait time", "fairness over users", "1: above 8 % of the work"):
         assert f'<th scope="row">{words}</th>' in page
-    assert page.count('<svg class="chart"') == 3
+    assert page.count('<svg class="chart') == 3
     assert "run time &lt;0&gt; s" in page
     assert "Repetitions" not in page
     assert "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'none'" in page  # fmt: skip
@@ -53,13 +53,13 @@ def test_a_hundred_thousand_jobs_are_no_larger_page() -> None:
     """Curves have bins and points, not jobs; there is no Gantt chart, and the page says so."""
     page = render_run(report_of(made_up(100_000)))
     assert len(page) < 120_000
-    assert page.count('<svg class="chart"') == 2
+    assert page.count('<svg class="chart') == 2
     assert "A Gantt chart has up to 1,500 jobs." in page
 
 
 def test_one_job() -> None:
     """It has a page too."""
-    assert render_run(report_of(made_up(1))).count('<svg class="chart"') == 3
+    assert render_run(report_of(made_up(1))).count('<svg class="chart') == 3
 
 
 def test_everybody_can_read_it(

@@ -1,9 +1,8 @@
-import re
 from xml.etree import ElementTree as ET  # our own pictures
 
 import pytest
 
-from lrms_sim.utility.gantt import bars, draw
+from lrms_sim.utility.gantt import draw, row
 from lrms_sim.utility.log import Allocation, AllocationLog
 from lrms_sim.utility.machine import simulate
 from lrms_sim.utility.model import PaperModel
@@ -26,25 +25,27 @@ def sample(processors: int | tuple[int, ...] = 24) -> AllocationLog:
 
 def test_bars_hold_what_the_stretches_hold() -> None:
     """No processor is held twice at one time, and none is left out."""
-    allocations = sample().allocations()
-    drawn = bars(allocations, 24)
-    for each in allocations:
-        assert sum(bar.count for bar in drawn if bar.allocation is each) == each.processors
+    log = sample()
+    allocations = log.allocations()
+    drawn = row(log, allocations, 24, 1.0).bars
+    assert sum(round(bar.height) for bar in drawn) == sum(each.processors for each in allocations)
     for moment in {each.start for each in allocations}:
-        rows = [
-            row
+        held = [
+            place
             for bar in drawn
-            if bar.allocation.start <= moment < bar.allocation.end
-            for row in range(bar.first, bar.first + bar.count)
+            if bar.begin <= moment < bar.end
+            for place in range(round(bar.top), round(bar.top + bar.height))
         ]
-        assert len(rows) == len(set(rows))
-        assert not rows or max(rows) < 24
+        running = [each for each in allocations if each.start <= moment < each.end]
+        assert len(held) == len(set(held)) == sum(each.processors for each in running)
+        assert not held or (min(held) >= 0 and max(held) < 24)
 
 
 def test_too_many_processors_cannot_be_drawn() -> None:
     """A log that gives what is not there is found out."""
+    allocations = [Allocation(0, 0, 0.0, 9.0, 4, "end"), Allocation(1, 0, 1.0, 2.0, 5, "end")]
     with pytest.raises(ValueError, match="job 1 finds 4 of 5 processors"):
-        bars([Allocation(0, 0, 0.0, 9.0, 4, "end"), Allocation(1, 0, 1.0, 2.0, 5, "end")], 8)
+        row(sample(), allocations, 8, 1.0)
 
 
 def test_suspensions_and_squeezed_stretches_can_be_seen() -> None:
@@ -54,20 +55,16 @@ def test_suspensions_and_squeezed_stretches_can_be_seen() -> None:
     ET.fromstring(picture)  # noqa: S314  # our own picture
     assert "A &lt;run&gt; &amp; more" in picture
     allocations = log.allocations()
-    widths = log.workload.jobs.processors
-    less = [
-        bar
-        for bar in bars(allocations, 24)
-        if bar.allocation.processors < widths[bar.allocation.job]
-    ]
-    assert picture.count('class="less"') == len(less) > 0
-    assert len(re.findall(r'class="wait"', picture)) > 0
+    shown = row(log, allocations, 24, 1.0)
+    less = [bar for bar in shown.bars if bar.kind == "less"]
+    assert picture.count('fill="url(#less)"') == len(less) > 0
+    assert picture.count('class="wait"') == len(shown.links) > 0
     assert "<title>job " in picture
 
 
 def test_two_machines_stand_above_each_other() -> None:
     """Each has its own axis."""
-    assert draw(sample((24, 12)), title="two").count('class="grid"') == 2
+    assert draw(sample((24, 12)), title="two").count('class="room"') == 2
 
 
 def test_a_span_is_cut_out_of_a_run() -> None:

@@ -223,4 +223,4 @@ def test_blank_lines_of_a_description_part_paragraphs() -> None:
     """A description is written as in any text file."""
     result = random_towns(["a"], 5, description="One\nline.\n\nAnother.\n")
     text = render_html(result)
-    assert '<p class="about">One\nline.</p><p class="about">Another.</p>' in text
+    assert '<p class="about">One\nline.</p>\n<p class="about">Another.</p>' in text

@@ -3,15 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from scenarios.report import tables
+from lrms_sim.pages.parts import Words
+from scenarios.report import tables, words
 from scenarios.run.results import WorkloadNote
 from scenarios.run.user_groups import GroupResult
 from tests.scenarios.towns import random_towns, two_towns
 
 
-def rows(section: str) -> list[list[str]]:
+def rows(section: Words) -> list[list[str]]:
     """Returns the texts of the cells of every row in table bodies."""
-    bodies = re.findall(r"<tbody>(.*?)</tbody>", section, re.DOTALL)
+    bodies = re.findall(r"<tbody>(.*?)</tbody>", str(section), re.DOTALL)
     return [
         [
             re.sub(r"<[^>]*>", "", cell.replace('<span class="of">', "|"))
@@ -42,13 +43,13 @@ def test_user_groups_have_a_table_where_a_queue_looks_at_them() -> None:
         ["Lübeck", "1", "2", "150.00", "100.00", "+33.3%"],
         ["Wismar", "5", "1", "55.00", "66.00", "−20.0%"],
     ]
-    assert '<strong class="loss">−20.0%' in section
-    assert "User groups" not in tables.summary(two_towns())
+    assert '<strong class="loss">−20.0%' in str(section)
+    assert "User groups" not in str(tables.summary(two_towns()))
 
 
 def test_every_row_is_as_wide_as_the_head() -> None:
     """Groups of columns span exactly the columns below them."""
-    section = tables.summary(two_towns()) + tables.waits(two_towns())
+    section = str(tables.summary(two_towns())) + str(tables.waits(two_towns()))
     for head, body in re.findall(r"<thead>(.*?)</thead><tbody>(.*?)</tbody>", section, re.DOTALL):
         groups, columns = re.findall(r"<tr>(.*?)</tr>", head, re.DOTALL)
         spans = sum(int(n) for n in re.findall(r'colspan="(\d+)"', groups)) + 1
@@ -58,10 +59,10 @@ def test_every_row_is_as_wide_as_the_head() -> None:
 
 def test_gains_and_losses_have_their_colour_and_nothing_has_none() -> None:
     """The class of a figure follows the sign of ΔAWRT, beyond what rounds to nothing."""
-    gaining, losing = two_towns().sites
-    assert (tables.tone(gaining), tables.tone(losing)) == ("gain", "loss")
-    assert tables.tone(replace(gaining, awrt_improvement=0.0004)) == ""
-    assert tables.tone(replace(gaining, awrt_improvement=float("nan"))) == ""
+    tones = [words.tone(site.awrt_improvement) for site in two_towns().sites]
+    assert tones == ["gain", "loss"]
+    assert words.tone(0.0004) == ""
+    assert words.tone(float("nan")) == ""
 
 
 def test_matrix_shows_jobs_and_processor_hours() -> None:
@@ -78,7 +79,7 @@ def test_matrix_shows_jobs_and_processor_hours() -> None:
 def test_matrix_shades_by_the_largest_exchange() -> None:
     """The most jobs given have the full shade, whatever stayed at home."""
     result = random_towns(["a", "b", "c"], 300, away=0.3)
-    shades = [float(shade) for shade in re.findall(r"--w:([\d.]+)", tables.matrix(result))]
+    shades = [float(shade) for shade in re.findall(r"--w:([\d.]+)", str(tables.matrix(result)))]
     assert len(shades) == 6
     assert max(shades) == 1.0
     assert min(shades) > 0
@@ -87,7 +88,7 @@ def test_matrix_shades_by_the_largest_exchange() -> None:
 @pytest.mark.parametrize(("sites", "compact"), [(3, False), (9, True)])
 def test_large_matrices_are_set_small(sites: int, compact: bool) -> None:
     """Many columns need a smaller size to fit on a page."""
-    matrix = tables.matrix(random_towns([f"s{k}" for k in range(sites)], 200))
+    matrix = str(tables.matrix(random_towns([f"s{k}" for k in range(sites)], 200)))
     assert ("compact" in matrix) is compact
 
 

@@ -1,8 +1,8 @@
 import io
-from html import escape
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 from rich.console import Console
 
 from grms.learning.evolution.strategies import StrategySettings

@@ -150,7 +150,7 @@ def test_the_page_can_be_read_by_night_and_by_ear(tmp_path: Path) -> None:
     """It has dark colours and a main part, heading cells say what they head, wide tables scroll."""
     page = written(tmp_path, trained())["training.html"]
     assert "prefers-color-scheme: dark" in page
-    assert re.search(r"<body><main>.*</main></body>", page, re.DOTALL)
+    assert re.search(r"<body>\n<main class=\"page\">.*</main>\n</body>", page, re.DOTALL)
     heads = re.findall(r"<th\b[^>]*>", page)
     assert heads
     assert all('scope="' in head for head in heads)

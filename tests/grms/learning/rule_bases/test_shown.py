@@ -5,8 +5,9 @@ import numpy as np
 from grms.learning.rule_bases.comparison import ComparedRow
 from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
 from grms.learning.rule_bases.recorded import Visits
-from grms.learning.rule_bases.shown import compared_parts, decision_maps, facts_within, map_parts
+from grms.learning.rule_bases.shown import compared_section, decision_maps, facts_within, map_parts
 from grms.policy.transfer import Gaussian, Rule, RuleBase
+from lrms_sim.pages.parts import Section
 
 VISITS = Visits(
     np.array([0.5, 1.0, 2.0]),
@@ -28,7 +29,7 @@ def test_own_jobs_and_guests_have_a_map_each() -> None:
     )
     assert "request of 1 min, the median" in guests.caption
     assert own.picture != guests.picture
-    html = "".join(map_parts((own, guests)))
+    html = str(Section("x", map_parts((own, guests))))
     assert html.count("<img") == 2
     assert "1 h 30 min" in html
 
@@ -38,19 +39,19 @@ def test_rules_of_the_paper_have_one_map_without_words() -> None:
     near = Gaussian(0, 1)
     (drawn,) = decision_maps(RuleBase((Rule(near, near, accept=True),)), VISITS, "a")
     assert (drawn.file, drawn.caption) == ("decision-map.svg", "")
-    assert "<p>" not in "".join(map_parts((drawn,)))
+    assert "<p>" not in str(Section("x", map_parts((drawn,))))
 
 
 def test_what_is_not_beaten_is_marked() -> None:
     """A gain on unseen workloads is not."""
     row = ComparedRow("summer", "<a>", 100.0, 80.0, 81.0, evolved=True, unseen=True)
-    html = "".join(compared_parts([row], "fair-exchange"))
+    html = str(compared_section([row], "fair-exchange"))
     assert '<p class="warning">Does not beat fair-exchange alone' in html
     assert "&lt;a&gt;" in html
     assert "Workloads learned from" not in html
     better = ComparedRow("summer", "a", 100.0, 80.0, 70.0, evolved=True, unseen=True)
-    assert "warning" not in "".join(compared_parts([better], "fair-exchange"))
-    assert compared_parts([], "awf") == []
+    assert "warning" not in str(compared_section([better], "fair-exchange"))
+    assert compared_section([], "awf") == ""
 
 
 def test_each_table_of_a_comparison_has_a_label_of_its_own() -> None:
@@ -59,7 +60,7 @@ def test_each_table_of_a_comparison_has_a_label_of_its_own() -> None:
         ComparedRow("summer", "a", 100.0, 80.0, 70.0, evolved=True, unseen=unseen)
         for unseen in (False, True)
     )
-    html = "".join(compared_parts([learned, unseen], "fair-exchange"))
+    html = str(compared_section([learned, unseen], "fair-exchange"))
     labels = re.findall('role="region"[^>]* aria-label="([^"]+)"', html)
     assert labels == [
         "Unseen workloads: average weighted response times",

@@ -1,14 +1,17 @@
 """What the charts of the studies' pages have in common."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from lrms_sim.pages import svg
 from lrms_sim.pages.parts import WIDE
+
+_MARKERS = "osD^vP"
 
 
 def bare(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:
@@ -19,8 +22,8 @@ def bare(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:
     axes.set_axisbelow(True)
 
 
-def legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> None:
-    """Writes a legend above axes that are as wide as the page, in one row or two.
+def legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> int:
+    """Writes a legend above axes that are as wide as the page, in one row or two; returns how many.
 
     Args:
         axes: the axes.
@@ -29,7 +32,8 @@ def legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> None:
     """
     unit = 1 / (WIDE - 62)
     widths = [(6.6 * len(name) + 40) * unit for name, _ in names]
-    place, row = 0.0, int(sum(widths) > 1)
+    rows = 2 if sum(widths) > 1 else 1
+    place, row = 0.0, rows - 1
     for (name, color), width in zip(names, widths, strict=True):
         if place + width > 1:
             place, row = 0.0, 0
@@ -37,6 +41,7 @@ def legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> None:
         axes.text(place, y, "●", transform=axes.transAxes, color=svg.site_color(color))
         axes.text(place + 14 * unit, y, name, transform=axes.transAxes, color=svg.color("muted"))
         place += width
+    return rows
 
 
 class RowChart:
@@ -102,6 +107,87 @@ class RowChart:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chart.
+
+    Attributes:
+        name: in the legend.
+        color: number of its colour.
+        points: the number of a place, a value there, and where its interval begins and ends.
+    """
+
+    name: str
+    color: int
+    points: Sequence[tuple[int, float, float, float]]
+
+
+def line_chart(
+    lines: Sequence[Line],
+    places: Sequence[str],
+    *,
+    key: str,
+    title: str,
+    below: str = "",
+    inner: float = 180.0,
+    scale: tuple[float | None, float | None] = (0.0, None),
+    unit: str = "",
+    logarithmic: bool = False,
+) -> str:
+    """Draws lines over places at equal distances, each point with its interval.
+
+    Args:
+        lines: at least one.
+        places: their names.
+        key: unique within the page.
+        title: above the chart.
+        below: what the places are.
+        inner: height of the axes, in units.
+        scale: ends of the vertical axis; None for where the values end.
+        unit: of the values.
+        logarithmic: whether the vertical axis is.
+    """
+    under = 40 if below else 26
+    height = 66 + inner + under
+    with svg.drawing():
+        figure = svg.new_figure(WIDE, height)
+        axes = figure.add_axes((54 / WIDE, under / height, (WIDE - 62) / WIDE, inner / height))
+        bare(axes, grid="y")
+        for number, line in enumerate(lines):
+            # Beside each other, that no interval hides another.
+            apart = 0.07 * (number - (len(lines) - 1) / 2)
+            across = [place + apart for place, *_ in line.points]
+            _, values, lows, highs = zip(*line.points, strict=True)
+            ink = svg.site_color(line.color)
+            axes.vlines(across, lows, highs, color=ink, linewidth=1.1, alpha=0.6)
+            marker = _MARKERS[number % len(_MARKERS)]
+            axes.plot(across, values, marker=marker, markersize=4.3, color=ink, linewidth=1.5)
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.set_xticks(range(len(places)), places)
+        axes.set_xlabel(below, color=svg.color("muted"))
+        if logarithmic:
+            axes.set_yscale("log")
+            axes.yaxis.set_minor_locator(NullLocator())
+        else:
+            axes.set_ylim(*scale)
+            axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+            axes.yaxis.set_major_formatter(lambda value, _: _signed(f"{value:g}{unit}"))
+            if axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
+                axes.axhline(0.0, color=svg.color("ink"), linewidth=0.9)
+        rows = legend(axes, [(line.name, line.color) for line in lines], inner)
+        svg.heading(axes, title, height=inner, rows=rows + 1)
+        text = "; ".join(
+            f"{line.name}: "
+            + ", ".join(f"{places[place]}: {value:.4g}{unit}" for place, value, *_ in line.points)
+            for line in lines
+        )
+        return svg.render(figure, key=key, title=title, description=text)
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
 def percent(value: float) -> str:
     """Returns a tick's share of 1 as percent; nothing for 0."""
-    return f"{100 * value:+.4g}%".replace("-", "\N{MINUS SIGN}") if abs(value) > 1e-9 else ""
+    return _signed(f"{100 * value:+.4g}%") if abs(value) > 1e-9 else ""

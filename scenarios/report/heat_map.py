@@ -7,7 +7,6 @@ take as little room as forty and the page's dark mode holds for it too.
 import base64
 import io
 import math
-from html import escape
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from matplotlib.image import imsave
 from lrms_sim.jobs import FloatArray
 from lrms_sim.pages import svg
 from lrms_sim.pages.parts import WIDE
+from lrms_sim.pages.templates import filled
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 
@@ -52,103 +52,54 @@ def flow_map(result: ScenarioResult) -> str:
     most = float(cells.max())
     least = max(float(cells[cells > 0].min()), most / _SPAN_MAX)
     names = [result.sites[k].name for k in order]
-    parts = [
-        _head(result, names, group),
-        _picture(cells, least, most),
-        _lines(names, group, len(starts)),
-        _legend(least, most),
-        "</svg>",
-    ]
-    return "".join(parts)
+    parts = [1.0 - number / 4 for number in range(5)] if most > least else [1.0]
+    return filled(
+        "scenarios.report",
+        "heat_map.html",
+        about=_about(result, names, group),
+        data=_picture(cells, least, most),
+        labels=_labels(names, group),
+        step=_SIDE / len(starts),
+        named=len(names) <= NAMED_MAX,
+        shades=[
+            (_FAINTEST + (1 - _FAINTEST) * part, _hours(least * (most / least) ** part))
+            for part in parts
+        ],
+        left=_LEFT,
+        top=_TOP,
+        side=_SIDE,
+        wide=WIDE,
+    )
 
 
-def _head(result: ScenarioResult, names: list[str], group: int) -> str:
+def _about(result: ScenarioResult, names: list[str], group: int) -> str:
     cell = (
         "each cell is a pair of sites" if group == 1 else f"each cell is {group} by {group} sites"
     )
     pairs = np.count_nonzero(result.flow_jobs) - np.count_nonzero(np.diagonal(result.flow_jobs))
-    about = (
+    return (
         f"{words.count(len(names))} sites in the order of their users' work, from {names[0]} to "
         f"{names[-1]}; {cell}. Jobs went between {words.count(int(pairs))} of "
         f"{words.count(len(names) * (len(names) - 1))} pairs of sites."
     )
-    return (
-        f'<svg class="chart" viewBox="0 0 {WIDE:.0f} {_TOP + _SIDE + 28:.0f}" role="img" '
-        f'aria-labelledby="flow-map-title flow-map-text"><title id="flow-map-title">Heat map: who '
-        f'gave work to whom</title><desc id="flow-map-text">{escape(about)}</desc>'
-        f'<text x="0" y="12" style="font-weight: 700">Processor time given (rows) and taken '
-        f"(columns)</text>"
-    )
 
 
 def _picture(cells: FloatArray, least: float, most: float) -> str:
-    """Returns the map itself: a logarithmic scale of greys behind which the colour shows."""
+    """Returns the map itself, PNG as base64: a logarithmic scale of greys behind which the colour shows."""
     span = math.log(most / least) or 1.0
     shade = _FAINTEST + (1.0 - _FAINTEST) * np.log(np.maximum(cells, least) / least) / span
     shade = np.where(cells > 0, shade if most > least else 1.0, 0.0)
     out = io.BytesIO()
     imsave(out, shade, format="png", cmap="gray", vmin=0.0, vmax=1.0, metadata={"Software": ""})
-    data = base64.b64encode(out.getvalue()).decode("ascii")
-    place = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{_SIDE:.0f}"'
-    return (
-        f'<rect {place} fill="var(--panel)"/>'
-        f'<mask id="flow-map-mask" maskUnits="userSpaceOnUse" {place}>'
-        f'<image {place} preserveAspectRatio="none" style="image-rendering: pixelated" '
-        f'href="data:image/png;base64,{data}"/></mask>'
-        f'<rect {place} fill="var(--federated)" mask="url(#flow-map-mask)"/>'
-        f'<path d="M{_LEFT:.0f} {_TOP:.0f}l{_SIDE:.0f} {_SIDE:.0f}" stroke="var(--muted)" '
-        f'stroke-width="0.6" stroke-dasharray="2 3"/>'
-    )
+    return base64.b64encode(out.getvalue()).decode("ascii")
 
 
-def _lines(names: list[str], group: int, count: int) -> str:
-    """Returns what stands beside the rows and below the columns."""
-    step = _SIDE / count
-    if len(names) > NAMED_MAX:
-        ticks = sorted({0, *(round(len(names) * part / 5) - 1 for part in range(1, 6))})
-        labels = [(rank // group, f"{words.count(rank + 1)}.") for rank in ticks]
-    else:
-        labels = [(row, words.shorten(name, 15)) for row, name in enumerate(names)]
-    parts = []
-    for row, label in labels:
-        middle = (row + 0.5) * step
-        parts.append(
-            f'<text x="{_LEFT - 6:.0f}" y="{_TOP + middle + 3.8:.1f}" text-anchor="end">'
-            f"{escape(label)}</text>"
-        )
-        if len(names) > NAMED_MAX:
-            parts.append(
-                f'<text x="{_LEFT + middle:.1f}" y="{_TOP + _SIDE + 16:.0f}" '
-                f'text-anchor="middle">{escape(label)}</text>'
-            )
-    if len(names) > NAMED_MAX:
-        parts.append(
-            f'<text x="0" y="{_TOP + _SIDE / 2:.0f}" fill="var(--muted)">rank by</text>'
-            f'<text x="0" y="{_TOP + _SIDE / 2 + 14:.0f}" fill="var(--muted)">own work</text>'
-        )
-    else:
-        parts.append(
-            f'<text x="{_LEFT:.0f}" y="{_TOP + _SIDE + 16:.0f}">columns in the same order as '
-            f"rows</text>"
-        )
-    return "".join(parts)
-
-
-def _legend(least: float, most: float) -> str:
-    """Returns the scale: amounts of processor time with their shades."""
-    x = _LEFT + _SIDE + 24
-    parts = [f'<text x="{x:.0f}" y="{_TOP + 10:.0f}">Processor hours</text>']
-    steps = 5 if most > least else 1
-    for number in range(steps):
-        part = 1.0 - number / max(steps - 1, 1)
-        value = least * (most / least) ** part
-        y = _TOP + 22 + 20 * number
-        parts.append(
-            f'<rect x="{x:.0f}" y="{y:.0f}" width="18" height="14" fill="var(--federated)" '
-            f'fill-opacity="{_FAINTEST + (1 - _FAINTEST) * part:.2f}"/>'
-            f'<text x="{x + 26:.0f}" y="{y + 11:.0f}">{_hours(value)}</text>'
-        )
-    return "".join(parts)
+def _labels(names: list[str], group: int) -> list[tuple[int, str]]:
+    """Returns what stands beside the rows, and by which of them."""
+    if len(names) <= NAMED_MAX:
+        return [(row, words.shorten(name, 15)) for row, name in enumerate(names)]
+    ticks = sorted({0, *(round(len(names) * part / 5) - 1 for part in range(1, 6))})
+    return [(rank // group, f"{words.count(rank + 1)}.") for rank in ticks]
 
 
 def _hours(processor_s: float) -> str:

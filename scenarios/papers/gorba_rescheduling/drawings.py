@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.parts import HALF, WIDE
-from scenarios.papers.charts import bare, legend
+from lrms_sim.pages.parts import HALF
+from scenarios.papers.charts import Line, bare, line_chart
 from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
 
 Series = Sequence[tuple[str, int, Sequence[LoadFigures]]]
@@ -71,37 +71,7 @@ def _shares(axes: Axes, settings: Sequence[SettingFigures]) -> None:
         )
 
 
-def success_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
-    """Draws the share of runs without a violated limit, by load."""
-    return _lines(
-        series, sizes, lambda each: (100 * each.success, 0.0, 0.0), key=key, title=title, top=105.0
-    )
-
-
-def factor_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
-    """Draws how many times the best heuristic's fitness is reached, with confidence intervals."""
-    return _lines(
-        series,
-        sizes,
-        lambda each: (each.factor.mean, each.factor.low, each.factor.high),
-        key=key,
-        title=title,
-    )
-
-
-def evaluations_chart(series: Series, sizes: Sequence[int], *, key: str, title: str) -> str:
-    """Draws the schedules built in a second of processor time, by load, both on logarithmic scales."""
-    return _lines(
-        series,
-        sizes,
-        lambda each: (each.rate, 0.0, 0.0),
-        key=key,
-        title=title,
-        logarithmic=True,
-    )
-
-
-def _lines(
+def load_chart(
     series: Series,
     sizes: Sequence[int],
     value: Callable[[LoadFigures], tuple[float, float, float]],
@@ -111,47 +81,25 @@ def _lines(
     top: float | None = None,
     logarithmic: bool = False,
 ) -> str:
-    height = 236.0
-    with svg.drawing():
-        figure = svg.new_figure(WIDE, height)
-        axes = figure.add_axes((54 / WIDE, 34 / height, (WIDE - 62) / WIDE, (height - 90) / height))
-        bare(axes, grid="y")
-        axes.set_xlim(-0.5, len(sizes) - 0.5)
-        if logarithmic:
-            axes.set_yscale("log")
-            axes.yaxis.set_minor_locator(NullLocator())
-        place = {size: number for number, size in enumerate(sizes)}
-        said = []
-        for number, (name, color, figures) in enumerate(series):
-            shift = 0.09 * (number - (len(series) - 1) / 2)
-            points = [(place[each.tasks] + shift, *value(each)) for each in figures]
-            ink = svg.site_color(color)
-            axes.plot(
-                [x for x, *_ in points],
-                [y for _, y, _, _ in points],
-                "-o",
-                color=ink,
-                linewidth=1.6,
-                markersize=4.5,
-            )
-            for x, _, low, high in points:
-                if high > low:
-                    _whisker(axes, x, low, high, ink)
-            said.append(
-                f"{name}: " + ", ".join(f"{each.tasks}: {value(each)[0]:.4g}" for each in figures)
-            )
-        if not logarithmic:
-            axes.set_ylim(0, top)
-            axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-        axes.xaxis.set_major_locator(FixedLocator(range(len(sizes))))
-        axes.xaxis.set_major_formatter(FixedFormatter([f"{size:,}" for size in sizes]))
-        svg.heading(axes, title, height=height - 90, rows=2)
-        legend(axes, [(name, color) for name, color, _ in series], height - 90)
-        return svg.render(figure, key=key, title=title, description="; ".join(said))
+    """Draws a figure, with the ends of its interval, by load."""
+    place = {size: number for number, size in enumerate(sizes)}
+    lines = [
+        Line(name, color, [(place[each.tasks], *value(each)) for each in figures])
+        for name, color, figures in series
+    ]
+    return line_chart(
+        lines,
+        [f"{size:,}" for size in sizes],
+        key=key,
+        title=title,
+        inner=146.0,
+        scale=(0.0, top),
+        logarithmic=logarithmic,
+    )
 
 
-def _whisker(axes: Axes, x: float, low: float, high: float, color: str | None = None) -> None:
-    ink = color or svg.color("ink")
+def _whisker(axes: Axes, x: float, low: float, high: float) -> None:
+    ink = svg.color("ink")
     axes.plot([x, x], [low, high], color=ink, linewidth=1.2)
     for end in (low, high):
         axes.plot([x - 0.04, x + 0.04], [end, end], color=ink, linewidth=1.2)

@@ -211,12 +211,18 @@ def _memetic(study: Study) -> Section:
 
 def _pair(study: Study, series: drawings.Series, key: str, name: str) -> list[Figure]:
     sizes = study.sizes
-    success = drawings.success_chart(
-        series, sizes, key=f"{key}-success", title=f"{name}: success rate, percent, by tasks"
-    )
-    factor = drawings.factor_chart(
+    success = drawings.load_chart(
         series,
         sizes,
+        lambda each: (100 * each.success,) * 3,
+        key=f"{key}-success",
+        title=f"{name}: success rate, percent, by tasks",
+        top=105.0,
+    )
+    factor = drawings.load_chart(
+        series,
+        sizes,
+        lambda each: (each.factor.mean, each.factor.low, each.factor.high),
         key=f"{key}-factor",
         title=f"{name}: fitness over that of the best heuristic, by tasks",
     )
@@ -246,9 +252,11 @@ def _evaluations(study: Study) -> Words:
     series = _series(study, [(name, name, GLEAM) for name in CLASSES])
     if not series or any(math.isnan(each.rate) for _, _, figures in series for each in figures):
         return ""
-    chart = drawings.evaluations_chart(
+    chart = drawings.load_chart(
         series,
         study.sizes,
+        lambda each: (each.rate,) * 3,
+        logarithmic=True,
         key="evaluations",
         title="Schedules that GLEAM builds in a second of processor time, by tasks",
     )

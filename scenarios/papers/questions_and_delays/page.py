@@ -1,8 +1,11 @@
 """The study as one HTML page: curves, tables, statements with their bounds, and what it does not show."""
 
+from collections.abc import Sequence
+
 from lrms_sim.pages.parts import Figure, Page, Points, Section, Stacked, Table, Words, made
+from scenarios.papers.charts import Line as Curve
+from scenarios.papers.charts import line_chart
 from scenarios.papers.page_parts import mark
-from scenarios.papers.questions_and_delays.drawings import curves
 from scenarios.papers.questions_and_delays.replays import ALL, PERIOD, WINDOWS
 from scenarios.papers.questions_and_delays.statements import (
     WORDS,
@@ -62,7 +65,37 @@ def _spread(value: Spread) -> Stacked:
     return Stacked(_number(value.median), f"{_number(value.low)} … {_number(value.high)}")
 
 
+def _curves(
+    rows: Sequence[tuple[str, Sequence[Spread]]],
+    places: Sequence[str],
+    *,
+    key: str,
+    title: str,
+    below: str,
+) -> str:
+    lines = [
+        Curve(
+            name, number, [(n, each.median, each.low, each.high) for n, each in enumerate(values)]
+        )
+        for number, (name, values) in enumerate(rows)
+    ]
+    return line_chart(
+        *(lines, places),
+        key=key,
+        title=title,
+        below=below,
+        inner=250.0,
+        scale=(None, None),
+        unit=" %",
+    )
+
+
 _FIGURES = ("mean", "worst site", "ran elsewhere", "offers a hundred jobs", "draws")
+
+
+def _table(caption: str, what: str, rows: Sequence[Sequence[Words]], window: str) -> Table:
+    name = f"{WINDOWS[window]}: {caption.lower()}"
+    return Table(("exchange", what, *_FIGURES), rows, caption, name=name, words={1})
 
 
 def _figures(line: Line) -> list[Words]:
@@ -113,7 +146,7 @@ def _questions(study: Study, window: str) -> Words:
     ]
     places = [_asked(line) for line in max(found, key=len)]
     charts = [
-        curves(
+        _curves(
             [
                 (family_words(lines[0].case), [getattr(each, what) for each in lines])
                 for lines in found
@@ -133,7 +166,7 @@ def _questions(study: Study, window: str) -> Words:
         [
             Figure(charts[0], "Bars go from the least to the greatest draw."),
             Figure(charts[1]),
-            Table(("exchange", "asked", *_FIGURES), rows, "By partners asked", words={1}),
+            _table("By partners asked", "asked", rows, window),
         ],
         about="Messages take no time here. Partners are asked in the order of what a site has learned of them.",
     )
@@ -154,7 +187,7 @@ def _delays(study: Study, window: str) -> Words:
         chosen = [lines for lines in found if lines[0].case.discipline == discipline]
         for what, title in (("mean", "mean gain"), ("worst", "gain of the worst site")):
             if chosen:
-                drawn = curves(
+                drawn = _curves(
                     [
                         (asking_words(lines[0].case), [getattr(line, what) for line in lines])
                         for lines in chosen
@@ -167,7 +200,7 @@ def _delays(study: Study, window: str) -> Words:
                 charts.append(Figure(drawn))
     return Section(
         f"{WINDOWS[window]}: delay",
-        [*charts, Table(("exchange", "delay", *_FIGURES), rows, "By delay", words={1})],
+        [*charts, _table("By delay", "delay", rows, window)],
         about="Bars go from the least to the greatest draw; no delay has the same draws here.",
     )
 
@@ -184,9 +217,7 @@ def _clocks(study: Study, window: str) -> Words:
                 f"Messages take {found[0].case.delay:g} s, and all partners are asked. Which answers are late and how far each "
                 "clock is ahead or behind is drawn anew in every draw."
             ),
-            Table(
-                ("exchange", "what is late", *_FIGURES), rows, "Late answers and clocks", words={1}
-            ),
+            _table("Late answers and clocks", "what is late", rows, window),
         ],
     )
 

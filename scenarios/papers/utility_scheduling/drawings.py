@@ -1,18 +1,15 @@
-"""The charts of the study's page, in the manner of the paper's figures."""
+"""The bars of the study's page, in the manner of the paper's figures."""
 
 from collections.abc import Sequence
 
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from lrms_sim.pages import svg
-from lrms_sim.pages.parts import HALF, WIDE
-from scenarios.papers.charts import bare, legend
+from lrms_sim.pages.parts import HALF
+from scenarios.papers.charts import bare
 
 Bars = Sequence[tuple[str, float, float]]
 """Name, value and half of the interval."""
-
-Lines = Sequence[tuple[str, int, Sequence[tuple[float, float, float]]]]
-"""Name, number of its colour, and x, y and half of the interval of its points."""
 
 
 def bar_chart(bars: Bars, *, key: str, title: str, digits: int, least: float) -> str:
@@ -51,40 +48,4 @@ def bar_chart(bars: Bars, *, key: str, title: str, digits: int, least: float) ->
         axes.xaxis.set_major_locator(FixedLocator([]))
         svg.heading(axes, title, height=height - 40)
         text = "; ".join(f"{name}: {value:.{digits}f}" for name, value, _ in bars)
-        return svg.render(figure, key=key, title=title, description=text)
-
-
-def line_chart(lines: Lines, *, key: str, title: str, xs: Sequence[float]) -> str:
-    """Draws Figure 4: productivity over arrival rates, which stand at equal distances."""
-    height = 320.0
-    with svg.drawing():
-        figure = svg.new_figure(WIDE, height)
-        axes = figure.add_axes(
-            (54 / WIDE, 30 / height, (WIDE - 62) / WIDE, (height - 108) / height)
-        )
-        bare(axes, grid="y")
-        axes.set_xlim(-0.4, len(xs) - 0.6)
-        place = {x: number for number, x in enumerate(xs)}
-        for _, color, points in lines:
-            ink = svg.site_color(color)
-            axes.plot(
-                [place[x] for x, _, _ in points],
-                [y for _, y, _ in points],
-                "-o",
-                color=ink,
-                linewidth=1.6,
-                markersize=3.6,
-            )
-            for x, y, half in points:
-                axes.plot([place[x]] * 2, [y - half, y + half], color=ink, linewidth=1.0)
-        axes.set_ylim(0, None)
-        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-        axes.xaxis.set_major_locator(FixedLocator(range(len(xs))))
-        axes.xaxis.set_major_formatter(FixedFormatter([f"{x:g}" for x in xs]))
-        svg.heading(axes, title, height=height - 108, rows=3)
-        legend(axes, [(name, color) for name, color, _ in lines], height - 108)
-        text = "; ".join(
-            f"{name}: " + ", ".join(f"{x:g}: {y:.4g}" for x, y, _ in points)
-            for name, _, points in lines
-        )
         return svg.render(figure, key=key, title=title, description=text)

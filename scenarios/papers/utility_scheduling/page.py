@@ -7,6 +7,7 @@ from typing import Any
 from lrms_sim.pages.parts import Figure, Page, Section, Stacked, Table, Words, made
 from lrms_sim.utility.policies import SENTENCES
 from lrms_sim.utility.value import PAPER_P, RULES
+from scenarios.papers.charts import Line, line_chart
 from scenarios.papers.page_parts import judgement
 from scenarios.papers.utility_scheduling import drawings
 from scenarios.papers.utility_scheduling.experiments import Run, median_p
@@ -168,19 +169,25 @@ def _figure_4(study: Study) -> Section:
         lines = []
         for color, (name, words) in enumerate(SEVEN.items()):
             points = []
-            for rate in RATES:
+            for place, rate in enumerate(RATES):
                 runs = [run for run in study.of("figure-4", reading, rate) if name in run]
                 if len(runs) > 1:
                     each = Margin.of(run[name].productivity for run in runs)
-                    points.append((rate, each.mean, each.half))
+                    points.append((place, each.mean, each.mean - each.half, each.mean + each.half))
             if points:
-                lines.append((words, color, points))
+                lines.append(Line(words, color, points))
         if not lines:
             continue
         title = f"Productivity, k, by arrival rate; {READINGS[reading].name}"
-        chart = drawings.line_chart(lines, key=f"sweep-{reading}", title=title, xs=RATES)
-        rows = [[words, *(f"{y:.1f}" for _, y, _ in points)] for words, _, points in lines]
-        heads = ["rate", *(f"{rate:g}" for rate, _, _ in lines[0][2])]
+        chart = line_chart(
+            lines,
+            [f"{rate:g}" for rate in RATES],
+            key=f"sweep-{reading}",
+            title=title,
+            inner=212.0,
+        )
+        rows = [[line.name, *(f"{y:.1f}" for _, y, _, _ in line.points)] for line in lines]
+        heads = ["rate", *(f"{RATES[place]:g}" for place, *_ in lines[0].points)]
         parts += [Figure(chart), Table(heads, rows, title)]
     return Section("Figure 4: arrival rates", parts)
 

@@ -4,7 +4,8 @@ import pytest
 
 from lrms_sim.pages import svg
 from lrms_sim.pages.parts import WIDE
-from scenarios.papers.charts import bare, legend
+from scenarios.papers.charts import Line, bare, legend, line_chart
+from tests.pictures import svg_texts
 
 
 def test_a_legend_has_as_many_rows_as_it_needs() -> None:
@@ -30,3 +31,20 @@ def test_bare_axes_have_a_grid_where_it_is_wanted() -> None:
     lines = axes.yaxis.get_gridlines()
     assert lines
     assert all(line.get_visible() for line in lines)
+
+
+def test_lines_have_their_figures_in_words() -> None:
+    """For those who cannot see them, where a line is shorter too; equal figures give equal pictures."""
+    lines = [
+        Line("first", 0, [(0, 2.0, -1.0, 3.0), (1, 4.0, 3.0, 5.0)]),
+        Line("second", 1, [(1, -2.5, -3.0, 1.0)]),
+    ]
+    one, other = (
+        line_chart(
+            *(lines, ["1", "all"]), key="k", title="T", below="asked", scale=(None, None), unit=" %"
+        )
+        for _ in range(2)
+    )
+    assert one == other
+    assert "first: 1: 2 %, all: 4 %; second: all: -2.5 %" in one
+    assert {"T", "asked", "first", "second", "−2 %"} <= set(svg_texts(one))

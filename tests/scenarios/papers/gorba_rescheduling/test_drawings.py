@@ -1,11 +1,8 @@
 import xml.etree.ElementTree as ET
 
-from scenarios.papers.gorba_rescheduling.drawings import (
-    evaluations_chart,
-    factor_chart,
-    settings_chart,
-    success_chart,
-)
+import pytest
+
+from scenarios.papers.gorba_rescheduling.drawings import load_chart, settings_chart
 from scenarios.papers.gorba_rescheduling.figures import load_of, settings_of
 from tests.scenarios.papers.gorba_rescheduling.measured import paper_study
 
@@ -35,18 +32,20 @@ def test_settings_are_drawn_with_their_violations() -> None:
     assert "10 % finished, 10 % new: heuristics 12, replanning 20, GLEAM 50" in chart
 
 
-def test_loads_are_drawn_as_lines() -> None:
-    """One for each series, with the loads below."""
-    for draw in (success_chart, factor_chart, evaluations_chart):
-        chart = draw(SERIES, STUDY.sizes, key="k", title="T")
-        found = texts(chart)
-        assert {"sRlD", "lRlD", "200", "1,600", "T"} <= set(found)
-        assert "sRlD: 200:" in chart
-        assert chart == draw(SERIES, STUDY.sizes, key="k", title="T")
-
-
-def test_a_single_load_can_be_drawn() -> None:
-    """The shortest sweep there is."""
-    short = [(name, color, figures[:1]) for name, color, figures in SERIES]
-    for draw in (success_chart, factor_chart, evaluations_chart):
-        assert "200" in texts(draw(short, [200], key="k", title="T"))
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_loads_are_drawn_as_lines(logarithmic: bool) -> None:
+    """One for each series, with the loads below; of a single load, too."""
+    for series, sizes in (
+        (SERIES, STUDY.sizes),
+        ([(name, color, figures[:1]) for name, color, figures in SERIES], [200]),
+    ):
+        chart = load_chart(
+            series,
+            sizes,
+            lambda each: (each.fitness.mean,) * 3,
+            key="k",
+            title="T",
+            logarithmic=logarithmic,
+        )
+        assert {"sRlD", "lRlD", "200", "T", *(f"{size:,}" for size in sizes)} <= set(texts(chart))
+        assert "sRlD: 200: " in chart

@@ -37,7 +37,7 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     def mark(*_: object, key: str, **_more: str) -> str:
         return f'<svg class="chart" id="{key}"/>'
 
-    monkeypatch.setattr(page_module, "curves", mark)
+    monkeypatch.setattr(page_module, "line_chart", mark)
 
 
 @pytest.mark.usefixtures("without_pictures")

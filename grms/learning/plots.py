@@ -1,34 +1,23 @@
-"""Pictures of a training run, as SVG that stands alone.
+"""Pictures of a training run, as `<svg>` elements of its page.
 
 Two drawings of the same data are equal byte for byte.
 """
 
-import io
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from grms.learning.evolution.termination import GenerationRecord
+from lrms_sim.pages import svg
+from lrms_sim.pages.parts import WIDE
 
-BLUE = (0.13, 0.40, 0.67)
-"""Colour of what is good or usual; red, green and blue from 0 to 1."""
+BLUE = svg.color("federated")
+"""Colour of what is good or usual."""
 
-ORANGE = (0.85, 0.45, 0.10)
+ORANGE = svg.color("site-5")
 """Colour of what stands out."""
-
-_SETTINGS: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text as text: it can be searched and read aloud
-    "svg.hashsalt": "hanse-training",
-    "text.parse_math": False,  # a site may be called $x$
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same layout everywhere
-    "font.size": 10.0,
-}
 
 
 def convergence_svg(history: Sequence[GenerationRecord], unit: str) -> str:
@@ -71,21 +60,24 @@ def convergence_svg(history: Sequence[GenerationRecord], unit: str) -> str:
             axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
             if high >= 1000:
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-            axes.grid(color="0.9")
+            axes.grid(color=svg.color("grid"))
         figure.supylabel(unit, fontsize="medium")
 
-    return svg("Convergence", draw)
+    about = "Best value so far and mean of each generation"
+    return drawn("convergence", "Convergence", about, draw)
 
 
-def svg(title: str, draw: Callable[[Figure], None]) -> str:
-    """Returns what a function draws on a figure of the usual size, as SVG with that title."""
-    out = io.StringIO()
-    with rc_context(_SETTINGS), warnings.catch_warnings():
-        # Names may hold characters that DejaVu lacks; the browser's fonts do the drawing anyway.
-        warnings.filterwarnings("ignore", message="Glyph")
-        figure = Figure(figsize=(8, 4.5), dpi=72, layout="constrained")
-        FigureCanvasSVG(figure)
+def drawn(key: str, title: str, description: str, draw: Callable[[Figure], None]) -> str:
+    """Returns what a function draws on a figure of the usual size.
+
+    Args:
+        key: unique within the page.
+        title: for those who cannot see it.
+        description: what it shows, for the same.
+        draw: draws it.
+    """
+    with svg.drawing():
+        figure = svg.new_figure(WIDE, 450.0)
+        figure.set_layout_engine("constrained")
         draw(figure)
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type")) | {"Title": title}
-        figure.savefig(out, format="svg", metadata=metadata)
-    return out.getvalue()
+        return svg.render(figure, key=key, title=title, description=description)

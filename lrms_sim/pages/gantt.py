@@ -199,7 +199,7 @@ class Gantt(Part):
         gap: between rows.
         now: seconds; marked where the axis begins before it.
         heading: above the axis, with `note` at the right.
-        style: of a picture that stands alone; empty in a page.
+        hatched: whether bars of the kind "less" are.
     """
 
     key: str
@@ -213,7 +213,7 @@ class Gantt(Part):
     now: float = -math.inf
     heading: str = ""
     note: str = ""
-    style: str = ""
+    hatched: bool = False
 
     @property
     def head(self) -> float:

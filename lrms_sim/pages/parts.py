@@ -139,19 +139,6 @@ class Figure(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture(Part):
-    """A drawing with colours of its own, on white: SVG that stands alone, and what it shows."""
-
-    svg: str
-    description: str
-
-    @property
-    def data(self) -> str:
-        """The drawing as part of an address."""
-        return base64.b64encode(self.svg.encode()).decode("ascii")
-
-
-@dataclass(frozen=True, slots=True)
 class Facts(Part):
     """Names with what is to be said of each."""
 
@@ -281,7 +268,7 @@ class Page(Part):
     def style(self) -> str:
         """Its style sheet."""
         return "".join(
-            resource("lrms_sim.pages", f"{name}.css") for name in ("colors", "page", "gantt")
+            resource("lrms_sim.pages", f"{name}.css") for name in ("colors", "page", "chart")
         )
 
     @property

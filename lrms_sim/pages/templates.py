@@ -17,6 +17,15 @@ def resource(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
+def alone(drawing: str) -> str:
+    """Returns a drawing of a page, an `<svg>` element, as a document that has the colours of pages."""
+    style = "svg { background: var(--paper); font-family: system-ui, sans-serif; }\n"
+    style += resource("lrms_sim.pages", "colors.css") + resource("lrms_sim.pages", "chart.css")
+    head, _, rest = drawing.partition(">")
+    head = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return f"{head}><style>\n{style}</style>{rest}\n"
+
+
 def macro(name: str) -> Callable[..., str]:
     """Returns a macro of `parts.html`."""
     found: Callable[..., str] = getattr(_parts(), name)

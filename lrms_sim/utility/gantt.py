@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from lrms_sim.pages.gantt import Bar, Gantt, Row, packed
-from lrms_sim.pages.templates import resource
+from lrms_sim.pages.templates import alone
 from lrms_sim.pages.time_axis import Axis
 from lrms_sim.utility.log import Allocation, AllocationLog
 
@@ -68,11 +68,9 @@ def draw(
         gap=_GAP,
         heading=title,
         note="hatched: fewer processors than asked for; dashed: suspended",
-        style="svg { background: var(--paper); font-family: system-ui, sans-serif; }\n"
-        + resource("lrms_sim.pages", "colors.css")
-        + resource("lrms_sim.pages", "gantt.css"),
+        hatched=True,
     )
-    return str(picture)
+    return alone(str(picture))
 
 
 def row(log: AllocationLog, allocations: Sequence[Allocation], size: int, unit: float) -> Row:

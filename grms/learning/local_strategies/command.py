@@ -38,6 +38,7 @@ from grms.learning.local_strategies.workloads import Workload, WorkloadError, re
 from grms.learning.session import Session, check_folder
 from grms.learning.training import TrainingResult
 from lrms_sim.choosing import Policy
+from lrms_sim.pages.templates import alone
 from lrms_sim.provenance import source_commit
 from lrms_sim.strategy_files import StrategyFile, save_strategy
 from lrms_sim.text_files import write_text
@@ -156,7 +157,7 @@ def _tuning(
 def _write(folder: Path, tuning: Tuning) -> None:
     drawings = pictures(tuning)
     for name, drawing in zip((CONVERGENCE, CHOICES), drawings, strict=False):
-        write_text(folder / name, drawing)
+        write_text(folder / name, alone(drawing))
     trial = tuning.comparisons[0].workload.training.trial
     write_text(folder / USERS, users_csv(user_shares(trial.jobs, trial.groups)))
     write_text(folder / FIGURES, json.dumps(tuning.to_document(), indent=1) + "\n")

@@ -12,7 +12,7 @@ from grms.learning.local_strategies.outcome import (
 )
 from grms.learning.local_strategies.pictures import choices, convergence
 from lrms_sim.criteria import CriterionOrder
-from lrms_sim.pages.parts import Facts, Group, Note, Page, Picture, Section, Table, Words
+from lrms_sim.pages.parts import Facts, Figure, Group, Note, Page, Section, Table, Words
 from lrms_sim.strategies import Strategy
 
 CONVERGENCE: Final = "convergence.svg"
@@ -31,7 +31,7 @@ def pictures(tuning: Tuning) -> tuple[str, ...]:
     drawn = convergence(tuning.result.history, tuning.unit, lines)
     if isinstance(tuning.policy, Strategy):
         return (drawn,)
-    return (drawn, choices(tuning.policy, tuning.visits, tuning.passes))
+    return (drawn, choices(tuning.policy, tuning.visits, tuning.passes, _chosen(tuning)))
 
 
 def render(tuning: Tuning, drawings: Sequence[str], file: str) -> str:
@@ -55,7 +55,7 @@ def render(tuning: Tuning, drawings: Sequence[str], file: str) -> str:
     if isinstance(tuning.policy, Strategy):
         learned = _criteria(tuning.policy)
     else:
-        learned = Section("What is chosen", [Picture(drawings[1], _chosen(tuning))])
+        learned = Section("What is chosen", [Figure(drawings[1])])
     page = Page(
         f"Local strategy {tuning.policy.name}",
         "grms tune",
@@ -63,7 +63,7 @@ def render(tuning: Tuning, drawings: Sequence[str], file: str) -> str:
             Facts(facts),
             *(Note(text) for text in tuning.warnings),
             *(_workload(comparison) for comparison in tuning.comparisons),
-            Section("Convergence", [Picture(drawings[0], "Best value so far beside constants")]),
+            Section("Convergence", [Figure(drawings[0])]),
             learned,
         ],
     )

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grms.learning.evolution.termination import GenerationRecord
-from grms.learning.plots import BLUE, ORANGE, svg
+from grms.learning.plots import BLUE, ORANGE, drawn
 from lrms_sim.choosing import FEATURES, StrategyRules, StrategyTable
+from lrms_sim.pages import svg
 
 RULES_SHOWN = 50
 """Most rules of a picture; a run of the paper's size has as many."""
@@ -53,17 +54,21 @@ def convergence(
             axes.axhline(value, color=BLUE, linestyle=style, linewidth=1.2, label=name)
         axes.set_xlabel("evaluations")
         axes.set_ylabel(unit)
-        axes.grid(color="0.9")
+        axes.grid(color=svg.color("grid"))
         axes.legend(frameon=False)
         axes.set_title("best so far", loc="left", fontsize="medium")
 
-    return svg("Convergence", draw)
+    about = "Best value so far beside constants"
+    return drawn("convergence", "Convergence", about, draw)
 
 
 def choices(
-    policy: StrategyTable | StrategyRules, visits: Sequence[float], passes: Sequence[float]
+    policy: StrategyTable | StrategyRules,
+    visits: Sequence[float],
+    passes: Sequence[float],
+    description: str = "",
 ) -> str:
-    """Draws what a table or a rule base chooses."""
+    """Draws what a table or a rule base chooses; `description` says the same for those who cannot see it."""
 
     def draw(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, height_ratios=(3, 2))
@@ -73,7 +78,7 @@ def choices(
             _draw_rules(above, policy)
         _draw_passes(below, [one.name for one in policy.strategies], passes)
 
-    return svg("What is chosen", draw)
+    return drawn("choices", "What is chosen", description, draw)
 
 
 def table_cells(table: Sequence[int], visits: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -90,8 +95,7 @@ def _draw_table(axes: Axes, policy: StrategyTable, visits: Sequence[float]) -> N
     chosen, share = table_cells(policy.table, visits)
     shades = _shades(len(policy.strategies))
     strength = np.where(share > 0, 0.45 + 0.55 * np.sqrt(share / max(share.max(), 1e-12)), _NEVER)
-    colors = shades[chosen]
-    axes.imshow(1 - (1 - colors) * strength[..., None], aspect="auto")
+    axes.imshow(np.concatenate([shades[chosen], strength[..., None]], axis=2), aspect="auto")
     axes.set_yticks(range(6), _ROWS)
     axes.set_xticks(range(0, _COLUMNS, 4), [f"{place:05b}" for place in range(0, _COLUMNS, 4)])
     axes.set_xlabel("which groups' share of the waiting work is above its border: PRCWQ₁ … PRCWQ₅")

@@ -1,18 +1,18 @@
-"""The picture of what a rule base decides, as SVG that stands alone."""
+"""The picture of what a rule base decides."""
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from grms.learning.plots import BLUE, ORANGE, svg
+from grms.learning.plots import drawn
 from grms.learning.rule_bases.recorded import Visits
 from grms.policy.transfer import RuleBase
 
-ACCEPT = BLUE
-"""Colour of states in which the site runs a job itself."""
+ACCEPT = (0.13, 0.40, 0.67)
+"""Colour of states in which the site runs a job itself; red, green and blue from 0 to 1."""
 
-DECLINE = ORANGE
+DECLINE = (0.85, 0.45, 0.10)
 """Colour of states in which it lets a job go."""
 
 NWP_CELLS = 120
@@ -69,7 +69,12 @@ def usual_request(visits: Visits) -> float:
 
 
 def decision_map_svg(
-    rule_base: RuleBase, visits: Visits, site: str, *, starts_now: bool = False
+    rule_base: RuleBase,
+    visits: Visits,
+    site: str,
+    *,
+    starts_now: bool = False,
+    key: str = "decision-map",
 ) -> str:
     """Draws what a rule base decides over NWP × NJP, stronger where a replay has been.
 
@@ -91,7 +96,7 @@ def decision_map_svg(
         count > 0, 0.5 + 0.5 * np.log1p(count) / np.log1p(max(count.max(), 1)), _PALE
     )
     color = np.where(accepted[..., None], np.array(ACCEPT), np.array(DECLINE))
-    image = 1.0 - strength[..., None] * (1.0 - color)
+    image = np.concatenate([color, strength[..., None]], axis=2)
 
     shown = site if len(site) <= NAME_LENGTH_MAX else site[: NAME_LENGTH_MAX - 1] + "…"
 
@@ -114,4 +119,5 @@ def decision_map_svg(
             bbox_to_anchor=(0, 1),
         )
 
-    return svg("Decision map", draw)
+    about = "Accepting and declining over waiting and job parallelism"
+    return drawn(key, "Decision map", about, draw)

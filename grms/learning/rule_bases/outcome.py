@@ -26,7 +26,8 @@ from grms.learning.rule_bases.shown import (
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
-from lrms_sim.pages.parts import Facts, Page, Picture, Section, Table
+from lrms_sim.pages import templates
+from lrms_sim.pages.parts import Facts, Figure, Page, Section, Table
 from lrms_sim.text_files import write_text
 
 CONVERGENCE = "convergence.svg"
@@ -196,9 +197,9 @@ def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Vis
     site = next(row.site for row in outcome.rows if row.evolved)
     convergence = convergence_svg(outcome.result.history, outcome.unit)
     maps = decision_maps(outcome.rule_base, visits, site)
-    write_text(folder / CONVERGENCE, convergence)
+    write_text(folder / CONVERGENCE, templates.alone(convergence))
     for one in maps:
-        write_text(folder / one.file, one.picture)
+        write_text(folder / one.file, templates.alone(one.picture))
     write_text(folder / PAGE, page(outcome, convergence, maps, file))
     # Written last: where the rule base is, the files that explain it are complete.
     save_rule_base(outcome.rule_base, folder / file)
@@ -224,7 +225,6 @@ def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], f
         for row in outcome.rows
     ]
     replays = Table(_COLUMNS, rows, name="Average weighted response times", words={1})
-    converged = Picture(convergence, "Best value so far and mean of each generation")
     shown = Page(
         outcome.rule_base.name,
         "grms train",
@@ -234,7 +234,7 @@ def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], f
                 "Average weighted response time on the training replays", [replays], about=_UNSEEN
             ),
             compared_section(outcome.compared, outcome.constant),
-            Section("Convergence", [converged]),
+            Section("Convergence", [Figure(convergence)]),
             Section("What the policy does", map_parts(maps), about=_MAP),
         ],
     )

@@ -29,7 +29,8 @@ from grms.learning.rule_bases.shown import (
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
-from lrms_sim.pages.parts import Facts, Group, Page, Picture, Section
+from lrms_sim.pages import templates
+from lrms_sim.pages.parts import Facts, Figure, Group, Page, Section
 from lrms_sim.text_files import write_text
 
 UNIT = "AWRT / AWRT within rails alone + penalty"
@@ -110,9 +111,9 @@ def write_self_play(folder: Path, fitness: MeetingFitness, outcome: SelfPlayOutc
         for site, seen in visits.items()
     }
     convergence = convergence_svg(outcome.result.history, UNIT)
-    write_text(folder / CONVERGENCE, convergence)
+    write_text(folder / CONVERGENCE, templates.alone(convergence))
     for one in (one for drawn in maps.values() for one in drawn):
-        write_text(folder / one.file, one.picture)
+        write_text(folder / one.file, templates.alone(one.picture))
     write_text(folder / PAGE, self_play_page(outcome, convergence, maps))
     # Written last: where the rule bases are, the files that explain them are complete.
     for site, file in files.items():
@@ -139,7 +140,6 @@ def self_play_page(
         ("stopped because", result.reason),
         ("rule bases", ", ".join(files.values())),
     ]
-    converged = Picture(convergence, "Best value so far and mean of each generation")
     drawn = [Group(site, map_parts(pictures)) for site, pictures in maps.items()]
     page = Page(
         f"Self-play of {', '.join(outcome.rule_bases)}",
@@ -147,7 +147,7 @@ def self_play_page(
         [
             Facts(facts),
             compared_section(outcome.compared, outcome.constant),
-            Section("Convergence", [converged], about=_CONVERGENCE),
+            Section("Convergence", [Figure(convergence)], about=_CONVERGENCE),
             Section("What the policies do", drawn, about=_MAPS),
         ],
     )

@@ -9,7 +9,7 @@ from grms.learning.rule_bases.decision_map import decision_map_svg, usual_reques
 from grms.learning.rule_bases.recorded import Visits
 from grms.policy.features import REQUESTED_TIME, STARTS_NOW
 from grms.policy.transfer import RuleBase
-from lrms_sim.pages.parts import Group, Note, Picture, Section, Words
+from lrms_sim.pages.parts import Figure, Group, Note, Section, Words
 from lrms_sim.spelling import duration
 
 DECISION_MAP: Final = "decision-map"
@@ -22,7 +22,7 @@ class DrawnMap:
     Attributes:
         file: its name in the folder of the run.
         caption: which section it is; empty where rules look at queue and width alone.
-        picture: SVG.
+        picture: an `<svg>` element.
     """
 
     file: str
@@ -35,7 +35,7 @@ def decision_maps(
 ) -> tuple[DrawnMap, ...]:
     """Returns pictures of what a rule base decides: one, or one each for own jobs and guests."""
     if STARTS_NOW.name not in rule_base.further:
-        picture = decision_map_svg(rule_base, visits, site)
+        picture = decision_map_svg(rule_base, visits, site, key=stem)
         return (DrawnMap(f"{stem}.svg", _caption(rule_base, visits, ""), picture),)
     drawn = []
     for word, own in (("own", True), ("guests", False)):
@@ -49,7 +49,7 @@ def decision_maps(
             DrawnMap(
                 f"{stem}-{word}.svg",
                 _caption(rule_base, chosen, text),
-                decision_map_svg(rule_base, chosen, site, starts_now=not own),
+                decision_map_svg(rule_base, chosen, site, starts_now=not own, key=f"{stem}-{word}"),
             )
         )
     return tuple(drawn)
@@ -61,9 +61,7 @@ def map_parts(maps: Sequence[DrawnMap]) -> list[Words]:
     for one in maps:
         if one.caption:
             parts.append(one.caption)
-        parts.append(
-            Picture(one.picture, "Accepting and declining over waiting and job parallelism")
-        )
+        parts.append(Figure(one.picture))
     return parts
 
 

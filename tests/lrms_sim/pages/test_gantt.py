@@ -96,14 +96,6 @@ def test_charts_are_cut_where_a_page_ends() -> None:
     assert text.count('class="tick"') == 2 * len(list(AXIS.ticks(9)))
 
 
-def test_a_picture_alone_has_its_colours() -> None:
-    """In a page it has those of the page, and is no document of its own."""
-    assert "xmlns" not in machine([], [], 4)
-    alone = str(Gantt("k", "t", AXIS, [Row("m", 9.0)], 300.0, style="text { fill: red }"))
-    assert 'xmlns="http://www.w3.org/2000/svg"' in alone
-    assert "<style>text { fill: red }</style>" in alone
-
-
 @pytest.mark.parametrize(
     ("units", "levels"),
     [

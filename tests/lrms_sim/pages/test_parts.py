@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,6 @@ from lrms_sim.pages.parts import (
     Named,
     Note,
     Page,
-    Picture,
     Points,
     Section,
     Stacked,
@@ -30,6 +30,7 @@ from lrms_sim.pages.parts import (
     Words,
     made,
 )
+from lrms_sim.pages.templates import alone
 from tests.browser import Browser, is_wider, look
 
 HOSTILE = "<b>x & 'y'</b>\""
@@ -61,7 +62,6 @@ def test_what_people_wrote_is_text() -> None:
         Table([HOSTILE], [[Together([Strong(HOSTILE), Stacked(HOSTILE, HOSTILE)])]]),
         Table(["", "x"], [["y", Cell(HOSTILE)]], groups=[(HOSTILE, 1)]),
         Figure("<svg></svg>", HOSTILE, label=HOSTILE),
-        Picture("<svg/>", HOSTILE),
         Facts([(HOSTILE, HOSTILE)]),
         Points([HOSTILE]),
         Note(HOSTILE),
@@ -85,8 +85,8 @@ def test_what_people_wrote_is_text() -> None:
     written = [tag for tag, attributes in page.tags if tag == "b" and not attributes]
     assert len(written) == 2  # of Hanse, and of the title in a caption
     assert sum(words.count(HOSTILE) for words in page.words) == 39
-    labels = [attributes.get("aria-label") or attributes.get("alt") for _, attributes in page.tags]
-    assert labels.count(HOSTILE) == 4
+    labels = [attributes.get("aria-label") for _, attributes in page.tags]
+    assert labels.count(HOSTILE) == 3
 
 
 def test_rows_and_columns_have_heads() -> None:
@@ -148,6 +148,15 @@ def test_a_page_is_whole_and_loads_nothing() -> None:
     assert "script-src 'sha256-" in text
     assert "<script>let a = 1 < 2;</script>" in text
     assert "script-src 'none'" in str(Page("Title", "x", []))
+
+
+def test_a_picture_alone_has_the_colours_of_pages() -> None:
+    """It is a document of its own, and its words are as they were."""
+    picture = alone('<svg class="chart" viewBox="0 0 1 1"><text>a &gt; b</text></svg>')
+    root = ET.fromstring(picture)  # noqa: S314  # our own
+    assert [child.tag.rpartition("}")[2] for child in root] == ["style", "text"]
+    assert root[1].text == "a > b"
+    assert "prefers-color-scheme: dark" in (root[0].text or "")
 
 
 def test_templates_are_loaded_with_the_first_page() -> None:

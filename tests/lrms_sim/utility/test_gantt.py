@@ -57,7 +57,7 @@ def test_suspensions_and_squeezed_stretches_can_be_seen() -> None:
     allocations = log.allocations()
     shown = row(log, allocations, 24, 1.0)
     less = [bar for bar in shown.bars if bar.kind == "less"]
-    assert picture.count('fill="url(#less)"') == len(less) > 0
+    assert picture.count('fill="url(#run-less)"') == len(less) > 0
     assert picture.count('class="wait"') == len(shown.links) > 0
     assert "<title>job " in picture
 

@@ -75,7 +75,7 @@ def test_what_is_written_is_what_was_judged(tmp_path: Path, method: str, algorit
     assert saved.provenance["workloads"][0]["log"] == "busy.swf"
     assert json.loads((chosen.folder / "tuning.json").read_text()) == tuning.to_document()
     page = (chosen.folder / "tuning.html").read_text()
-    assert page.count("<img") == (1 if method.startswith("f") else 2)
+    assert page.count('<svg class="chart"') == (1 if method.startswith("f") else 2)
     assert len((chosen.folder / "users.csv").read_text().splitlines()) > 20
 
 

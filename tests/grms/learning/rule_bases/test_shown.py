@@ -30,7 +30,7 @@ def test_own_jobs_and_guests_have_a_map_each() -> None:
     assert "request of 1 min, the median" in guests.caption
     assert own.picture != guests.picture
     html = str(Section("x", map_parts((own, guests))))
-    assert html.count("<img") == 2
+    assert html.count('<svg class="chart"') == 2
     assert "1 h 30 min" in html
 
 

@@ -1,6 +1,6 @@
 // The page of a broker: when it plans next, what is planned, and how the workflows do.
 
-import { el, get, listen, moment, number, replace, span, svg } from "./common.js";
+import { el, figure, get, listen, moment, number, replace, span, svg, table } from "./common.js";
 
 const page = (id) => document.getElementById(id);
 
@@ -34,7 +34,7 @@ function show() {
     ["Without a place", plan ? number(plan.unplanned.length) : "–"],
     ["Clock", moment(now.now_s, about)],
   ];
-  replace(page("figures"), ...figures.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  replace(page("figures"), ...figures.map(([name, value]) => figure(name, value)));
   const notice = page("notice");
   notice.hidden = now.sites_down.length === 0;
   notice.textContent = notice.hidden ? "" : `These sites do not answer: ${now.sites_down.join(", ")}.`;
@@ -119,16 +119,14 @@ function showWorkflows() {
     return;
   }
   const late = (each) => each.due_date_s !== null && each.end_time_s !== null && each.end_time_s > each.due_date_s;
-  const head = el("tr", { role: "row" }, el("th", { scope: "col", role: "columnheader" }, "workflow"), ...COLUMNS.map(([name]) => el("th", { scope: "col", role: "columnheader" }, name)));
-  const rows = now.workflows.map((each) =>
-    el(
-      "tr",
-      { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, each.name),
-      ...COLUMNS.map(([name, cell]) => el("td", { role: "cell", "data-label": name }, el("span", { class: name === "ends" && late(each) ? "bad" : false }, cell(each), name === "ends" && late(each) ? " (late)" : ""))),
-    ),
-  );
-  replace(page("workflows"), el("table", { class: "cards", role: "table", "aria-labelledby": "workflows-title" }, el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...rows)));
+  const rows = now.workflows.map((each) => [
+    each.name,
+    ...COLUMNS.map(([name, cell]) => {
+      const bad = name === "ends" && late(each);
+      return [{ "data-label": name }, el("span", { class: bad ? "bad" : false }, cell(each), bad ? " (late)" : "")];
+    }),
+  ]);
+  replace(page("workflows"), table("cards", "workflows-title", [["workflow"], ...COLUMNS.map(([name]) => [name])], rows));
 }
 
 function take(told) {

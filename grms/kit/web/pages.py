@@ -18,6 +18,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from importlib import resources
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -39,6 +40,9 @@ from grms.names import is_loopback
 
 SHARED: Final = Path(__file__).with_name("static")
 """The look of all pages, and what their scripts share."""
+
+COLORS: Final = Path(str(resources.files("lrms_sim.pages") / "colors.css"))
+"""Their colours, which are those of reports."""
 
 LINK_WORD: Final = "login"
 """Names the secret of a link in its address."""
@@ -342,7 +346,7 @@ def files(folder: Path) -> list[Route]:
         folder: of pages and scripts; the style and what all pages share come with them.
     """
     routes = []
-    for path in sorted([*folder.iterdir(), *SHARED.iterdir()]):
+    for path in sorted([*folder.iterdir(), *SHARED.iterdir(), COLORS]):
         media = _MEDIA.get(path.suffix)
         if media is None:
             continue

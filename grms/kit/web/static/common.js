@@ -113,6 +113,29 @@ export function replace(parent, ...children) {
   if (focused) parent.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
 }
 
+/**
+ * Returns a table.
+ *
+ * heads: names of the columns, each with the class of its cells.
+ * rows: for each the content of its head, and of each cell attributes and content.
+ */
+export function table(kind, label, heads, rows) {
+  const row = (cells) => el("tr", { role: "row" }, ...cells);
+  const head = row(heads.map(([name, words]) => el("th", { scope: "col", role: "columnheader", class: words }, ...[name].flat())));
+  const body = rows.map(([name, ...cells]) =>
+    row([
+      el("th", { scope: "row", role: "rowheader" }, ...[name].flat()),
+      ...cells.map(([attributes, ...content]) => el("td", { role: "cell", ...attributes }, ...content)),
+    ]),
+  );
+  return el("table", { class: kind, role: "table", "aria-labelledby": label }, el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...body));
+}
+
+/** Returns a figure of the row of figures below a headline. */
+export function figure(name, value, small = "") {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, value, small ? el("small", {}, small) : null));
+}
+
 /** Returns the class of a colour for a site; the own site has the first. */
 export function tone(name, site, partners) {
   if (!name) return "t7";

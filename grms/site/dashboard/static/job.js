@@ -1,7 +1,7 @@
 // The story of one job: who was asked, what was answered, and by which rule.
 
 import { fits, memberships } from "./charts.js";
-import { calm, el, get, listen, moment, number, replace, span } from "./common.js";
+import { calm, el, figure, get, listen, moment, number, replace, span, table } from "./common.js";
 
 const page = (id) => document.getElementById(id);
 const key = new URLSearchParams(location.search).get("key") ?? "";
@@ -38,7 +38,7 @@ function showFacts(job) {
     ["Where", job.place || "–"],
     ["State", job.outcome || job.state],
   ];
-  replace(page("facts"), ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  replace(page("facts"), ...facts.map(([name, value]) => figure(name, value)));
 }
 
 function item(step, job) {
@@ -80,18 +80,11 @@ function decision(made) {
 }
 
 function ruleBase(policy) {
-  const head = ["rule", "waiting", "width", "weight", "says"].map((name) => el("th", { scope: "col" }, name));
-  const rows = policy.rules.map((rule, index) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, el("span", { class: `swatch t${index % 7}` }), String(index + 1)),
-      el("td", {}, rule.nwp.membership.toFixed(3)),
-      el("td", {}, rule.njp.membership.toFixed(3)),
-      el("td", {}, rule.weight.toFixed(3)),
-      el("td", {}, rule.runs_here ? "run here" : "let go"),
-    ),
-  );
+  const rows = policy.rules.map((rule, index) => [
+    [el("span", { class: `swatch t${index % 7}` }), String(index + 1)],
+    ...[rule.nwp.membership, rule.njp.membership, rule.weight].map((value) => [{}, value.toFixed(3)]),
+    [{}, rule.runs_here ? "run here" : "let go"],
+  ]);
   const hidden = policy.rules_all - policy.rules.length;
   return [
     el(
@@ -101,7 +94,7 @@ function ruleBase(policy) {
       memberships({ name: "The job's processors, % of the site", rules: policy.rules, key: "njp", value: policy.njp, unit: " %" }),
     ),
     el("p", { class: "note" }, "Solid curves: rules that say “run here”; dashed: “let go”. The vertical line is this job at that moment."),
-    el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)),
+    table(false, false, [["rule"], ["waiting"], ["width"], ["weight"], ["says"]], rows),
     hidden ? el("p", { class: "note" }, `${number(hidden)} more rules are not shown.`) : null,
     el("p", {}, el("b", {}, `Sum ${policy.output.toPrecision(3).replace("-", "−")}: ${policy.runs_here ? "run here" : "let go"}.`)),
   ].filter(Boolean);

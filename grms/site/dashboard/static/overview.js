@@ -1,7 +1,7 @@
 // The page of a site: its load, its partners, its jobs.
 
 import { overTime } from "./charts.js";
-import { calm, day, el, get, listen, moment, number, replace, span, svg, tone } from "./common.js";
+import { calm, day, el, figure, get, listen, moment, number, replace, span, svg, table, tone } from "./common.js";
 
 const WINDOWS = [120, 900, 3600, 6 * 3600, 24 * 3600];
 const KINDS = [["all", "all"], ["open", "not ended"], ["home", "at home"], ["away", "at partners"], ["guests", "of partners"]];
@@ -43,10 +43,6 @@ function showNow() {
     figure("Partners' jobs here", number(guests)),
     figure("Clock", sample ? moment(sample.time_s, site) : "–"),
   );
-}
-
-function figure(name, value, small = "") {
-  return el("div", {}, el("dt", {}, name), el("dd", {}, value, small ? el("small", {}, small) : null));
 }
 
 // --- charts ----------------------------------------------------------------------------------
@@ -95,17 +91,13 @@ function showPartners() {
     replace(page("partners"), el("p", { class: "note" }, "There are none."));
     return;
   }
-  const head = el("tr", { role: "row" }, el("th", { scope: "col", role: "columnheader" }, "partner"), ...COLUMNS.map(([name, key]) => el("th", { scope: "col", role: "columnheader", class: key === "state" ? "words" : false }, name)));
+  const words = (key) => (key === "state" ? "words" : false);
   const names = now.partners.map((each) => each.name);
-  const rows = now.partners.map((each) =>
-    el(
-      "tr",
-      { role: "row" },
-      el("th", { scope: "row", role: "rowheader" }, el("span", { class: `swatch ${tone(each.name, site.site, names)}` }), each.name, each.processors ? ` (${number(each.processors)})` : ""),
-      ...COLUMNS.map(([name, key, cell]) => el("td", { role: "cell", "data-label": name, class: key === "state" ? "words" : false }, el("span", {}, ...cell(each).filter(Boolean)))),
-    ),
-  );
-  replace(page("partners"), el("table", { class: "cards", role: "table", "aria-labelledby": "partners-title" }, el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...rows)));
+  const rows = now.partners.map((each) => [
+    [el("span", { class: `swatch ${tone(each.name, site.site, names)}` }), each.name, each.processors ? ` (${number(each.processors)})` : ""],
+    ...COLUMNS.map(([name, key, cell]) => [{ "data-label": name, class: words(key) }, el("span", {}, ...cell(each).filter(Boolean))]),
+  ]);
+  replace(page("partners"), table("cards", "partners-title", [["partner"], ...COLUMNS.map(([name, key]) => [name, words(key)])], rows));
 }
 
 // --- jobs ------------------------------------------------------------------------------------
@@ -132,14 +124,8 @@ function showJobs() {
     mark.style.left = `${100 * part}%`;
     return mark;
   });
-  const head = el(
-    "tr",
-    { role: "row" },
-    ...["job", "user", "where", "processors", "state"].map((name) => el("th", { scope: "col", role: "columnheader", class: name === "processors" ? false : "words" }, name)),
-    el("th", { scope: "col", role: "columnheader", class: "time words" }, el("span", { class: "ticks", "aria-label": "time" }, ...marks)),
-  );
-  const rows = jobs.jobs.map((job) => jobRow(job, from, to, names));
-  replace(page("timeline"), el("table", { class: "bars", role: "table", "aria-labelledby": "jobs-title" }, el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, ...rows)));
+  const heads = [["job", "words"], ["user", "words"], ["where", "words"], ["processors"], ["state", "words"], [el("span", { class: "ticks", "aria-label": "time" }, ...marks), "time words"]];
+  replace(page("timeline"), table("bars", "jobs-title", heads, jobs.jobs.map((job) => jobRow(job, from, to, names))));
   const places = [...new Set(jobs.jobs.map((job) => job.place).filter(Boolean))].sort();
   replace(page("legend"), el("span", {}, el("span", { class: "swatch waits" }), "waits"), ...places.map((place) => el("span", {}, el("span", { class: `swatch ${tone(place, site.site, names)}` }), `runs at ${place}`)));
 }
@@ -147,16 +133,14 @@ function showJobs() {
 function jobRow(job, from, to, names) {
   const where = job.home === site.site ? job.place || (job.asking ? `asking ${job.asking}` : "–") : `here, of ${job.home}`;
   const state = job.outcome || job.state;
-  return el(
-    "tr",
-    { role: "row" },
-    el("th", { scope: "row", role: "rowheader" }, el("a", { href: `job.html?key=${encodeURIComponent(job.key)}`, "data-focus": job.key }, job.job_id), job.name ? ` ${job.name}` : ""),
-    el("td", { role: "cell", class: "words wide" }, job.user || "–"),
-    el("td", { role: "cell", class: "words" }, where),
-    el("td", { role: "cell", class: "wide" }, number(job.processors)),
-    el("td", { role: "cell", class: `words ${job.outcome && job.outcome !== "completed" ? "bad" : ""}` }, state),
-    el("td", { role: "cell", class: "time" }, bar(job, from, to, names)),
-  );
+  return [
+    [el("a", { href: `job.html?key=${encodeURIComponent(job.key)}`, "data-focus": job.key }, job.job_id), job.name ? ` ${job.name}` : ""],
+    [{ class: "words wide" }, job.user || "–"],
+    [{ class: "words" }, where],
+    [{ class: "wide" }, number(job.processors)],
+    [{ class: `words ${job.outcome && job.outcome !== "completed" ? "bad" : ""}` }, state],
+    [{ class: "time" }, bar(job, from, to, names)],
+  ];
 }
 
 function bar(job, from, to, names) {

@@ -251,6 +251,6 @@ def test_files_are_those_that_pages_have(tmp_path: Path) -> None:
     """Others in the folder are not served; the first page is at the root too."""
     for name in ("index.html", "x.js", "x.css", "x.svg", "secret.txt", ".hidden"):
         (tmp_path / name).write_text(name)
-    shared = {"/common.js", "/mark.svg", "/style.css"}
+    shared = {"/colors.css", "/common.js", "/mark.svg", "/style.css"}
     own = {"/index.html", "/", "/x.css", "/x.js", "/x.svg"}
     assert {route.path for route in files(tmp_path)} == own | shared

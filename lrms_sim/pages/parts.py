@@ -120,6 +120,11 @@ class Table(Part):
     kind: str = ""
     chosen: int | None = None
 
+    @property
+    def label(self) -> str:
+        """What the table is called."""
+        return self.name or self.title or self.caption
+
 
 @dataclass(frozen=True, slots=True)
 class Figure(Part):

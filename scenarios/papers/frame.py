@@ -14,6 +14,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lrms_sim.pages.parts import Page
+from lrms_sim.pages.terminal import print_page
 from lrms_sim.version import __version__
 from scenarios.papers.study_folder import RunLog, in_threads, make_folder, progress_bar, write_study
 from scenarios.papers.verdicts import Statement
@@ -144,8 +146,8 @@ def carry_out(
     run: Callable[[], _Study],
     console: Console,
     *,
-    render: Callable[[_Study], str],
-    show: Callable[[Console, _Study], None],
+    render: Callable[[_Study], Page | str],
+    show: Callable[[Console, _Study], None] | None = None,
     table: Callable[[_Study], str] | None = None,
 ) -> Path:
     """Runs a study, writes its files and prints its outcome.
@@ -155,7 +157,7 @@ def carry_out(
         run: the study.
         console: for the outcome.
         render: returns the page.
-        show: prints the outcome.
+        show: prints the outcome; the tables and the headline of the page where left out.
         table: returns the table of statements, as Markdown.
 
     Returns:
@@ -168,9 +170,13 @@ def carry_out(
     make_folder(folder)
     study = run()
     statements = table(study) if table is not None else ""
-    page = write_study(folder, study.to_json(), render(study), statements)
-    show(console, study)
-    return page
+    page = render(study)
+    written = write_study(folder, study.to_json(), str(page), statements)
+    if show is not None:
+        show(console, study)
+    elif isinstance(page, Page):
+        print_page(console, page)
+    return written
 
 
 def text_table(

@@ -52,7 +52,7 @@ nobody takes jobs back, and what it holds stays there until the end.
 _AGREES = {"the same": True, "near": True, "differs": False}
 
 
-def render(study: Study) -> str:
+def page_of(study: Study) -> Page:
     """Returns the page; equal studies give equal documents."""
     about = (
         "Recorded logs of KTH, CTC, SDSC (DataStar) and SDSC (SP2): six pairs, four "
@@ -61,7 +61,7 @@ def render(study: Study) -> str:
         "positive is better. An independent program measured the same rules on the same logs. "
         f"Two figures are the same within {SAME:g}, near within {NEAR:g} points."
     )
-    page = Page(
+    return Page(
         TITLE,
         "study nobody-loses",
         [
@@ -76,7 +76,6 @@ def render(study: Study) -> str:
         headline=verdict(study),
         about=[about],
     )
-    return str(page)
 
 
 def _mark(word: str) -> Words:
@@ -163,7 +162,9 @@ def _months(study: Study) -> Words:
     return Section(
         "Single months",
         [
-            Table(("policy", "below 0", "below −5 %", "worst", "verdict"), rows, "Months"),
+            Table(
+                ("policy", "below 0", "below −5 %", "worst", "verdict"), rows, "Months from day 150"
+            ),
             Figure(chart, "Marks left of −40 % stand there."),
         ],
         about=f"The jobs of each 30 days from day 150 on by themselves, {lines[0].count} months of sites. "

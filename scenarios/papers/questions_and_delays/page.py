@@ -34,7 +34,7 @@ The logs are of three machines. Sites of one log differ in their days and in not
 """What these figures do not say."""
 
 
-def render(study: Study) -> str:
+def page_of(study: Study) -> Page:
     """Returns the page; equal studies give equal documents."""
     parts: list[Words] = [_statements(study)]
     for window in WINDOWS:
@@ -47,14 +47,13 @@ def render(study: Study) -> str:
         "work, against the site alone, in percent: positive is better. Medians over draws, and the least and the "
         "greatest."
     )
-    page = Page(
+    return Page(
         TITLE,
         "study questions-and-delays",
         [*parts, Section("What this does not show", [Points(WEAK)]), _made(study)],
         headline=verdict(study),
         about=[about],
     )
-    return str(page)
 
 
 def _number(value: float) -> str:

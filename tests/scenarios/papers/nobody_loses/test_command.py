@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lrms_sim.pages.terminal import print_page
 from scenarios.papers.nobody_loses import command
 from scenarios.papers.nobody_loses.options import StudyOptions
+from scenarios.papers.nobody_loses.page import page_of
 from scenarios.papers.nobody_loses.study import Study
 from tests.scenarios.papers.nobody_loses.measured import small_study
 
@@ -13,9 +15,9 @@ from tests.scenarios.papers.nobody_loses.measured import small_study
 def test_the_outcome_is_printed_in_80_columns() -> None:
     """Every table, with verdicts beside the figures."""
     out = io.StringIO()
-    command.print_study(Console(file=out, width=80), small_study())
+    print_page(Console(file=out, width=80), page_of(small_study()))
     text = out.getvalue()
-    for words in ("accept when fit", "black-hole", "Months from day 150", "Headroom", "differs"):
+    for words in ("accept when fit", "black-hole", "Months from day 150", "headroom", "differs"):
         assert words in text
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80

@@ -1,7 +1,7 @@
 from html import escape
 
 from grms.federation.rogues import ROGUES
-from scenarios.papers.nobody_loses.page import WEAK, render
+from scenarios.papers.nobody_loses.page import WEAK, page_of
 from scenarios.papers.nobody_loses.statements import verdict
 from tests.scenarios.papers.nobody_loses.measured import small_study
 from tests.scenarios.papers.utility_scheduling.test_page import Tags
@@ -10,8 +10,8 @@ from tests.scenarios.papers.utility_scheduling.test_page import Tags
 def test_the_page_has_every_part_and_where_it_is_weak() -> None:
     """The same document each time, with all of its elements closed, and no address of anybody."""
     study = small_study()
-    page = render(study)
-    assert page == render(study)
+    page = str(page_of(study))
+    assert page == str(page_of(study))
     tags = Tags()
     tags.feed(page)
     assert tags.open == []
@@ -25,7 +25,7 @@ def test_the_page_has_every_part_and_where_it_is_weak() -> None:
 
 def test_parts_that_were_not_run_are_left_out() -> None:
     """What is weak is said all the same."""
-    page = render(small_study(("adoption",)))
+    page = str(page_of(small_study(("adoption",))))
     assert "Half a year</h2>" not in page
     assert "Adoption and chance" in page
     assert escape(WEAK[0]) in page

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lrms_sim.pages.terminal import print_page
 from scenarios.papers.questions_and_delays import command
 from scenarios.papers.questions_and_delays.options import StudyOptions
+from scenarios.papers.questions_and_delays.page import page_of
 from scenarios.papers.questions_and_delays.study import Study
 from tests.scenarios.papers.questions_and_delays.measured import as_stated, small_study
 
@@ -15,13 +17,13 @@ def test_the_outcome_is_printed_in_80_columns() -> None:
     """Every table, statement and verdict."""
     out = io.StringIO()
     study = small_study(lambda case: as_stated(case) - 20.0 - 0.1 * case.delay, worst=30.0)
-    command.print_study(Console(file=out, width=80), study)
+    print_page(Console(file=out, width=80), page_of(study))
     text = out.getvalue()
     for words in (
         "Nine sites, ten days: by partners asked",
         "Six sites, half a year: by delay",
         "FCFS + rounds",
-        "clocks ±30 min",
+        "±30",
         "no",
         "of 48 statements hold",
     ):

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from scenarios.papers.questions_and_delays import page as page_module
-from scenarios.papers.questions_and_delays.page import render
+from scenarios.papers.questions_and_delays.page import page_of
 from scenarios.papers.questions_and_delays.replays import TEN_DAYS
 from tests.scenarios.papers.questions_and_delays.measured import as_stated, small_study
 
 
 def test_all_of_the_study_is_on_the_page() -> None:
     """With what it does not show, and every picture under a name of its own."""
-    page = render(small_study())
+    page = str(page_of(small_study()))
     for words in (
         "Nine sites, ten days: partners asked",
         "Six sites, half a year: delay",
@@ -43,7 +43,7 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_pictures")
 def test_what_fails_is_marked() -> None:
     """In words and by a colour."""
-    page = render(small_study(lambda case: as_stated(case) - 0.1 * case.delay))
+    page = str(page_of(small_study(lambda case: as_stated(case) - 0.1 * case.delay)))
     assert '<strong class="loss">no</strong>' in page
     assert "These do not: a delay of 60 s costs" in page
 
@@ -53,8 +53,8 @@ def test_what_was_not_measured_is_not_there() -> None:
     """Without half a year there is nothing of it."""
     study = small_study()
     runs = tuple(run for run in study.runs if run[0].window == TEN_DAYS)
-    page = render(replace(study, runs=runs, options=study.options | {"half_year_draws": 0}))
+    page = str(page_of(replace(study, runs=runs, options=study.options | {"half_year_draws": 0})))
     assert "Six sites" not in page
     assert "no half year" in page
     assert page.count('<svg class="chart"') == 6
-    assert "Nine sites" not in render(replace(study, runs=()))
+    assert "Nine sites" not in str(page_of(replace(study, runs=())))

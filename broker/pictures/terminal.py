@@ -1,16 +1,9 @@
-"""A plan in the terminal: a headline and tables that fit 80 columns.
-
-Without colours nothing is lost, and where the terminal does not speak UTF-8 the few special
-characters give way to ASCII.
-"""
+"""A plan in the terminal: a headline and tables that fit 80 columns."""
 
 import math
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from broker.model.critical import critical_path
 from broker.model.measures import measure
@@ -20,6 +13,8 @@ from broker.model.workflow import Workflow
 from broker.pictures.layout import axis_of
 from broker.pictures.words import fitness, headline, money
 from broker.planner.methods import TITLES, Result
+from lrms_sim.pages import terminal
+from lrms_sim.pages.parts import Strong, Table, Words
 from lrms_sim.spelling import NOTHING, count, duration, shorten
 
 WORKFLOWS_MAX = 20
@@ -27,8 +22,6 @@ WORKFLOWS_MAX = 20
 
 NAME_LENGTH = 18
 """Longer names are cut."""
-
-_ASCII = str.maketrans({"–": "-", "…": "~", "·": "-", "∞": "inf", "→": ">", "\N{MINUS SIGN}": "-"})
 
 
 def print_plan(console: Console, problem: Problem, plan: Plan, results: Sequence[Result]) -> None:
@@ -40,86 +33,68 @@ def print_plan(console: Console, problem: Problem, plan: Plan, results: Sequence
         plan: for it.
         results: of all methods, one of which found the plan.
     """
-    say = console.print
-    say()
-    say(_text(console, headline(problem, plan), "bold"))
+    console.print()
+    console.print(terminal.text(console, headline(problem, plan), "bold"))
     if results:
-        say()
-        say(_methods(console, problem, plan, results))
-    say()
-    say(_workflows(console, problem, plan))
+        terminal.print_table(console, _methods(problem, plan, results))
+    terminal.print_table(console, _workflows(problem, plan))
     hidden = len(problem.workflows) - WORKFLOWS_MAX
     if hidden > 0:
-        say(_text(console, f"… and {count(hidden)} more workflows, with less to tell", "dim"))
+        more = f"… and {count(hidden)} more workflows, with less to tell"
+        console.print(terminal.text(console, more, "dim"))
     chain = critical_path(plan, problem.workflows)
     if chain:
         ends = chain[-1].placement
         words = "task" if len(chain) == 1 else "tasks"
         last = shorten(f"{ends.workflow}/{ends.task}", 48)
-        say()
-        say(_text(console, f"Critical path: {count(len(chain))} {words}, up to {last}"))
+        console.print()
+        text = f"Critical path: {count(len(chain))} {words}, up to {last}"
+        console.print(terminal.text(console, text))
 
 
-def _text(console: Console, text: str, style: str = "") -> Text:
-    if console.options.ascii_only:
-        text = text.translate(_ASCII).encode(console.encoding, "replace").decode(console.encoding)
-    return Text(text, style=style)
-
-
-def _table(console: Console, columns: Sequence[str]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-        header_style="dim",
-    )
-    for index, column in enumerate(columns):
-        table.add_column(_text(console, column), justify="right" if index else "left")
-    return table
-
-
-def _methods(console: Console, problem: Problem, plan: Plan, results: Sequence[Result]) -> Table:
-    columns = ("Method", "fitness", "makespan", "mean end", "cost", "late", "dear", "took")
-    table = _table(console, columns)
+def _methods(problem: Problem, plan: Plan, results: Sequence[Result]) -> Table:
+    rows: list[tuple[Words, ...]] = []
     for result in results:
         found = measure(problem, result.plan)
-        chosen = result.plan is plan
-        table.add_row(
-            _text(console, TITLES[result.method], "bold" if chosen else ""),
-            _text(console, fitness(None if result.worth is None else result.worth.fitness)),
-            _text(console, duration(found.makespan)),
-            _text(console, duration(found.completion)),
-            _text(console, money(found.cost)),
-            _text(console, count(found.late), "red" if found.late else ""),
-            _text(console, count(found.over_budget), "red" if found.over_budget else ""),
-            _text(console, duration(result.seconds)),
+        rows.append(
+            (
+                TITLES[result.method],
+                fitness(None if result.worth is None else result.worth.fitness),
+                duration(found.makespan),
+                duration(found.completion),
+                money(found.cost),
+                Strong(count(found.late), "loss" if found.late else ""),
+                Strong(count(found.over_budget), "loss" if found.over_budget else ""),
+                duration(result.seconds),
+            )
         )
-    return table
+    heads = ("Method", "fitness", "makespan", "mean end", "cost", "late", "dear", "took")
+    chosen = next((n for n, result in enumerate(results) if result.plan is plan), None)
+    return Table(heads, rows, chosen=chosen)
 
 
-def _workflows(console: Console, problem: Problem, plan: Plan) -> Table:
+def _workflows(problem: Problem, plan: Plan) -> Table:
     outcomes = list(zip(problem.workflows, plan.outcomes(problem.workflows), strict=True))
     axis = axis_of(problem.now, problem.now + 1, left=0, right=1, now=problem.now)
     # The worst first, otherwise in the order of the files.
     ranked = sorted(range(len(outcomes)), key=lambda place: (_trouble(*outcomes[place]), place))
     shown = sorted(ranked[:WORKFLOWS_MAX]) if len(outcomes) <= WORKFLOWS_MAX else ranked
-    table = _table(console, ("Workflow", "tasks", "ends", "to spare", "cost", "left"))
+    rows: list[tuple[Words, ...]] = []
     for place in shown[:WORKFLOWS_MAX]:
         workflow, outcome = outcomes[place]
         spare = workflow.due_date - outcome.completion
         left = workflow.budget - outcome.cost
-        table.add_row(
-            _text(console, shorten(workflow.name, NAME_LENGTH)),
-            count(len(workflow.tasks)),
-            _text(console, axis.when(outcome.completion)),
-            _text(console, duration(spare), "red" if spare < 0 else ""),
-            _text(console, money(outcome.cost)),
-            _text(
-                console, money(left) if math.isfinite(left) else NOTHING, "red" if left < 0 else ""
-            ),
+        rows.append(
+            (
+                shorten(workflow.name, NAME_LENGTH),
+                count(len(workflow.tasks)),
+                axis.when(outcome.completion),
+                Strong(duration(spare), "loss" if spare < 0 else ""),
+                money(outcome.cost),
+                Strong(money(left) if math.isfinite(left) else NOTHING, "loss" if left < 0 else ""),
+            )
         )
-    return table
+    return Table(("Workflow", "tasks", "ends", "to spare", "cost", "left"), rows)
 
 
 def _trouble(workflow: Workflow, outcome: WorkflowOutcome) -> tuple[float, float]:

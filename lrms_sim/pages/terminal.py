@@ -1,4 +1,8 @@
-"""Pages in a terminal: their tables and the outcome, without pictures and explanations."""
+"""What stands on pages, in a terminal: sentences and tables, without pictures and explanations.
+
+Written for eyes and for pipes: without colours nothing is lost, and where the terminal does not
+speak UTF-8 the few special characters give way to ASCII.
+"""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +14,19 @@ from rich.text import Text
 
 from lrms_sim.pages.parts import Cell, Named, Page, Section, Stacked, Strong, Table, Together, Words
 
-_TONES = {"gain": "green", "loss": "red"}
+_STYLES = {"gain": "green", "loss": "red", "home": "dim"}
+_ASCII = str.maketrans(
+    {
+        "Δ": "d",
+        "→": ">",
+        "–": "-",
+        "±": "~",
+        "…": "~",
+        "·": "-",
+        "∞": "inf",
+        "\N{MINUS SIGN}": "-",
+    }
+)
 
 
 def print_page(console: Console, page: Page) -> None:
@@ -22,8 +38,8 @@ def print_page(console: Console, page: Page) -> None:
     """
     for table in tables(page):
         print_table(console, table)
-        console.print()
-    console.print(Text(page.headline))
+    console.print()
+    console.print(text(console, page.headline))
 
 
 def tables(page: Page) -> Iterator[Table]:
@@ -34,36 +50,47 @@ def tables(page: Page) -> Iterator[Table]:
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Prints a table: words at the left of their columns, figures at the right."""
+    """Prints an empty line, what a table is called, and the table."""
+    console.print()
+    if table.label:
+        console.print(text(console, table.label, "bold"))
+    console.print(drawn(console, table))
+
+
+def drawn(console: Console, table: Table) -> rich_table.Table:
+    """Returns a table for a terminal: words at the left of their columns, figures at the right."""
     shown = rich_table.Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
         collapse_padding=True,
         header_style="dim",
-        title=Text(table.label),
-        title_justify="left",
-        title_style="bold",
     )
     for column, head in enumerate(table.heads):
-        side = "left" if column == 0 or column in table.words else "right"
-        shown.add_column(text(head), justify=side, overflow="fold")  # type: ignore[arg-type]  # it is one of rich's words
-    for row in table.rows:
-        shown.add_row(*map(text, row))
-    console.print(shown)
+        words = column == 0 or column in table.words
+        shown.add_column(text(console, head), justify="left" if words else "right", overflow="fold")
+    for number, row in enumerate(table.rows):
+        first = text(console, row[0], "bold" if number == table.chosen else "")
+        shown.add_row(first, *(text(console, each) for each in row[1:]))
+    return shown
 
 
-def text(words: Words) -> Text:
-    """Returns what a part says, in its colour; what people wrote is never markup."""
+def text(console: Console, words: Words, style: str = "") -> Text:
+    """Returns what a part says in characters the terminal has; what people wrote is never markup."""
     if isinstance(words, Strong):
-        return Text(words.text, style=_TONES.get(words.tone, "bold"))
+        return text(console, words.text, _STYLES.get(words.tone, ""))
     if isinstance(words, Stacked):
-        return Text.assemble(text(words.text), "\n", words.below)
+        return Text("\n").join((text(console, words.text), text(console, words.below)))
     if isinstance(words, Together):
         # What is beside each other on a page stands below each other where columns are narrow.
-        return Text("\n").join(text(part) for part in words.parts if str(part) != "<br>")
+        return Text("\n").join(text(console, part) for part in words.parts if str(part) != "<br>")
     if isinstance(words, Cell):
-        return text(words.text)
-    if isinstance(words, Named | str):
-        return Text(words if isinstance(words, str) else words.name)
-    return Text(re.sub(r"<[^>]*>", "", str(words).replace("<br>", " ")))
+        return text(console, words.text, _STYLES.get(words.kind, ""))
+    if isinstance(words, Named):
+        words = words.name
+    said = (
+        words if isinstance(words, str) else re.sub(r"<[^>]*>", "", str(words).replace("<br>", " "))
+    )
+    if console.options.ascii_only:
+        said = said.translate(_ASCII).encode(console.encoding, "replace").decode(console.encoding)
+    return Text(said, style=style)

@@ -10,12 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from lrms_sim.pages.parts import Page
-from lrms_sim.pages.terminal import print_page
+from lrms_sim.pages.parts import Page, Table
+from lrms_sim.pages.terminal import print_page, print_table
 from lrms_sim.version import __version__
 from scenarios.papers.study_folder import RunLog, in_threads, make_folder, progress_bar, write_study
 from scenarios.papers.verdicts import Statement
@@ -179,30 +177,7 @@ def carry_out(
     return written
 
 
-def text_table(
-    title: str, names: Iterable[str], figures: Iterable[str] = (), *, narrow: bool = False
-) -> Table:
-    """Returns an empty table for a terminal.
-
-    Args:
-        title: above the table.
-        names: heads of columns with words.
-        figures: heads of the columns with figures, to their right.
-        narrow: whether it takes no more room than it needs.
-    """
-    table = Table(title=title, title_justify="left", pad_edge=not narrow)
-    if narrow:
-        table.box = box.SIMPLE_HEAD
-    for name in names:
-        table.add_column(name)
-    for name in figures:
-        table.add_column(name, justify="right", no_wrap=narrow)
-    return table
-
-
 def print_statements(console: Console, title: str, statements: Iterable[Statement]) -> None:
     """Prints the statements of a paper with what was measured."""
-    table = text_table(title, ("the paper", "here", "holds"))
-    for each in statements:
-        table.add_row(each.claim, each.measured, each.word)
-    console.print(table)
+    rows = [(each.claim, each.measured, each.word) for each in statements]
+    print_table(console, Table(("the paper", "here", "holds"), rows, title, words={1, 2}))

@@ -1,42 +1,25 @@
-"""The report in the terminal: a headline and three tables that fit 80 columns.
+"""The report in the terminal: a headline and three tables that fit 80 columns."""
 
-Written for eyes and for pipes: without colours nothing is lost, and where the terminal does not
-speak UTF-8 the few special characters give way to ASCII.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from lrms_sim.pages import terminal
+from lrms_sim.pages.parts import Cell, Table, Words
 from lrms_sim.spelling import shorten
 from scenarios.report import words
 from scenarios.report.selection import ROWS_MAX, important, largest_flows, left_out, notes_together
+from scenarios.report.tables import changed
 from scenarios.report.workflows import sentence
 from scenarios.run.broker_result import BrokerResult
 from scenarios.run.results import ScenarioResult, SiteResult
-from scenarios.run.user_groups import GroupResult
 
 NAME_LENGTH = 14
 """Longer names of sites are cut in tables; the headline has them in full."""
 
 PAIRS_MAX = 20
 """Most lines of the list that stands in for a matrix too wide for the terminal."""
-
-_ASCII = str.maketrans(
-    {
-        "Δ": "d",
-        "→": ">",
-        "–": "-",
-        "±": "~",
-        "…": "~",
-        "·": "-",
-        "\N{MINUS SIGN}": "-",
-    }
-)
 
 
 def print_result(console: Console, result: ScenarioResult) -> None:
@@ -54,196 +37,166 @@ class _Printer:
 
     Attributes:
         console: where to.
-        speaks_utf8: whether it takes any character.
     """
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.speaks_utf8 = not console.options.ascii_only
 
     def print(self, result: ScenarioResult) -> None:
         """Prints everything."""
-        say = self.console.print
-        say()
-        say(self.text(words.headline(result), style="bold"))
-        say(self.text(words.exchange_sentence(result)))
-        which = left_out(result, len(self.shown(result)))
-        if which:
-            say(self.text(f"Below: {which}"))
-        self.titled("Users: average weighted response time (s) and jobs", self.users(result))
-        self.titled("Machines: utilization, work done, makespan (s)", self.machines(result))
-        if result.user_groups:
-            self.titled("User groups: average weighted response time (s)", self.groups(result))
-        if result.jobs_exchanged:
-            self.exchange(result)
-        if result.broker is not None:
-            self.broker(result.broker)
-        notes = self.notes(result)
-        if notes:
-            self.titled("Workload records that were left out or altered, or are odd", *notes)
-
-    def titled(self, title: str, *parts: Table | Text) -> None:
-        """Prints an empty line, a title, and what stands below it."""
         self.console.print()
-        self.console.print(self.text(title, style="bold"))
-        for part in parts:
-            self.console.print(part)
+        self.say(words.headline(result), "bold")
+        self.say(words.exchange_sentence(result))
+        sites = [result.sites[index] for index in important(result, ROWS_MAX)]
+        which = left_out(result, len(sites))
+        if which:
+            self.say(f"Below: {which}")
+        terminal.print_table(self.console, self.users(sites))
+        terminal.print_table(self.console, self.machines(sites))
+        if result.user_groups:
+            terminal.print_table(self.console, self.groups(result, sites))
+        if result.jobs_exchanged:
+            terminal.print_table(self.console, self.exchange(result))
+        if result.broker is not None:
+            self.console.print()
+            self.say(sentence(result.broker), "bold")
+            terminal.print_table(self.console, _broker(result.broker))
+        notes = list(_notes(result))
+        if notes:
+            self.console.print()
+            self.say("Workload records that were left out or altered, or are odd", "bold")
+            for note in notes:
+                self.say(note)
 
-    def text(self, text: str, style: str = "") -> Text:
-        """Returns text in characters the terminal has; markup in it is not obeyed."""
-        if not self.speaks_utf8:
-            encoding = self.console.encoding
-            text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
-        return Text(text, style=style)
+    def say(self, text: str, style: str = "") -> None:
+        """Prints a line."""
+        self.console.print(terminal.text(self.console, text, style))
 
-    def table(self, columns: Sequence[str]) -> Table:
-        """Returns an empty table: site names on the left, figures on the right."""
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            collapse_padding=True,
-            header_style="dim",
-        )
-        for index, column in enumerate(columns):
-            table.add_column(
-                self.text(column), justify="right" if index else "left", overflow="fold"
-            )
-        return table
-
-    def name(self, site: SiteResult) -> Text:
+    def name(self, site: SiteResult) -> str:
         """Returns a site's name as it stands in tables."""
-        name = self.text(site.name)
+        name = terminal.text(self.console, site.name)
         # Counts cells, not characters: some scripts take two cells for each.
-        name.truncate(NAME_LENGTH, overflow="ellipsis" if self.speaks_utf8 else "crop")
-        return name
+        ascii_only = self.console.options.ascii_only
+        name.truncate(NAME_LENGTH, overflow="crop" if ascii_only else "ellipsis")
+        return name.plain
 
-    def shown(self, result: ScenarioResult) -> list[SiteResult]:
-        """Returns the sites that tables have a row for."""
-        return [result.sites[index] for index in important(result, ROWS_MAX)]
-
-    def users(self, result: ScenarioResult) -> Table:
+    def users(self, sites: list[SiteResult]) -> Table:
         """Returns the table of what a site's own users got."""
-        table = self.table(
-            ("Site", "AWRT alone", "federated", "improved", "own jobs", "kept", "given")
-        )
-        for site in self.shown(result):
-            table.add_row(
+        rows = [
+            (
                 self.name(site),
-                self.text(words.seconds(site.awrt_alone)),
-                self.text(words.seconds(site.awrt)),
-                self.text(words.change(site.awrt_improvement), style=_style(site)),
+                words.seconds(site.awrt_alone),
+                words.seconds(site.awrt),
+                changed(site.awrt_improvement),
                 words.count(site.jobs),
                 words.count(site.jobs_kept),
                 words.count(site.jobs_given),
             )
-        return table
+            for site in sites
+        ]
+        heads = ("Site", "AWRT alone", "federated", "improved", "own jobs", "kept", "given")
+        return Table(heads, rows, "Users: average weighted response time (s) and jobs")
 
-    def groups(self, result: ScenarioResult) -> Table:
+    def groups(self, result: ScenarioResult, sites: list[SiteResult]) -> Table:
         """Returns the table of what the user groups of each site got."""
-        table = self.table(("Site", "group", "jobs", "AWRT alone", "federated", "improved"))
-        for site in self.shown(result):
-            for one in result.user_groups:
-                if one.site == site.name:
-                    table.add_row(
-                        self.name(site),
-                        str(one.group),
-                        words.count(one.jobs),
-                        self.text(words.seconds(one.awrt_alone)),
-                        self.text(words.seconds(one.awrt)),
-                        self.text(words.change(one.awrt_improvement), style=_style(one)),
-                    )
-        return table
-
-    def machines(self, result: ScenarioResult) -> Table:
-        """Returns the table of what the machines did."""
-        table = self.table(("Site", "U alone", "fed.", "ΔSA", "C_max alone", "federated", "taken"))
-        for site in self.shown(result):
-            table.add_row(
+        rows = [
+            (
                 self.name(site),
-                self.text(words.share(site.utilization_alone)),
-                self.text(words.share(site.utilization)),
-                self.text(words.change(site.squashed_area_change)),
-                self.text(words.seconds(site.makespan_alone, 0)),
-                self.text(words.seconds(site.makespan, 0)),
+                str(one.group),
+                words.count(one.jobs),
+                words.seconds(one.awrt_alone),
+                words.seconds(one.awrt),
+                changed(one.awrt_improvement),
+            )
+            for site in sites
+            for one in result.user_groups
+            if one.site == site.name
+        ]
+        heads = ("Site", "group", "jobs", "AWRT alone", "federated", "improved")
+        return Table(heads, rows, "User groups: average weighted response time (s)")
+
+    def machines(self, sites: list[SiteResult]) -> Table:
+        """Returns the table of what the machines did."""
+        rows = [
+            (
+                self.name(site),
+                words.share(site.utilization_alone),
+                words.share(site.utilization),
+                words.change(site.squashed_area_change),
+                words.seconds(site.makespan_alone, 0),
+                words.seconds(site.makespan, 0),
                 words.count(site.jobs_taken),
             )
-        return table
+            for site in sites
+        ]
+        heads = ("Site", "U alone", "fed.", "ΔSA", "C_max alone", "federated", "taken")
+        return Table(heads, rows, "Machines: utilization, work done, makespan (s)")
 
-    def exchange(self, result: ScenarioResult) -> None:
-        """Prints who gave how many jobs to whom; a list of pairs where a matrix is too wide."""
+    def exchange(self, result: ScenarioResult) -> Table:
+        """Returns who gave how many jobs to whom; a list of pairs where a matrix is too wide."""
         # No column is narrower than two cells, so many sites need not be tried.
         if 3 * len(result.sites) <= self.console.width:
             matrix = self.matrix(result)
             # Asked in a wide room, the table says how wide it would like to be.
             room = self.console.options.update_width(100 * (len(result.sites) + 1))
-            if self.console.measure(matrix, options=room).maximum <= self.console.width:
-                self.titled("Jobs: submitted at (rows), ran at (columns)", matrix)
-                return
+            drawn = terminal.drawn(self.console, matrix)
+            if self.console.measure(drawn, options=room).maximum <= self.console.width:
+                return matrix
         flows = np.count_nonzero(result.flow_jobs) - np.count_nonzero(result.flow_jobs.diagonal())
         more = f": the {PAIRS_MAX} largest of {flows:,} flows" if flows > PAIRS_MAX else ""
-        self.titled(
-            f"Jobs given and taken{more}", self.pairs(result, largest_flows(result, PAIRS_MAX))
-        )
+        rows = [
+            (self.name(result.sites[i]), words.count(jobs), self.name(result.sites[j]))
+            for jobs, i, j in largest_flows(result, PAIRS_MAX)
+        ]
+        return Table(("from", "jobs", "to"), rows, f"Jobs given and taken{more}", words={2})
 
     def matrix(self, result: ScenarioResult) -> Table:
         """Returns the jobs that each row's users submitted and each column's machine ran."""
-        table = self.table(("", *(self.name(site).plain for site in result.sites)))
-        for i, site in enumerate(result.sites):
-            row = [
-                words.count(int(jobs)) if jobs else words.NOTHING for jobs in result.flow_jobs[i]
-            ]
-            table.add_row(
-                self.name(site),
-                *(self.text(cell, "dim" if i == j else "") for j, cell in enumerate(row)),
+        names = [self.name(site) for site in result.sites]
+        rows: list[tuple[Words, ...]] = [
+            (
+                names[i],
+                *(
+                    Cell(words.count(int(jobs)) if jobs else words.NOTHING, "home" * (i == j))
+                    for j, jobs in enumerate(row)
+                ),
             )
-        return table
-
-    def pairs(self, result: ScenarioResult, pairs: Sequence[tuple[int, int, int]]) -> Table:
-        """Returns exchanges, given as (jobs, giver, taker), one to a line."""
-        table = self.table(("from", "jobs", "to"))
-        table.columns[2].justify = "left"
-        for jobs, i, j in pairs:
-            table.add_row(self.name(result.sites[i]), words.count(jobs), self.name(result.sites[j]))
-        return table
-
-    def broker(self, broker: BrokerResult) -> None:
-        """Prints what workflows got, and what that cost the batch users."""
-        self.console.print()
-        self.console.print(self.text(sentence(broker), style="bold"))
-        table = self.table(
-            ("Site", "batch", "reservable", "in use", "AWRT without", "with broker", "improved")
-        )
-        for site in broker.batch:
-            times = (site.awrt_without, site.awrt_with)
-            table.add_row(
-                self.text(shorten(site.name, NAME_LENGTH)),
-                words.count(site.processors),
-                words.count(site.reservable),
-                self.text("–" if site.reserved_share is None else words.share(site.reserved_share)),
-                *(self.text("–" if each is None else words.seconds(each)) for each in times),
-                self.text(words.change(site.improvement)),
-            )
-        self.titled("Batch users beside the broker: processors and AWRT (s)", table)
-
-    def notes(self, result: ScenarioResult) -> list[Text]:
-        """Returns what preparing the workloads did to records, a line for each reason."""
-        if len(result.sites) > ROWS_MAX:
-            return [
-                self.text(
-                    f"{words.count(records)} {treatment} at {words.count(sites)} "
-                    f"site{'' if sites == 1 else 's'}: {reason}"
-                )
-                for reason, treatment, records, sites in notes_together(result)
-            ]
-        return [
-            self.text(f"{site.name}: {words.count(note.count)} {note.treatment}: {note.reason}")
-            for site, notes in zip(result.sites, result.workload_notes, strict=True)
-            for note in notes
+            for i, row in enumerate(result.flow_jobs)
         ]
+        return Table(("", *names), rows, "Jobs: submitted at (rows), ran at (columns)")
 
 
-def _style(site: SiteResult | GroupResult) -> str:
-    if site.awrt_improvement >= words.UNCHANGED:
-        return "green"
-    return "red" if site.awrt_improvement <= -words.UNCHANGED else ""
+def _broker(broker: BrokerResult) -> Table:
+    """Returns what the batch users paid for the workflows."""
+
+    def shown(value: float | None) -> str:
+        return words.NOTHING if value is None else words.seconds(value)
+
+    rows = [
+        (
+            shorten(site.name, NAME_LENGTH),
+            words.count(site.processors),
+            words.count(site.reservable),
+            words.NOTHING if site.reserved_share is None else words.share(site.reserved_share),
+            shown(site.awrt_without),
+            shown(site.awrt_with),
+            words.change(site.improvement),
+        )
+        for site in broker.batch
+    ]
+    heads = ("Site", "batch", "reservable", "in use", "AWRT without", "with broker", "improved")
+    return Table(heads, rows, "Batch users beside the broker: processors and AWRT (s)")
+
+
+def _notes(result: ScenarioResult) -> Iterator[str]:
+    """Yields what preparing the workloads did to records, a line for each reason."""
+    if len(result.sites) > ROWS_MAX:
+        for reason, treatment, records, sites in notes_together(result):
+            yield (
+                f"{words.count(records)} {treatment} at {words.count(sites)} "
+                f"site{'' if sites == 1 else 's'}: {reason}"
+            )
+        return
+    for site, notes in zip(result.sites, result.workload_notes, strict=True):
+        for note in notes:
+            yield f"{site.name}: {words.count(note.count)} {note.treatment}: {note.reason}"

@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from rich.table import Table
 
+from lrms_sim.pages.parts import Table
+from lrms_sim.pages.terminal import print_table
 from scenarios.papers.decentralized_grid.grids import EGOISTIC
 from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
 from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of, run_study
-from scenarios.papers.frame import carry_out, text_table
+from scenarios.papers.frame import carry_out
 from scenarios.papers.samples import Spread
 from scenarios.report import words
 
@@ -29,43 +30,42 @@ def run_command(options: StudyOptions, console: Console, progress: Console) -> P
 
 def print_study(console: Console, study: Study) -> None:
     """Prints the heart of the study: Table 2, and the gains on unseen months."""
-    table = text_table(
-        "Table 2: AWRT of the learning site, seconds",
-        ("setup",),
-        ("paper", "median", "least", "greatest", "change"),
-    )
+    rows = []
     for setup in SETUPS:
         awrt = awrt_of(study.of(setup.scenario, EGOISTIC.key), setup.site)
         paper = setup.paper[setup.site].awrt
         figures = (paper, awrt.median, awrt.low, awrt.high)
-        table.add_row(
-            f"{setup.number} {setup.site}",
-            *(words.seconds(value, 0) for value in figures),
-            words.change(awrt.median / paper - 1),
-        )
-    console.print(table)
+        seconds = (words.seconds(value, 0) for value in figures)
+        change = words.change(awrt.median / paper - 1)
+        rows.append((f"{setup.number} {setup.site}", *seconds, change))
+    heads = ("setup", "paper", "median", "least", "greatest", "change")
+    print_table(console, Table(heads, rows, "Table 2: AWRT of the learning site, seconds"))
     for discipline in dict.fromkeys(run.discipline for run in study.runs):
-        console.print(_unseen(study, discipline))
+        print_table(console, _unseen(study, discipline))
+    console.print()
     console.print(verdict(study), highlight=False)
 
 
 def _unseen(study: Study, discipline: str) -> Table:
-    table = text_table(
-        f"Unseen months, {discipline.upper()}: improvement of AWRT in percent, median (least…greatest)",
-        ("grid", "site"),
-        ("AWF", "learned", "no loser"),
-    )
+    rows = []
     for scenario in (*PAIRS, THREE_SITES, FOUR_SITES):
         awf = study.of(scenario, "awf", discipline)
         kinds = [study.of(scenario, f"{discipline}-{kind}", discipline) for kind in _OBJECTIVES]
         for index, site in enumerate(awf[0].sites):
-            table.add_row(
-                scenario if index == 0 else "",
-                site.name,
-                f"{100 * site.awrt_improvement:+.1f}",
-                *(_spread(improvement_of(runs, site.name)) if runs else "" for runs in kinds),
+            rows.append(
+                (
+                    scenario if index == 0 else "",
+                    site.name,
+                    f"{100 * site.awrt_improvement:+.1f}",
+                    *(_spread(improvement_of(runs, site.name)) if runs else "" for runs in kinds),
+                )
             )
-    return table
+    return Table(
+        ("grid", "site", "AWF", "learned", "no loser"),
+        rows,
+        f"Unseen months, {discipline.upper()}: improvement of AWRT in percent, median (least…greatest)",
+        words={1},
+    )
 
 
 _OBJECTIVES: Final = ("egoistic", "no-loser")

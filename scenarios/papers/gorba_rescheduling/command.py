@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from scenarios.papers.frame import carry_out, print_statements, text_table
+from lrms_sim.pages.parts import Table
+from lrms_sim.pages.terminal import print_table
+from scenarios.papers.frame import carry_out, print_statements
 from scenarios.papers.gorba_rescheduling.figures import load_of
 from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict
@@ -36,16 +37,13 @@ def print_study(console: Console, study: Study) -> None:
     """Prints the paper's statements with what was measured, and the load sweep."""
     print_statements(console, "What the paper says", statements(study))
     if study.sizes:
-        console.print(_sweep(study))
+        print_table(console, _sweep(study))
+    console.print()
     console.print(verdict(study), highlight=False)
 
 
 def _sweep(study: Study) -> Table:
-    table = text_table(
-        "Success, and violated limits on average, by tasks",
-        ("class", "method"),
-        (f"{size:,}" for size in study.sizes),
-    )
+    rows = []
     for benchmark in CLASSES:
         for method, name in METHODS.items():
             row = []
@@ -55,5 +53,6 @@ def _sweep(study: Study) -> Table:
                     "" if found is None else f"{100 * found.success:.0f}% {found.violations:.1f}"
                 )
             if any(row):
-                table.add_row(benchmark, name, *row)
-    return table
+                rows.append((benchmark, name, *row))
+    heads = ("class", "method", *(f"{size:,}" for size in study.sizes))
+    return Table(heads, rows, "Success, and violated limits on average, by tasks", words={1})

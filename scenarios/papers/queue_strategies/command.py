@@ -4,7 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.papers.frame import carry_out, text_table
+from lrms_sim.pages.parts import Table
+from lrms_sim.pages.terminal import print_table
+from scenarios.papers.frame import carry_out
 from scenarios.papers.queue_strategies.options import StudyOptions
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
@@ -39,11 +41,7 @@ def statements_table(study: Study) -> str:
 
 def print_study(console: Console, study: Study) -> None:
     """Prints the objective: paper, constants and what was learned, and the verdict."""
-    table = text_table(
-        "Improvement of the objective over EASY, %",
-        ("log, method",),
-        ("paper", "const.", "learned", "c. unseen", "l. unseen"),
-    )
+    rows = []
     for log in study.options["jobs"]:
         for method in (*METHODS[study.options["paper"]], MANY):
             runs = study.of(log, method)
@@ -54,8 +52,10 @@ def print_study(console: Console, study: Study) -> None:
                     constant = best_constant(runs[0], part)
                     columns.append("" if constant is None else f"{constant[1][0]:+.1f}")
                     columns.append(_spread(learned_gain(runs, part)))
-                table.add_row(f"{log} {method}", *columns)
-    console.print(table)
+                rows.append((f"{log} {method}", *columns))
+    heads = ("log, method", "paper", "const.", "learned", "c. unseen", "l. unseen")
+    print_table(console, Table(heads, rows, "Improvement of the objective over EASY, %"))
+    console.print()
     console.print(verdict(study), highlight=False)
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.papers.frame import carry_out, print_statements, text_table
+from lrms_sim.pages.parts import Table
+from lrms_sim.pages.terminal import print_table
+from scenarios.papers.frame import carry_out, print_statements
 from scenarios.papers.utility_scheduling.options import StudyOptions
 from scenarios.papers.utility_scheduling.page import render
 from scenarios.papers.utility_scheduling.recorded import missing_logs
@@ -46,17 +48,17 @@ def statements_table(study: Study) -> str:
 
 def print_study(console: Console, study: Study) -> None:
     """Prints Figure 2 as a table, and the paper's statements with what was measured."""
-    table = text_table(
-        "Figure 2: productivity, k", ("policy",), (each.name for each in READINGS.values())
-    )
+    rows = []
     for name, words in SEVEN.items():
         row = []
         for reading in READINGS:
             each = Margin.of(run[name].productivity for run in study.of("figure-2", reading))
             row.append(f"{each.mean:.1f} ± {each.half:.1f}")
-        table.add_row(words, *row)
-    console.print(table)
+        rows.append((words, *row))
+    heads = ("policy", *(each.name for each in READINGS.values()))
+    print_table(console, Table(heads, rows, "Figure 2: productivity, k"))
     first = next(iter(READINGS))
     title = f"What the paper says; {READINGS[first].name}"
     print_statements(console, title, statements(study, first))
+    console.print()
     console.print(verdict(study), highlight=False)

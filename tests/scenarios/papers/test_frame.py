@@ -123,8 +123,6 @@ def test_statements_are_printed_with_their_verdicts() -> None:
     found = [Statement("a claim", "+1.0 %", True), Statement.not_run("another")]
     print_statements(out, "What it says", found)
     assert isinstance(out.file, io.StringIO)
-    rows = [line.split("│")[1:-1] for line in out.file.getvalue().splitlines() if "│" in line]
-    assert [[cell.strip() for cell in row] for row in rows] == [
-        ["a claim", "+1.0 %", "yes"],
-        ["another", "", ""],
-    ]
+    lines = [line.split() for line in out.file.getvalue().splitlines()]
+    assert lines[1] == ["What", "it", "says"]
+    assert lines[-2:] == [["a", "claim", "+1.0", "%", "yes"], ["another"]]

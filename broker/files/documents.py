@@ -1,7 +1,7 @@
 """TOML and JSON files, plain or gzip-compressed, as decoded documents.
 
-What is read has a limit, counted after decompression, so that neither a huge file nor a small
-one that unpacks to a huge one takes all memory.
+Input is limited after decompression, so that neither a huge file nor a small one that unpacks to a
+huge one exhausts memory.
 """
 
 import json
@@ -14,18 +14,14 @@ from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.text_files import object_of, parse_toml
 
 FILE_BYTES_MAX: Final = 256 << 20
-"""Largest file that is read, in bytes after decompression."""
+"""Largest file, in bytes after decompression."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
 
 
 def read_document(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> dict[str, Any]:
-    """Reads a TOML or JSON file; what it is, its name says, and failing that its beginning.
-
-    Args:
-        path: the file. Whether it is gzip-compressed its first bytes say.
-        bytes_max: limit of its size after decompression.
+    """Reads a TOML or JSON file; the format is taken from the name, else from the first bytes.
 
     Raises:
         FileError: it cannot be read, is too large, damaged, neither TOML nor JSON, or no table.
@@ -46,10 +42,10 @@ def read_document(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> dict[str, A
 
 
 def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> bytes:
-    """Returns the content of a file, decompressed where it is compressed with gzip.
+    """Returns the content of a file, decompressed if it is gzip.
 
     Raises:
-        FileError: it cannot be read, is larger than the limit, or is cut off or damaged.
+        FileError: it cannot be read, exceeds the limit, or is truncated or damaged.
     """
     try:
         with path.open("rb") as stream:
@@ -66,7 +62,7 @@ def read_bytes(path: Path, *, bytes_max: int = FILE_BYTES_MAX) -> bytes:
 
 
 def _decompressed(path: Path, begin: bytes, stream: BinaryIO, bytes_max: int) -> bytes:
-    # The gzip module reads on past a limit to find the end; zlib stops where it is told to.
+    # The gzip module reads past a limit to find the end; zlib stops where told.
     inflate = zlib.decompressobj(wbits=31)
     parts: list[bytes] = []
     room = bytes_max + 1

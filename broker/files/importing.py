@@ -1,7 +1,6 @@
-"""Makes workflows that can be planned of recorded ones: what their tasks may run on, and work.
+"""Turns recorded workflows into plannable ones, with alternatives and work for their tasks.
 
-A recording names one machine for each task. Here every task gets all resources that suit it, as
-alternatives.
+A recording names one machine per task. Here every task gets all suitable resources as alternatives.
 """
 
 import math
@@ -21,7 +20,7 @@ CoreRule = Literal["units", "ignore"]
 
 @dataclass(frozen=True, slots=True)
 class MappingRule:
-    """What some tasks run on.
+    """Which resources some tasks may run on.
 
     Attributes:
         pattern: with `*`, `?` and `[…]`, of a task's id, name or program.
@@ -38,22 +37,18 @@ class MappingRule:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How a recording is read.
+    """How a recording is imported.
 
     Attributes:
-        rules: what tasks run on; the first that matches a task counts. Tasks without one run on
-            every resource of kind "cpu".
-        cores: "units", the task takes a unit of its primary resource for each core it used, and
-            smaller resources are no alternatives; or "ignore", it takes one.
-        reference_mhz: clock of a machine of performance 1. The work of a task is then its run
-            time times the clock of the machine that it was recorded on, over this; None, or a
-            machine of unknown clock: its run time.
-        time_factor: all run times are multiplied by it; more than 0.
-        work_min: seconds of work that shorter tasks are given. Recorders round, some of them to
-            nothing, and a task without work cannot be planned.
-
-    Raises:
-        ValueError: a number is not positive and finite.
+        rules: the first that matches a task counts. Tasks without one run on every resource of kind
+            "cpu".
+        cores: "units": the task takes a unit of its primary resource per core used, and smaller
+            resources are no alternatives; "ignore": it takes one.
+        reference_mhz: clock of a machine of performance 1. Work is then run time times the recorded
+            machine's clock over this; with `None`, or an unknown clock, the run time.
+        time_factor: factor on all run times; more than 0.
+        work_min: least work in seconds. Recorders round, some of them to nothing, and a task
+            without work cannot be planned.
     """
 
     rules: tuple[MappingRule, ...] = ()
@@ -63,7 +58,6 @@ class ImportOptions:
     work_min: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         for word, value in (
             ("reference clock", self.reference_mhz),
             ("time factor", self.time_factor),
@@ -83,17 +77,13 @@ class ImportOptions:
 def to_workflow(
     recorded: RecordedWorkflow, pool: Pool, options: ImportOptions, *, name: str
 ) -> Workflow:
-    """Returns a recorded workflow as one that can be planned, without due date or budget.
+    """Returns a recorded workflow as a plannable one, without due date or budget.
 
-    Args:
-        recorded: the recording.
-        pool: what there is to run on.
-        options: how the recording is read.
-        name: of the workflow; unique among those that are planned together.
+    `name` must be unique among the workflows planned together.
 
     Raises:
-        InputError: a rule names a resource that is not there, or a task finds none that is large
-            enough; the text says which, and what could be done.
+        InputError: a rule names a missing resource, or no resource is large enough for a task; the
+            text says which, and what could be done.
     """
     targets = {rule: _check_rule(rule, pool) for rule in options.rules}
     cache: dict[tuple[tuple[str, ...], int], tuple[Alternative, ...]] = {}
@@ -112,7 +102,6 @@ def to_workflow(
 
 
 def _check_rule(rule: MappingRule, pool: Pool) -> tuple[str, ...]:
-    """Returns the names of the resources that a rule means, in the pool's order."""
     names = {resource.name for resource in pool.resources}
     meant: set[str] = set()
     for target in rule.targets:

@@ -1,8 +1,8 @@
 """Job shops in the standard format of the OR-Library.
 
-The first line says how many jobs and machines there are; then every job has a line of pairs, the
-machine (from 0) and the time of each of its operations in order, which may be 0. Text and lines beginning with #
-may stand before.
+The first line gives the numbers of jobs and machines; then every job has a line of pairs, the
+machine (from 0) and the time of each of its operations in order, which may be 0. Text and lines
+beginning with # may come before.
 """
 
 import re
@@ -17,8 +17,6 @@ from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 FILE_BYTES_MAX: Final = 16 << 20
-"""Largest file that is read."""
-
 _SIZE = re.compile(r"\s*(\d+)\s+(\d+)\s*")
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d+)?")
 
@@ -27,18 +25,14 @@ def read_job_shop(path: Path) -> Problem:
     """Reads a job shop as a planning problem: a workflow for each job, a resource for each machine.
 
     Raises:
-        FileError: it cannot be read or breaks the format; the text says in which line.
+        FileError: it cannot be read or breaks the format; the text names the line.
     """
     text = read_bytes(path, bytes_max=FILE_BYTES_MAX).decode("utf-8", "replace")
     return parse_job_shop(text, file=str(path))
 
 
 def parse_job_shop(text: str, *, file: str) -> Problem:
-    """Builds a job shop of the content of a file.
-
-    Args:
-        text: in the standard format.
-        file: what errors call it.
+    """Parses a job shop in the standard format; `file` is its name in errors.
 
     Raises:
         FileError: it breaks the format.

@@ -1,4 +1,4 @@
-"""Makes one planning problem of the files that a user names."""
+"""Combines the files that a user names into one planning problem."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,22 +18,17 @@ from broker.model.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the files hold, before resources and workflows are brought together.
-
-    Attributes:
-        documents: of the project's own format.
-        recorded: workflows in WfFormat, with the names that they get: those of their files.
-    """
+    """Contents of the files, with recorded workflows in WfFormat by the names of their files."""
 
     documents: tuple[Document, ...]
     recorded: tuple[tuple[str, RecordedWorkflow], ...]
 
     @property
     def now(self) -> float | None:
-        """When the plan begins; None where no file says it.
+        """When the plan begins; `None` if no file says so.
 
         Raises:
-            InputError: two files say different moments.
+            InputError: two files disagree.
         """
         said = {each.now: each.file for each in self.documents if each.now is not None}
         if len(said) > 1:
@@ -46,8 +41,8 @@ class Inputs:
         """All resources.
 
         Raises:
-            InputError: there are none, two files have one of the same name, or what they require
-                is not there or goes in a circle.
+            InputError: there are none, two files define the same name, or requirements are missing or
+                circular.
         """
         resources = [(each, d.file) for d in self.documents for each in d.pool.resources]
         if not resources:
@@ -79,13 +74,10 @@ class Inputs:
 
 
 def read_inputs(paths: Sequence[Path]) -> Inputs:
-    """Reads files of resources and workflows, in the project's own format or in WfFormat.
-
-    Args:
-        paths: in any order; a file that comes twice is read twice.
+    """Reads files of resources and workflows, in the project's own format or WfFormat, in any order.
 
     Raises:
-        FileError: one of them cannot be used.
+        FileError: one of them is unusable.
     """
     documents = []
     recorded: list[tuple[str, RecordedWorkflow]] = []
@@ -100,7 +92,6 @@ def read_inputs(paths: Sequence[Path]) -> Inputs:
 
 
 def _free_name(path: Path, taken: set[str]) -> str:
-    """Returns the name of a file without its endings, with a number where it is taken."""
     stem = path.name.removesuffix(".gz").removesuffix(".json") or path.name
     number = 1
     name = stem
@@ -118,18 +109,13 @@ def make_problem(
     limits: Limits | None = None,
     old: Plan | None = None,
 ) -> Problem:
-    """Brings workflows and resources together.
+    """Combines workflows and resources into a problem that begins at `now`, in seconds.
 
-    Args:
-        inputs: what the files hold.
-        now: seconds; when the plan begins.
-        options: how recordings are read; as they stand where None.
-        limits: for workflows that have none of their own; none where None.
-        old: a plan from before. Its tasks that start before `now` are fixed.
+    `limits` apply to workflows without their own. Tasks of `old` that start before `now` are fixed.
 
     Raises:
-        FileError: a file names a resource that is not there.
-        InputError: together they make no problem; the text says why.
+        FileError: a file names a missing resource.
+        InputError: they do not form a problem; the text says why.
     """
     pool = inputs.pool
     workflows: list[Workflow] = []

@@ -17,10 +17,10 @@ from grms.kit.models import wrong
 from lrms_sim.spelling import unknown
 
 DAY_NAMES: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-"""The weekdays; 0 is Monday."""
+"""0 is Monday."""
 
 CALENDAR_BEGINS: Final = 1e8
-"""Moments before this one, in 1973, are times of a study and not dates."""
+"""Earlier moments, before 1973, are times of a study rather than dates."""
 
 _TIME_OF_DAY = re.compile(r"(\d\d):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
 _OFFSET = re.compile(r"([+-])(\d\d):([0-5]\d)")
@@ -29,11 +29,7 @@ _TIME_WORDS = '"HH:MM", "HH:MM:SS" or seconds since midnight, up to "24:00"'
 
 
 def moment(value: object) -> float:
-    """Returns a moment in seconds.
-
-    Raises:
-        PydanticCustomError: the value is no moment.
-    """
+    """Returns a moment in seconds; `PydanticCustomError` if the value is no moment."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -43,18 +39,14 @@ def moment(value: object) -> float:
         if value.tzinfo is None:
             raise wrong(f"is {value.isoformat()!r}; it needs an offset, such as Z or +01:00")
         return value.timestamp()
-    # A whole number may have more digits than a float can say.
+    # A whole number may have more digits than a float can hold.
     if _is_number(value) and abs(value) <= sys.float_info.max:
         return float(value)
     raise must_be(value, _MOMENT_WORDS)
 
 
 def time_of_day(value: object) -> float:
-    """Returns seconds since midnight.
-
-    Raises:
-        PydanticCustomError: the value is no time of day.
-    """
+    """Returns seconds since midnight; `PydanticCustomError` if the value is no time of day."""
     if isinstance(value, time) and value.tzinfo is None:
         return value.hour * 3600 + value.minute * 60 + value.second + value.microsecond / 1e6
     if isinstance(value, str) and (match := _TIME_OF_DAY.fullmatch(value)):
@@ -66,7 +58,7 @@ def time_of_day(value: object) -> float:
 
 
 def weekdays(value: object) -> tuple[int, ...]:
-    """Returns weekdays in order, each once, of words such as `["mon-fri", "sun"]`.
+    """Returns weekdays in order without duplicates, from words such as `["mon-fri", "sun"]`.
 
     Raises:
         PydanticCustomError: the value is no list of weekdays.
@@ -82,17 +74,13 @@ def weekdays(value: object) -> tuple[int, ...]:
             if name not in DAY_NAMES:
                 raise wrong(unknown("weekday", name, DAY_NAMES))
         begin, end = DAY_NAMES.index(first), DAY_NAMES.index(last)
-        # "sat-mon" goes over the turn of the week.
+        # "sat-mon" wraps around the week.
         days.update((begin + step) % 7 for step in range((end - begin) % 7 + 1))
     return tuple(sorted(days))
 
 
 def utc_offset(value: object) -> float:
-    """Returns the seconds that a place is ahead of UTC.
-
-    Raises:
-        PydanticCustomError: the value is no offset.
-    """
+    """Returns the seconds that a place is ahead of UTC; `PydanticCustomError` if the value is no offset."""
     if value == "Z":
         return 0.0
     if isinstance(value, str) and (match := _OFFSET.fullmatch(value)):
@@ -104,7 +92,7 @@ def utc_offset(value: object) -> float:
 
 
 def written_moment(seconds: float) -> str | float:
-    """Returns a moment as `moment` reads it: a date where it is one, to the last bit."""
+    """Returns a moment for `moment` to read, without loss: a date if it is one."""
     if seconds >= CALENDAR_BEGINS and seconds == math.floor(seconds):
         try:
             return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

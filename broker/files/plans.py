@@ -1,4 +1,4 @@
-"""Plans as JSON files: docs/workflows.md says what stands in them."""
+"""Plans as JSON files; docs/workflows.md describes the format."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,8 @@ from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 FORMAT: Final = "hanse plan 1"
-"""What a file of this format says that it is."""
-
 COST_MAX: Final = 1e300
-"""Of one task; sums over all of them are finite."""
+"""Of one task; keeps sums finite."""
 
 _Name = Annotated[str, Field(min_length=1)]
 _Moment = Annotated[float, BeforeValidator(moment)]
@@ -61,7 +59,7 @@ class _File(Model):
     now: _Moment
     placements: list[_Placement]
     unplanned: list[_Unplanned]
-    # What follows is for people and other programs; it is not read again.
+    # The rest is for people and other programs; it is not read back.
     made: object = None
     figures: object = None
     methods: object = None
@@ -76,14 +74,7 @@ def plan_document(
     results: Sequence[Result] = (),
     made: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Returns a plan as the document of a file.
-
-    Args:
-        problem: that was planned.
-        plan: for it.
-        results: of all methods that were tried.
-        made: how it was made, in plain values.
-    """
+    """Returns a plan as a document; `results` are those of all methods tried, `made` says how."""
     outcomes = plan.outcomes(problem.workflows)
     return {
         "format": FORMAT,
@@ -126,7 +117,7 @@ def plan_document(
 
 
 def _finite(value: float) -> float | None:
-    """Returns a number, or None for one that JSON cannot say: there is no such moment or limit."""
+    """Returns a number, or `None` for one that JSON lacks: no such moment or limit."""
     return value if math.isfinite(value) else None
 
 
@@ -157,11 +148,7 @@ def _result(problem: Problem, result: Result) -> dict[str, Any]:
 
 
 def read_plan(path: Path) -> Plan:
-    """Reads the placements of a plan.
-
-    Raises:
-        FileError: it cannot be read or is no plan.
-    """
+    """Reads the placements of a plan; `FileError` if it cannot be read or is no plan."""
     document = read_document(path)
     try:
         content = _File.model_validate(document)

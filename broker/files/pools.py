@@ -1,7 +1,7 @@
 """The project's own files of resources and workflows, in TOML or JSON: docs/workflows.md.
 
-One file may hold resources, workflows, or both. Names of resources in workflows are looked up when
-all files are there, so that workflows can be written before anybody knows the pool.
+One file may hold resources, workflows, or both. Resource names in workflows are resolved once all
+files are read, so that workflows can be written before the pool is known.
 """
 
 import math
@@ -32,8 +32,6 @@ from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown, unknown
 
 HOUR: Final = 3600.0
-"""Seconds of an hour."""
-
 Name = Annotated[str, Field(min_length=1, max_length=4096)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -68,7 +66,7 @@ def _demands(value: object) -> tuple[Demand, ...]:
 
 
 def _alternative(value: object) -> Alternative | Demand:
-    """Returns an alternative, or a demand that what its resource requires is still to be added to."""
+    """Returns an alternative, or a demand to which its resource's requirements are still to be added."""
     if not isinstance(value, list):
         return _demand(value)
     if not value:
@@ -85,7 +83,7 @@ def _alternatives(value: object) -> tuple[Alternative | Demand, ...]:
 
 def _opening(value: object) -> object:
     if value == []:
-        # Somebody may well mean by it that the resource is never open.
+        # It might be meant as "never open".
         raise wrong("is []; name at least one span, or leave it out: then it is always open")
     return value
 
@@ -102,7 +100,7 @@ class _Hours(Model):
         return self
 
     def windows(self) -> tuple[WeeklyWindow, ...]:
-        """Returns one window, or two where the span goes over midnight."""
+        """Returns one window, or two if the span crosses midnight."""
         if self.begin < self.end:
             return (WeeklyWindow(self.begin, self.end, self.weekdays),)
         evening = WeeklyWindow(self.begin, DAY, self.weekdays) if self.begin < DAY else None
@@ -123,7 +121,6 @@ class _Priced(Model):
 
     @property
     def price(self) -> float | None:
-        """The price of a second of a unit; None where it is not said."""
         return self.price_per_second if self.price_per_hour is None else self.price_per_hour / HOUR
 
 
@@ -212,14 +209,7 @@ class _Document(Model):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says.
-
-    Attributes:
-        file: what errors call it.
-        now: seconds; when the plan begins; None where the file does not say.
-        pool: its resources.
-        workflow_count: number of its workflows.
-    """
+    """A parsed file; plans begin at `now`, in seconds, if it is given."""
 
     file: str
     now: float | None
@@ -232,10 +222,7 @@ class Document:
         return len(self._content.workflows)
 
     def workflows(self, pool: Pool) -> tuple[Workflow, ...]:
-        """Returns the workflows, on the resources of a pool.
-
-        Args:
-            pool: all resources there are, those of this file among them.
+        """Returns the workflows, on the resources of a pool that includes this file's own.
 
         Raises:
             FileError: a resource is unknown, a task can run nowhere, or a workflow is no DAG.
@@ -268,18 +255,13 @@ def read_file(path: Path) -> Document:
     """Reads a file of resources and workflows.
 
     Raises:
-        FileError: it cannot be read or breaks the format; the text has one line for each thing
-            that is wrong.
+        FileError: it cannot be read or breaks the format; the text has a line for each error.
     """
     return parse_file(read_document(path), file=str(path))
 
 
 def parse_file(document: Mapping[str, Any], *, file: str) -> Document:
-    """Builds resources and workflows of a decoded document.
-
-    Args:
-        document: TOML or JSON.
-        file: what errors call it.
+    """Builds resources and workflows from a decoded document; `file` is its name in errors.
 
     Raises:
         FileError: it breaks the format.

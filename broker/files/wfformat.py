@@ -1,11 +1,10 @@
 """Recorded workflows in WfFormat 1.5 and 1.6, the JSON of WfCommons.
 
-A recording says which task waits for which, how long each ran, on how many cores and on which
-machine. It says nothing of due dates, budgets and what else a task could have run on: that comes
-from `ImportOptions` and `broker.model.limits`.
+A recording says which task waits for which, and how long, on how many cores and on which machine each
+ran. Due dates, budgets and alternatives come from `ImportOptions` and `broker.model.limits`.
 
-Precedence is what `parents` and `children` say, either of them: an edge that one side forgot is
-kept. Files are not looked at; whatever recorded them has made edges of them already.
+Precedence is the union of `parents` and `children`, in case one side lacks an edge. Files are
+ignored; the recorder has turned them into edges already.
 """
 
 import math
@@ -22,27 +21,25 @@ from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown
 
 VERSIONS: Final = ("1.5", "1.6")
-"""Versions of the format that are read; 1.6 adds optional summaries, which are not needed."""
+"""Versions read; 1.6 adds optional summaries, which are not needed."""
 
 TASKS_MAX: Final = 500_000
-"""Most tasks of one workflow."""
-
 _SPECIFICATION = "workflow.specification.tasks"
 _EXECUTION = "workflow.execution.tasks"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTask:
-    """One task as it was recorded.
+    """One recorded task.
 
     Attributes:
         id: unique in the workflow.
-        name: what the recording calls it; several tasks may share it.
-        program: that ran; empty where nobody wrote it down.
+        name: several tasks may share it.
+        program: empty if not recorded.
         run_time: seconds, at least 0.
-        cores: that it used, at least 1; 1 where nobody wrote it down.
-        speed_mhz: clock of the machine that it ran on; None where unknown.
-        predecessors: ids of the tasks that ended before it started, in the file's order.
+        cores: at least 1; 1 if not recorded.
+        speed_mhz: clock of its machine; `None` if unknown.
+        predecessors: ids of the tasks it waits for, in the file's order.
     """
 
     id: str
@@ -56,13 +53,7 @@ class RecordedTask:
 
 @dataclass(frozen=True, slots=True)
 class RecordedWorkflow:
-    """A workflow as it was recorded.
-
-    Attributes:
-        name: as its file says.
-        tasks: at least one, in the file's order.
-        makespan: seconds that the recorded run took; None where nobody wrote it down.
-    """
+    """A recorded workflow with tasks in the file's order; `makespan` is in seconds, if recorded."""
 
     name: str
     tasks: tuple[RecordedTask, ...]
@@ -70,7 +61,7 @@ class RecordedWorkflow:
 
 
 class _Table(BaseModel):
-    # The format allows further keys, and grows by them.
+    # The format allows further keys.
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
@@ -133,11 +124,7 @@ def is_wfformat(document: dict[str, Any]) -> bool:
 
 
 def parse_wfformat(document: dict[str, Any], *, file: str) -> RecordedWorkflow:
-    """Builds a recorded workflow from a decoded document.
-
-    Args:
-        document: the JSON.
-        file: what errors call it.
+    """Builds a recorded workflow from decoded JSON; `file` is its name in errors.
 
     Raises:
         FileError: it breaks the format.
@@ -207,7 +194,7 @@ def _execution_mistakes(tasks: Sequence[_Specified], execution: _Execution) -> I
 
 
 def _predecessors(tasks: Sequence[_Specified]) -> dict[str, list[str]]:
-    """Returns the ids that each task waits for, each once: its parents, then who calls it child."""
+    """Returns the ids that each task waits for, without duplicates: its parents, then tasks that list it as child."""
     edges: dict[str, dict[str, None]] = {task.id: dict.fromkeys(task.parents) for task in tasks}
     for task in tasks:
         for child in task.children:

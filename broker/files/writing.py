@@ -1,4 +1,4 @@
-"""Writes resources and workflows as the files that `broker.files.pools` reads, to the last bit."""
+"""Writes resources and workflows without loss, for `broker.files.pools` to read."""
 
 import json
 import math
@@ -31,15 +31,9 @@ def document_of(
     now: float | None = None,
     description: str = "",
 ) -> dict[str, Any]:
-    """Returns resources and workflows as the document of a file.
+    """Returns resources and workflows as the document of a file; defaults are left out.
 
-    What a key would say by default is left out.
-
-    Args:
-        resources: any number.
-        workflows: any number.
-        now: seconds; when the plan begins; not said where None.
-        description: for people; not said where empty.
+    `now` is in seconds; it is left out if `None`.
     """
     document: dict[str, Any] = {}
     if description:
@@ -54,7 +48,7 @@ def document_of(
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a document as JSON where the name ends so, and as TOML otherwise.
+    """Writes a document as JSON if the name ends in `.json`, else as TOML.
 
     Raises:
         OutputError: the file cannot be written.
@@ -63,7 +57,7 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file that appears under its name only when it is complete.
+    """Writes a file atomically: it appears under its name only when complete.
 
     Raises:
         OutputError: it cannot be written.
@@ -128,7 +122,7 @@ def _resource(resource: Resource) -> dict[str, Any]:
 
 
 def _price(price: float) -> dict[str, float]:
-    # The shortest number of which the same price comes; there is not always one.
+    # The shortest number that yields the same price; there is not always one.
     for digits in range(_DIGITS_MAX):
         by_hour = round(price * HOUR, digits)
         if by_hour / HOUR == price:
@@ -179,7 +173,7 @@ def _task(task: Task) -> dict[str, Any]:
 
 
 def _alternative(alternative: Alternative) -> list[Any]:
-    # A list is read as it stands; a bare name would take along what its resource requires.
+    # A list is taken literally; a bare name would add what its resource requires.
     return [_demand(each) for each in alternative.demands]
 
 

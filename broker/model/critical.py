@@ -1,8 +1,8 @@
 """The critical path of a plan: the chain of tasks that sets when it ends.
 
-From the last task to end one walks back, each time to what the task had to wait for: a predecessor
-or, where none ended at its start, a task that freed one of its resources at that moment. Where
-neither did, the task waited for a resource to open, and the walk goes on at its last predecessor.
+From the last task to end, walk back each time to what the task waited for: a predecessor or, if none
+ended at its start, a task that freed one of its resources at that moment. Otherwise the task waited
+for a resource to open, and the walk continues at its last predecessor.
 """
 
 import math
@@ -22,9 +22,8 @@ class Link:
     """One task of a critical path.
 
     Attributes:
-        placement: where and when it runs.
-        reason: what it waited for: nothing, as it begins the path; a predecessor; a resource
-            that another task held; or a resource that was closed.
+        reason: what it waited for: nothing, as it begins the path; a predecessor; a resource held by
+            another task; or a closed resource.
     """
 
     placement: Placement
@@ -36,10 +35,7 @@ def critical_path(
 ) -> tuple[Link, ...]:
     """Returns the chain of tasks that sets when a plan ends, in order of time.
 
-    Args:
-        plan: the plan.
-        workflows: that it is a plan of.
-        of: name of a workflow, to end with its last task instead of the plan's.
+    `of` names a workflow whose last task is the end, instead of the plan's.
     """
     return CriticalPaths(plan, workflows).ending_with(of)
 
@@ -103,7 +99,7 @@ def _by_end(placement: Placement) -> tuple[float, str, str]:
 
 
 def _slack(moment: float) -> float:
-    # What a few additions in another order make of the same moment.
+    # Rounding error of a few additions in another order.
     return 4 * math.ulp(moment)
 
 

@@ -1,4 +1,4 @@
-"""HEFT, the baseline that plans are measured against on makespan.
+"""HEFT, the baseline for the makespan of plans.
 
 Topcuoglu, Hariri, Wu: "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous
 Computing" (IEEE Transactions on Parallel and Distributed Systems 13(3), 2002). Tasks are taken in
@@ -8,7 +8,7 @@ placed before (the insertion policy). There is no communication between tasks he
 are nothing.
 
 Beyond the paper, resources have opening hours, closures and capacities, alternatives may take
-several resources at once, and some tasks are fixed. Nothing is used of the planner.
+several resources at once, and some tasks are fixed. It shares no code with the planner.
 """
 
 import math
@@ -22,10 +22,9 @@ from broker.model.workflow import Alternative, Task, Workflow
 
 
 def heft(problem: Problem) -> Plan:
-    """Returns the plan of HEFT: short in makespan, blind to due dates, budgets and prices.
+    """Returns the plan of HEFT: short makespan, ignoring due dates, budgets and prices.
 
-    Args:
-        problem: what is to be planned. Fixed tasks stay where they are.
+    Fixed tasks keep their places.
     """
     timelines = {each.name: _Timeline(each) for each in problem.resources}
     placements = {each.key: each for each in problem.fixed}
@@ -91,19 +90,18 @@ def in_order(workflow: Workflow) -> list[Task]:
 
 
 def _mean_slowness(problem: Problem, alternatives: Sequence[Alternative]) -> float:
-    """Returns the seconds that a second of work takes, on average over the alternatives."""
+    """Returns the seconds per second of work, averaged over the alternatives."""
     return math.fsum(1 / problem.resource[each.primary].performance for each in alternatives) / len(
         alternatives
     )
 
 
 def _by_rank(problem: Problem) -> Iterator[tuple[Workflow, Task]]:
-    """Yields the tasks that are not fixed, predecessors first."""
     fixed = {each.key for each in problem.fixed}
     ranked = []
     for number, workflow in enumerate(problem.workflows):
         ranks = upward_ranks(problem, workflow)
-        # Where rounding makes ranks equal, the order within the workflow keeps precedence.
+        # If rounding makes ranks equal, the order within the workflow keeps precedence.
         ranked += [
             (-ranks[task.name], number, place, workflow, task)
             for place, task in enumerate(in_order(workflow))
@@ -122,7 +120,7 @@ def _earliest_finish(
     for alternative in task.alternatives:
         duration = problem.resource[alternative.primary].duration(task.work)
         latest = math.inf if best is None else best[1] - duration
-        # Resources that are never open together would be looked for without end.
+        # A search on resources that are never open together would not terminate.
         if ready >= latest or not _meets(problem, task, alternative, timelines):
             continue
         parts = [(timelines[each.resource], each.units) for each in alternative.demands]
@@ -135,7 +133,7 @@ def _earliest_finish(
 def _meets(
     problem: Problem, task: Task, alternative: Alternative, timelines: dict[str, "_Timeline"]
 ) -> bool:
-    """Returns whether looking for a common start comes to an end."""
+    """Returns whether the search for a common start terminates."""
     hours = sum(bool(timelines[each.resource].opening) for each in alternative.demands)
     return hours <= 1 or problem.is_possible(task, alternative)
 
@@ -143,7 +141,7 @@ def _meets(
 def _common_start(
     parts: Sequence[tuple["_Timeline", int]], ready: float, duration: float, latest: float
 ) -> float:
-    """Returns the earliest start at which all resources are free; `latest` or more: too late."""
+    """Returns the earliest start at which all resources are free; `latest` or more is too late."""
     start = ready
     while start < latest:
         moved = start
@@ -156,7 +154,7 @@ def _common_start(
 
 
 class _Timeline:
-    """What is in use of one resource, and when it is open."""
+    """The occupied times and opening hours of one resource."""
 
     def __init__(self, resource: Resource) -> None:
         self.capacity = resource.capacity
@@ -168,16 +166,15 @@ class _Timeline:
         self.shift = EPOCH_IN_WEEK + resource.utc_offset
 
     def add(self, start: float, end: float, units: int) -> None:
-        """Takes units from start to end."""
         if start == end and units == self.capacity:
-            # Nothing may run over an instant, as over a closure.
+            # Nothing may run across an instant, as across a closure.
             insort(self.closures, (start, end))
         first, last = self._edge(start), self._edge(end)
         for index in range(first, last):
             self.used[index] += units
 
     def _edge(self, moment: float) -> int:
-        """Returns the index of the step that begins at a moment, which may be a new one."""
+        """Returns the index of the step that begins at a moment, inserting it if needed."""
         index = bisect_right(self.times, moment) - 1
         if self.times[index] != moment:
             index += 1
@@ -186,7 +183,7 @@ class _Timeline:
         return index
 
     def earliest(self, start: float, duration: float, units: int) -> float:
-        """Returns the earliest start from a moment on; infinity where there is none."""
+        """Returns the earliest start from a moment on; infinity if there is none."""
         while start < math.inf:
             moved = self._free(
                 self._outside_closures(self._open(start, duration), duration), duration, units
@@ -199,8 +196,8 @@ class _Timeline:
     def _open(self, start: float, duration: float) -> float:
         if not self.opening or start == math.inf:
             return start
-        # The opening that holds the moment may have begun in the week before; one long enough
-        # comes at most a week after that.
+        # The opening that holds the moment may have begun the week before; one long enough comes within a
+        # week after it.
         week = math.floor((start + self.shift) / WEEK) - 1
         for number in range(week, week + 4):
             for begin, end in self.opening:

@@ -24,7 +24,7 @@ LARGE = (0.6, 1.0)
 """Bounds of a uniform degree that is 0.8 on average."""
 
 TASKS_PER_WORKFLOW = (3, 7)
-"""Bounds of the number of tasks; the last workflow takes what is left, which may be fewer."""
+"""Bounds of the number of tasks; the last workflow takes the rest, which may be fewer."""
 
 DURATION_UNITS = (3.0, 7.0)
 """Bounds of a task's duration at performance 1, in units of time."""
@@ -59,16 +59,11 @@ def paper_resources(
     performance: tuple[float, float] = (0.6, 1.6),
     price_noise: float = 0.25,
 ) -> tuple[Resource, ...]:
-    """Returns exclusive resources of different performance and cost-performance ratio.
+    """Returns exclusive resources that differ in performance and cost-performance ratio.
 
-    Faster ones cost more for a second and, on average, more for the same work: the price of a
-    second is performance^1.5 times a uniform number within `price_noise` of 1.
-
-    Args:
-        count: how many.
-        rng: for performances and prices.
-        performance: bounds of a uniform number.
-        price_noise: how far a price may be from what the performance says.
+    Faster ones cost more per second and, on average, more for the same work: the price of a second is
+    performance^1.5 times a uniform number within `price_noise` of 1. `performance` bounds a uniform
+    number.
     """
     speeds = rng.uniform(*performance, count)
     prices = speeds**1.5 * rng.uniform(1 - price_noise, 1 + price_noise, count)
@@ -92,14 +87,7 @@ def paper_workflows(
 
     Every second workflow prefers fast resources, the others cheap ones.
 
-    Args:
-        benchmark: name of the class.
-        tasks: in all workflows together.
-        resources: what tasks can choose from.
-        rng: for sizes, durations, precedence and choices.
-        time_unit: seconds.
-        earliest_start: of all workflows; seconds.
-        prefix: of the workflows' names.
+    `tasks` counts those of all workflows; `time_unit` and `earliest_start` are in seconds.
 
     Raises:
         ValueError: there is no such class, or no task.
@@ -109,7 +97,7 @@ def paper_workflows(
     if tasks < 1:
         raise ValueError(f"{tasks} tasks; at least 1")
     shape = CLASSES[benchmark]
-    # One object for each resource: tasks share their alternatives.
+    # Tasks share one object per resource.
     alternatives = [Alternative.of(resource.name) for resource in resources]
     workflows: list[Workflow] = []
     left = tasks
@@ -146,11 +134,7 @@ def paper_problem(
 ) -> Problem:
     """Returns a problem of one of the paper's classes, without due dates and budgets.
 
-    Args:
-        benchmark: name of the class.
-        tasks: in all workflows together.
-        rng: for everything.
-        resources: how many; a tenth of the tasks if not given.
+    `tasks` counts those of all workflows; `resources` defaults to a tenth of them.
     """
     pool = paper_resources(max(1, tasks // 10) if resources is None else resources, rng)
     return Problem(paper_workflows(benchmark, tasks, pool, rng), pool)
@@ -159,18 +143,12 @@ def paper_problem(
 def with_limits(
     problem: Problem, plans: Sequence[Plan], reduction: float, *, slack: float = 0.1
 ) -> Problem:
-    """Returns the problem with due dates and budgets a little better than what plans achieve.
+    """Returns the problem with due dates and budgets slightly tighter than what plans achieve.
 
-    A due date is the workflow's completion, averaged over the plans, its time since the workflow's
-    start shortened by `reduction`; a budget is its cost, averaged and reduced likewise. Neither
-    goes below what is possible at all, the critical path on the fastest and the tasks on the
-    cheapest resources, plus `slack`: such a limit no plan could keep.
-
-    Args:
-        problem: its limits are replaced.
-        plans: of the first heuristic planning, at least one.
-        reduction: from 0 to 1.
-        slack: 0 and more.
+    A due date is the workflow's mean completion over the plans, with the time since its start shortened
+    by `reduction`; a budget is its mean cost, reduced likewise. Neither goes below what is possible (the
+    critical path on the fastest and the tasks on the cheapest resources) plus `slack`, as no plan could
+    keep such a limit.
 
     Raises:
         ValueError: a share is out of bounds, or there is no plan.
@@ -216,9 +194,9 @@ def critical_path(problem: Problem, workflow: Workflow) -> float:
 
 
 def cheapest_cost(problem: Problem, workflow: Workflow) -> float:
-    """Returns what a workflow costs if every task runs on its cheapest alternative.
+    """Returns the cost of a workflow with every task on its cheapest alternative.
 
-    Where prices vary with time, at their mean over the week.
+    Varying prices count with their mean over the week.
     """
     total = []
     for task in workflow.tasks:
@@ -235,11 +213,9 @@ def cheapest_cost(problem: Problem, workflow: Workflow) -> float:
 
 
 def job_shop(operations: Sequence[Sequence[tuple[int, float]]]) -> Problem:
-    """Returns a job shop as a planning problem: one resource for each operation.
+    """Returns a job shop as a planning problem: one resource per machine.
 
-    Args:
-        operations: by job, in order, the machine and the seconds of each operation, which may be
-            0.
+    `operations` has, by job and in order, the machine and the seconds of each operation, which may be 0.
     """
     machines = 1 + max(machine for job in operations for machine, _ in job)
     on = [(Alternative.of(f"m{number}"),) for number in range(machines)]
@@ -260,6 +236,6 @@ def job_shop(operations: Sequence[Sequence[tuple[int, float]]]) -> Problem:
 
 
 def _rounded(value: float, rng: np.random.Generator) -> int:
-    # To a whole number of the same mean.
+    # Rounds to a whole number of the same mean.
     whole = math.floor(value)
     return whole + int(rng.random() < value - whole)

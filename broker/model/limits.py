@@ -1,8 +1,8 @@
-"""Due dates and budgets for workflows that have none, as multiples of what they need at least.
+"""Due dates and budgets for workflows without, as multiples of their least needs.
 
-No plan can end a workflow sooner than its critical path on its tasks' fastest resources, nor make
-it cheaper than each task on its cheapest resource (at mean prices, where these change). A factor
-says how far above that the limit lies: near 1 nearly nobody can keep it, large ones bind nobody.
+No plan can end a workflow sooner than its critical path on its tasks' fastest resources, nor make it
+cheaper than each task on its cheapest resource (at mean prices, if they vary). A factor says how far
+above that the limit lies: near 1 hardly any plan keeps it, large ones bind none.
 """
 
 import math
@@ -15,17 +15,13 @@ from broker.model.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a workflow gets where it has no due date or budget of its own.
+    """Limits for workflows without their own.
 
     Attributes:
-        due_in: seconds from its earliest start, or from now where that is later.
-        due_factor: the same as a multiple of the critical path; `due_in` goes first.
-        budget: the sum.
-        budget_factor: the same as a multiple of the least cost; `budget` goes first.
-        preference: from 0, fast, to 1, cheap, of every workflow; None leaves it alone.
-
-    Raises:
-        ValueError: a number is out of bounds.
+        due_in: seconds from the earliest start, or from now if that is later.
+        due_factor: the same as a multiple of the critical path; `due_in` takes precedence.
+        budget_factor: multiple of the least cost; `budget` takes precedence.
+        preference: from 0, fast, to 1, cheap, for every workflow; `None` changes nothing.
     """
 
     due_in: float | None = None
@@ -35,7 +31,6 @@ class Limits:
     preference: float | None = None
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         for word, value in (
             ("time until the due date", self.due_in),
             ("factor of the due date", self.due_factor),
@@ -49,12 +44,7 @@ class Limits:
 
 
 def with_limits(problem: Problem, limits: Limits) -> Problem:
-    """Returns a problem whose workflows have limits where they had none.
-
-    Args:
-        problem: its workflows' own due dates and budgets stay.
-        limits: what to add.
-    """
+    """Returns the problem with limits added to workflows that had none."""
     return replace(
         problem, workflows=tuple(_limited(problem, each, limits) for each in problem.workflows)
     )

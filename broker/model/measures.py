@@ -1,4 +1,4 @@
-"""What a plan is worth, in the figures that people compare."""
+"""Figures by which people compare plans."""
 
 import math
 from dataclasses import dataclass
@@ -13,15 +13,14 @@ class Measures:
 
     Attributes:
         makespan: seconds from now to the end of the last task.
-        cost: of all tasks.
         completion: seconds from each workflow's possible start to its end, averaged.
-        late: number of workflows that miss their due dates.
-        tardiness: seconds that they are late, summed.
-        over_budget: number of workflows that cost more than their budgets.
-        overspent: sum by which they do.
-        keeping: number of workflows that keep both limits.
-        utilization: share of all capacity, from now to the end, that tasks take.
-        unplanned: number of tasks without a place.
+        late: workflows that miss their due dates.
+        tardiness: seconds late, summed.
+        over_budget: workflows that exceed their budgets.
+        overspent: sum of the excess.
+        keeping: workflows that keep both limits.
+        utilization: share of all capacity in use from now to the end.
+        unplanned: tasks without a place.
     """
 
     makespan: float
@@ -39,7 +38,7 @@ class Measures:
 def measure(problem: Problem, plan: Plan) -> Measures:
     """Returns the figures of a plan.
 
-    A plan that leaves tasks out has an infinite makespan and mean completion.
+    If the plan leaves tasks out, makespan and mean completion are infinite.
     """
     outcomes = plan.outcomes(problem.workflows)
     begins = [max(problem.now, workflow.earliest_start) for workflow in problem.workflows]

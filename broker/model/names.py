@@ -1,16 +1,16 @@
-"""Names of workflows, tasks and resources, which people read in tables and logs."""
+"""Names of workflows, tasks and resources in tables and logs."""
 
 import re
 from typing import Final
 
 NAME_LENGTH_MAX: Final = 4096
-"""Characters of a name; recorded workflows have some of several hundred."""
+"""Most characters of a name; recorded workflows have some of several hundred."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check_name(what: str, name: str) -> None:
-    """Checks what people will read in tables and logs.
+    """Checks a name that appears in tables and logs.
 
     Raises:
         ValueError: the name is empty, longer than `NAME_LENGTH_MAX`, or has control characters.

@@ -1,4 +1,4 @@
-"""Plans: which task runs where and when, what that costs, and what it means for each workflow."""
+"""Plans: which task runs where and when, its cost, and the outcome for each workflow."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from broker.model.workflow import Demand, Workflow
 
 TIME_TOLERANCE = 1e-6
-"""Seconds after a due date that are not counted: rounding."""
+"""Seconds after a due date that do not count as late: rounding."""
 
 COST_TOLERANCE = 1e-9
-"""Share of a budget beyond it that is not counted: rounding."""
+"""Share of a budget by which it may be exceeded: rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,9 @@ class Placement:
     """One task with its resources and its time.
 
     Attributes:
-        workflow: name of the workflow.
-        task: name of the task.
         demands: what it holds, the primary resource first.
         start: seconds.
-        end: seconds; the resources are free again from this moment on.
+        end: seconds; the resources are free from this moment on.
         cost: of all resources from start to end.
     """
 
@@ -49,7 +47,6 @@ class WorkflowOutcome:
     """What a plan means for one workflow.
 
     Attributes:
-        workflow: its name.
         start: of its first task; seconds.
         completion: end of its last task; seconds.
         cost: of all its tasks.
@@ -75,12 +72,9 @@ class Plan:
     """Placements in order of (start, workflow, task).
 
     Attributes:
-        placements: fixed ones among them.
-        unplanned: workflow and task of those for which no time was found: every alternative is
-            closed for good before the task can end.
-
-    Raises:
-        ValueError: a task is placed twice.
+        placements: including fixed ones.
+        unplanned: workflow and task of those without a place: every alternative is closed for good
+            before the task can end.
     """
 
     placements: tuple[Placement, ...]
@@ -90,7 +84,6 @@ class Plan:
     )
 
     def __post_init__(self) -> None:
-        """Sorts the placements."""
         ordered = sorted(self.placements, key=lambda each: (each.start, *each.key))
         by_key = {each.key: each for each in ordered}
         if len(by_key) < len(ordered):
@@ -107,18 +100,18 @@ class Plan:
         return iter(self.placements)
 
     def placement(self, workflow: str, task: str) -> Placement | None:
-        """Returns where and when a task runs, or None where it has no place."""
+        """Returns the placement of a task, or `None` if it has none."""
         return self._by_key.get((workflow, task))
 
     @property
     def makespan_end(self) -> float:
-        """When the last task ends; seconds. Minus infinity where there is none."""
+        """When the last task ends; seconds. Minus infinity if there is none."""
         return max((each.end for each in self.placements), default=-math.inf)
 
     def outcomes(self, workflows: Iterable[Workflow]) -> list[WorkflowOutcome]:
-        """Returns what the plan means for each workflow, in their order.
+        """Returns the outcome for each workflow, in their order.
 
-        Tasks without a place make the completion and the tardiness infinite.
+        Tasks without a place make completion and tardiness infinite.
         """
         found = []
         for workflow in workflows:

@@ -1,4 +1,4 @@
-"""The resources that workflows can be planned onto, by kind, and what belongs to each."""
+"""Resources for workflows, by kind, and their requirements."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,27 +8,26 @@ from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, cycle_words, find_cycle
 
 KIND_DEFAULT: Final = "cpu"
-"""Kind of resource that a task runs on where nothing else is said."""
+"""Default kind of resource that a task runs on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The resources there are, and what using one of them takes besides.
+    """The resources, and what else using one of them takes.
 
     Attributes:
         resources: their order breaks ties.
-        requires: by the name of a resource, what it takes besides (co-allocation), which may
-            require more in its turn; of resources that are not here, nothing.
+        requires: by the name of a resource, what it takes in addition (co-allocation), which may
+            have requirements of its own.
 
     Raises:
-        ValueError: resources require each other in a circle; the text names them.
+        ValueError: requirements form a circle; the text names the resources.
     """
 
     resources: tuple[Resource, ...]
     requires: Mapping[str, tuple[Demand, ...]]
 
     def __post_init__(self) -> None:
-        """Checks that following what is required comes to an end."""
         graph = {
             name: [each.resource for each in demands if each.resource in self.requires]
             for name, demands in self.requires.items()
@@ -37,12 +36,7 @@ class Pool:
             raise ValueError(f"resources require each other: {cycle_words(cycle)}")
 
     def alternatives(self, kinds: Iterable[str], units: int = 1) -> tuple[Alternative, ...]:
-        """Returns one alternative for each resource of the kinds that is large enough.
-
-        Args:
-            kinds: of the primary resource.
-            units: of it.
-        """
+        """Returns an alternative per resource of the kinds with at least `units` units."""
         wanted = frozenset(kinds)
         return tuple(
             self.alternative(resource.name, units)
@@ -51,10 +45,10 @@ class Pool:
         )
 
     def alternative(self, name: str, units: int = 1) -> Alternative:
-        """Returns the alternative of a resource together with all that it requires.
+        """Returns the alternative of a resource together with everything it requires.
 
-        That is what it requires itself, what each of these requires, and so on; the nearest come
-        first. What is required in several ways is held once, with the most units of these.
+        Requirements are followed transitively, nearest first. A resource required in several ways is
+        held once, with the largest of these units.
         """
         held = {name: units}
         following = [name]

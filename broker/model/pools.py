@@ -1,7 +1,7 @@
-"""Generates heterogeneous pools of resources to plan and to try things with.
+"""Generates heterogeneous pools of resources for planning and trials.
 
-What a second costs grows faster than what is done in it, as where machines are rented; some places
-are cheaper at night, some lend their machines only outside of office hours.
+Prices per second grow faster than performance, as with rented machines; some resources are cheaper at
+night, some available only outside office hours.
 """
 
 import math
@@ -11,8 +11,6 @@ import numpy as np
 from broker.model.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
 
 RESOURCES_MAX = 100_000
-"""Most resources of a generated pool."""
-
 TOWNS = (
     "luebeck",
     "hamburg",
@@ -35,7 +33,7 @@ TOWNS = (
     "stettin",
     "thorn",
 )
-"""What the resources are called; from the twenty-first on a number follows."""
+"""Names of resources; from the twenty-first on with a number."""
 
 _CAPACITIES = (1, 1, 2, 4, 8, 16)
 _OFFSETS = (0.0, 3600.0, 7200.0)
@@ -45,15 +43,11 @@ _WEEKEND = (5, 6)
 
 
 def generate_pool(count: int, rng: np.random.Generator) -> tuple[Resource, ...]:
-    """Returns a pool of resources that differ in speed, price, size and hours.
+    """Returns `count` (1 to 100,000) resources that differ in speed, price, size and hours.
 
-    Performance is from 0.5 to 4, capacity from 1 to 16, the price about 0.04 to 2 for an hour of
-    a unit. Every third resource has a lower price at night and on weekends; every fifth is open
-    only then. The first is always open, so that no task is without a place.
-
-    Args:
-        count: from 1 to 100,000.
-        rng: what is drawn from.
+    Performance is from 0.5 to 4, capacity from 1 to 16, the price about 0.04 to 2 per hour and unit.
+    Every third resource is cheaper at night and on weekends; every fifth is open only then. The first is
+    always open, so that every task has a place.
 
     Raises:
         ValueError: the count is out of bounds.

@@ -1,4 +1,4 @@
-"""What is to be planned: workflows, resources, when the plan begins, and placements that stay."""
+"""A planning problem: workflows, resources, when the plan begins, and fixed placements."""
 
 import math
 from collections.abc import Mapping
@@ -10,27 +10,25 @@ from broker.model.resources import Resource
 from broker.model.workflow import MOMENT_MAX, Alternative, Task, Workflow
 
 TASKS_MAX = 1_000_000
-"""Most tasks in one problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A planning problem that has been checked.
+    """A validated planning problem.
 
     Attributes:
         workflows: at least one; their order breaks ties.
         resources: at least one; their order breaks ties.
-        now: seconds; no task that is not fixed starts before. A broker that plans for three
-            minutes gives the end of these minutes.
-        fixed: placements that stay as they are: of tasks that have ended, have started, or start
-            before `now`. Those that have ended by `now` occupy nothing, but count for cost,
-            completion and precedence. Predecessors of a fixed task are fixed.
-        resource: by name.
+        now: seconds; tasks that are not fixed start no earlier. A broker that plans for three minutes
+            passes the end of these minutes.
+        fixed: placements that stay: of tasks that have ended, have started, or start before `now`.
+            Those that have ended by `now` occupy nothing, but count for cost, completion and
+            precedence. Predecessors of a fixed task are fixed.
         reach: which alternatives tasks can use at all.
 
     Raises:
-        ValueError: a name comes twice, a resource is unknown, a task can run nowhere, or a fixed
-            placement does not fit. The text has the names.
+        ValueError: a name is not unique, a resource is unknown, a task can run nowhere, or a fixed
+            placement does not fit; the text names them.
     """
 
     workflows: tuple[Workflow, ...]
@@ -41,7 +39,6 @@ class Problem:
     reach: Reach = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Checks everything that a plan relies on."""
         if not math.isfinite(self.now):
             raise ValueError(f"now is {self.now}; it must be a finite number")
         if abs(self.now) > MOMENT_MAX:

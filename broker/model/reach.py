@@ -1,8 +1,7 @@
 """Which alternatives a task could use if nothing else ran.
 
-Tasks share their alternatives: thousands of tasks run on "every resource of that kind". So what
-does not depend on the task is worked out once for each tuple of alternatives, and what does depend
-on it, how long it takes, is one comparison of arrays.
+Thousands of tasks share the alternatives "every resource of that kind". What does not depend on the
+task is therefore computed once per tuple of alternatives, and the rest is one comparison of arrays.
 """
 
 import math
@@ -21,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    # What a tuple of alternatives is worth to any task; the tuple is kept, as its id is the key.
+    # What is shared by all tasks with a tuple of alternatives; the tuple is kept, as its id is the key.
     alternatives: tuple[Alternative, ...]
     performance: npt.NDArray[np.float64]
     longest: npt.NDArray[np.float64]
@@ -30,12 +29,7 @@ class _Shared:
 
 
 class Reach:
-    """How long tasks may be on alternatives, at one moment.
-
-    Args:
-        resource: resources by name.
-        now: seconds; nothing starts before.
-    """
+    """How long tasks may be on alternatives from `now` (seconds) on."""
 
     def __init__(self, resource: Mapping[str, Resource], now: float) -> None:
         self._resource = resource
@@ -45,10 +39,9 @@ class Reach:
         self._weekly: dict[str, list[tuple[float, float]]] = {}
 
     def longest(self, alternative: Alternative) -> float:
-        """Returns how long a task may be on an alternative, seconds; infinity for any.
+        """Returns how long a task may be on an alternative, in seconds; infinity for any.
 
-        Returns:
-            Less than 0 where no task can run there: it is too small, closed for good or not there.
+        Negative if no task can run there: it is too small, closed for good or missing.
         """
         found = self._longest.get(alternative.demands)
         if found is None:
@@ -74,7 +67,7 @@ class Reach:
         return longest
 
     def _opening(self, resource: Resource) -> list[tuple[float, float]]:
-        # Opening hours as spans of the week in UTC, none over its turn; none: always open.
+        # Opening hours as spans of the week in UTC, split at its turn; none means always open.
         found = self._weekly.get(resource.name)
         if found is None:
             shifted = [
@@ -86,12 +79,7 @@ class Reach:
         return found
 
     def mask(self, alternatives: tuple[Alternative, ...], work: float) -> Mask | None:
-        """Returns on which alternatives work could be done; None for all of them.
-
-        Args:
-            alternatives: those of a task.
-            work: of it, seconds at performance 1.
-        """
+        """Returns on which alternatives work (seconds at performance 1) fits; `None` for all."""
         shared = self._of(alternatives)
         if not shared.bounded:
             return None
@@ -125,17 +113,17 @@ class Reach:
         return found
 
     def _performance(self, alternative: Alternative) -> float:
-        # 1 stands for that of a resource that is not there: nothing can run on it anyway.
+        # 1 for a missing resource, on which nothing can run anyway.
         resource = self._resource.get(alternative.primary)
         return 1.0 if resource is None else resource.performance
 
     def __reduce__(self) -> tuple[type["Reach"], tuple[Mapping[str, Resource], float]]:
-        # Keys are identities, which mean nothing in another process: a copy begins anew.
+        # Keys are identities, which mean nothing in another process: a copy starts empty.
         return Reach, (self._resource, self._now)
 
 
 def _unrolled(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    # What goes over the turn of the week becomes two.
+    # Spans across the turn of the week are split.
     cut = [(begin, min(end, WEEK)) for begin, end in spans]
     return join(cut + [(0.0, end - WEEK) for _, end in spans if end > WEEK])
 
@@ -143,6 +131,6 @@ def _unrolled(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def _intersection(
     first: list[tuple[float, float]], second: list[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    # An empty result would read as "always"; a span without length stands for "never".
+    # An empty result would mean "always"; a span without length stands for "never".
     common = [(max(a, c), min(b, d)) for a, b in first for c, d in second if max(a, c) < min(b, d)]
     return common or [(0.0, 0.0)]

@@ -1,7 +1,7 @@
 """Resources that can be reserved: how fast, at what price, when open, and how many at once.
 
-Moments are seconds since 1970-01-01 UTC. What repeats by the week is said in the resource's own
-time, which is UTC plus a fixed offset; daylight saving is not modelled.
+Moments are seconds since 1970-01-01 UTC. Weekly patterns are in the resource's own time, which is UTC
+plus a fixed offset; daylight saving is not modelled.
 """
 
 import math
@@ -12,22 +12,18 @@ from itertools import pairwise
 from broker.model.names import check_name
 
 DAY = 86_400.0
-"""Seconds of a day."""
-
 WEEK = 7 * DAY
-"""Seconds of a week, which begins on Monday at 0:00."""
+"""A week begins on Monday at 0:00."""
 
 EPOCH_IN_WEEK = 3 * DAY
 """Where 1970-01-01, a Thursday, lies in its week; seconds."""
 
 WEEKDAYS = tuple(range(7))
-"""Monday is 0."""
-
 PERFORMANCE_MIN = 1e-6
-"""Slower ones would take the longest tasks beyond what numbers can say to the second."""
+"""With slower ones, the longest tasks would exceed what floats resolve to the second."""
 
 PRICE_MAX = 1e9
-"""For a second of a unit; beyond it is a mistake, and sums could become infinite."""
+"""Per second and unit; higher ones are mistakes, and sums could become infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +32,11 @@ class WeeklyWindow:
 
     Attributes:
         begin: seconds since midnight.
-        end: seconds since midnight, after `begin`, at most 86,400. A span over midnight is two.
+        end: seconds since midnight, after `begin`, at most 86,400. A span across midnight is two.
         weekdays: Monday is 0, Sunday 6.
 
     Raises:
-        ValueError: the span or a weekday is out of bounds, or no weekday is named.
+        ValueError: the span or a weekday is out of bounds, or there is no weekday.
     """
 
     begin: float = 0.0
@@ -48,7 +44,6 @@ class WeeklyWindow:
     weekdays: tuple[int, ...] = WEEKDAYS
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         if not 0 <= self.begin < self.end <= DAY:
             raise ValueError(
                 f"a window from second {self.begin} to {self.end} of the day; "
@@ -66,21 +61,12 @@ class WeeklyWindow:
 
 @dataclass(frozen=True, slots=True)
 class PriceRule:
-    """Another price at certain times of the week.
-
-    Attributes:
-        price: for a second of one unit, from 0 to `PRICE_MAX`.
-        window: when it holds.
-
-    Raises:
-        ValueError: the price is negative, not finite or beyond `PRICE_MAX`.
-    """
+    """A different price at certain times of the week, per second and unit, from 0 to `PRICE_MAX`."""
 
     price: float
     window: WeeklyWindow
 
     def __post_init__(self) -> None:
-        """Checks the price."""
         _check_price(self.price)
 
 
@@ -89,10 +75,10 @@ class Calendar:
     """When a resource can be used.
 
     Attributes:
-        opening: weekly hours; none means always. A task does not outlast the opening in which it
+        opening: weekly hours; none means always. A task must fit into the opening in which it
             starts.
-        closures: begin and end of spans in which it is closed on top of that, in seconds; an
-            infinite end means for good.
+        closures: begin and end of additional closed spans, in seconds; an infinite end means for
+            good.
 
     Raises:
         ValueError: a closure ends before it begins.
@@ -102,7 +88,6 @@ class Calendar:
     closures: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks the closures."""
         for begin, end in self.closures:
             if not begin < end:
                 raise ValueError(f"a closure from {begin} to {end}; it must end after its begin")
@@ -114,11 +99,10 @@ class Resource:
 
     Attributes:
         name: unique.
-        kind: a word for what it is, such as "cpu" or "licence".
-        performance: how many seconds of work it does in one second; at least `PERFORMANCE_MIN`.
-        price: for a second of one unit, from 0 to `PRICE_MAX`.
+        kind: what it is, such as "cpu" or "licence".
+        performance: seconds of work done in one second; at least `PERFORMANCE_MIN`.
+        price: per second and unit, from 0 to `PRICE_MAX`.
         price_rules: other prices by time of day and weekday; a later rule wins.
-        calendar: when it can be used.
         capacity: units that can be in use at once, at least 1.
         utc_offset: seconds that the resource's own time is ahead of UTC.
 
@@ -136,7 +120,6 @@ class Resource:
     utc_offset: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the name and the numbers."""
         check_name("resource", self.name)
         where = f"resource {self.name!r}"
         if not (math.isfinite(self.performance) and self.performance > 0):
@@ -161,7 +144,7 @@ class Resource:
     def price_steps(self) -> list[tuple[float, float]]:
         """Returns the price over the week as (second of the week, price from there on).
 
-        The first step is at second 0; the last one holds to the end of the week.
+        The first step is at second 0; the last holds to the end of the week.
         """
         spans = [
             (begin, end, rule.price)
@@ -188,8 +171,8 @@ class Resource:
     def cost_for(self, start: float, duration: float, units: int = 1) -> float:
         """Returns the price of some units from a start on.
 
-        Who knows how long a task takes asks for that: a moment since 1970 is rounded to a quarter of
-        a microsecond, which is more than a budget may be exceeded by.
+        Use this if the duration is known: a moment since 1970 is rounded to a quarter of a microsecond, which
+        exceeds the tolerance of budgets.
         """
         second = (start + self._shift()) % WEEK
         return units * (self._cost_until(second + duration) - self._cost_until(second))
@@ -201,7 +184,7 @@ class Resource:
     def opening_spans(self) -> list[tuple[float, float]]:
         """Returns the opening hours as spans of the week, joined, in order; none means always.
 
-        Begins are in [0, WEEK). A span over the turn of the week ends after WEEK.
+        Begins are in [0, WEEK). A span across the turn of the week ends after WEEK.
         """
         return join_weekly([span for window in self.calendar.opening for span in window.spans()])
 
@@ -213,7 +196,7 @@ class Resource:
         return EPOCH_IN_WEEK + self.utc_offset
 
     def _cost_until(self, seconds: float) -> float:
-        # Of a unit, from the begin of a week on.
+        # Per unit, from the beginning of a week on.
         steps = self.price_steps()
         if len(steps) == 1:
             return seconds * steps[0][1]
@@ -240,9 +223,9 @@ def join(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def join_weekly(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Returns spans of the week in order, those that touch made one, over its turn as well.
+    """Returns spans of the week in order, touching ones joined, also across its turn.
 
-    Returns none where the spans are the whole week, as without any: always open.
+    Returns none if they cover the whole week, as for no spans: always open.
     """
     joined = join(spans)
     if joined == [(0.0, WEEK)]:

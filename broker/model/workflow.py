@@ -12,32 +12,23 @@ from typing import Final
 from broker.model.names import check_name
 
 MOMENT_MAX: Final = 1e12
-"""Seconds: thirty thousand years after 1970; beyond them plans lose fractions of seconds."""
+"""Seconds: thirty thousand years after 1970; later moments lose fractions of seconds."""
 
 WORK_MAX: Final = 1e10
-"""Seconds: three centuries; beyond them it is a mistake, and sums lose their seconds."""
+"""Seconds: three centuries; more is a mistake, and sums lose their seconds."""
 
 CYCLE_SHOWN_MAX: Final = 20
-"""Most names of a circle that an error says."""
+"""Most names of a circle in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """So many units of one resource.
-
-    Attributes:
-        resource: name of the resource.
-        units: of the resource's capacity, at least 1.
-
-    Raises:
-        ValueError: there are no units.
-    """
+    """Some units of one resource."""
 
     resource: str
     units: int = 1
 
     def __post_init__(self) -> None:
-        """Checks the units."""
         if self.units < 1:
             raise ValueError(f"a demand for {self.units} units of {self.resource!r}; at least 1")
 
@@ -47,17 +38,16 @@ class Alternative:
     """One set of resources that together can perform a task: an element of μ (section 2).
 
     Attributes:
-        demands: the primary resource, whose performance counts, then those that it depends on;
-            all are held from the task's start to its end (co-allocation).
+        demands: the primary resource, whose performance counts, then its dependencies; all are
+            held from the task's start to its end (co-allocation).
 
     Raises:
-        ValueError: there is no demand, or a resource comes twice.
+        ValueError: there is no demand, or a resource is named twice.
     """
 
     demands: tuple[Demand, ...]
 
     def __post_init__(self) -> None:
-        """Checks the resources."""
         if not self.demands:
             raise ValueError("an alternative needs at least one resource")
         names = self.resources
@@ -87,12 +77,12 @@ class Task:
     Attributes:
         name: unique in its workflow.
         work: seconds that it takes on a resource of performance 1; more than 0, up to `WORK_MAX`.
-        alternatives: what it can run on, at least one; their order breaks ties.
-        predecessors: names of the tasks of the same workflow that end before it starts.
+        alternatives: at least one; their order breaks ties.
+        predecessors: names of tasks of the same workflow that end before it starts.
 
     Raises:
-        ValueError: the work is no such number, there is no alternative, a predecessor is the task
-            itself or comes twice, or the name is none (`check_name`).
+        ValueError: the work is out of bounds, there is no alternative, a predecessor is the task itself or
+            named twice, or the name is invalid (`check_name`).
     """
 
     name: str
@@ -101,7 +91,6 @@ class Task:
     predecessors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks what a task can know by itself."""
         check_name("task", self.name)
         self._check_work()
         if not self.alternatives:
@@ -122,9 +111,6 @@ class Instant(Task):
     """A task that takes no time, as job shops have: it waits, and others wait for it.
 
     No other task may run on its resources at that moment, unless it begins or ends then.
-
-    Raises:
-        ValueError: it has work, or is no task.
     """
 
     def _check_work(self) -> None:
@@ -139,14 +125,14 @@ class Workflow:
     Attributes:
         name: unique among the workflows that are planned together.
         tasks: at least one; their order breaks ties.
-        earliest_start: seconds; no task starts before.
+        earliest_start: seconds; no task starts earlier.
         due_date: seconds; when the last task should have ended. A soft limit (equation 2.4).
         budget: what all tasks together should cost at most. A soft limit (equation 2.3).
         preference: from 0, fast, to 1, cheap; below ½ RAS-3 takes fast resources.
 
     Raises:
-        ValueError: a name comes twice or is none (`check_name`), a predecessor is not there, the
-            precedence has a cycle, or a number is out of bounds. The text names workflow and tasks.
+        ValueError: a name is not unique or invalid (`check_name`), a predecessor is missing, the
+            precedence has a cycle, or a number is out of bounds; the text names workflow and tasks.
     """
 
     name: str
@@ -157,7 +143,6 @@ class Workflow:
     preference: float = 0.5
 
     def __post_init__(self) -> None:
-        """Checks the graph and the limits."""
         check_name("workflow", self.name)
         where = f"workflow {self.name!r}"
         if not self.tasks:
@@ -204,21 +189,15 @@ class Workflow:
 
 
 def cycle_words(cycle: Sequence[str], joint: str = " → ") -> str:
-    """Returns the names of a circle for an error, `CYCLE_SHOWN_MAX` of them at most.
-
-    Args:
-        cycle: as `find_cycle` returns it.
-        joint: stands between two names.
-    """
+    """Returns the names of a circle for an error, at most `CYCLE_SHOWN_MAX`."""
     more = len(cycle) - CYCLE_SHOWN_MAX
     return joint.join(cycle[:CYCLE_SHOWN_MAX]) + (f" … and {more} more" if more > 0 else "")
 
 
 def find_cycle(predecessors: Mapping[str, Iterable[str]]) -> list[str]:
-    """Returns tasks that wait for each other, each for the next; empty where there are none.
+    """Returns tasks that wait for each other in a circle, each for the next; empty if there is none.
 
-    Args:
-        predecessors: of each task, all of which are keys.
+    All predecessors must be keys.
     """
     done: set[str] = set()
     for root in predecessors:

@@ -1,7 +1,7 @@
 """The schedule builder (paper 004, section 3.3, steps 1 to 4), compiled.
 
-Tasks are planned in the order of their genes, each where `_places` finds it best. What has been
-taken is noted in timetables, and in the sets of choices that may be free in a slice of time.
+Tasks are planned in the order of their genes, each where `_places` finds it best. Occupied times
+are kept in timetables, and in the sets of choices that may be free in a slice of time.
 """
 
 from libc.math cimport INFINITY
@@ -125,8 +125,8 @@ cdef int begin_schedule(Scratch* scratch, Strategy strategy) except -1 nogil:
 
 cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) except -1 nogil:
     # Plans the tasks in the order of their genes. A gene whose predecessors are not planned waits
-    # until they are, and is planned before the next gene (phenotypic repair); of several that wait
-    # the one whose gene came first.
+    # until they are, and is planned before the next gene (phenotypic repair); the first of several
+    # waiting genes goes first.
     cdef const Instance* instance = scratch.instance
     cdef int32_t released = 0
     cdef int32_t i, k
@@ -154,7 +154,6 @@ cdef int build_fast(Scratch* scratch, const task_t* genes, Strategy strategy) ex
 
 
 cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
-    # The arrays of a scratch whose sizes are known.
     cdef Py_ssize_t tasks = scratch.instance.tasks
     cdef Py_ssize_t workflows = scratch.instance.workflows
     cdef Py_ssize_t words = scratch.instance.words
@@ -179,13 +178,10 @@ cdef void lay_out(Scratch* scratch, Arena* arena) noexcept:
 
 
 cdef class Workspace:
-    """Room in which one thread builds schedules of one problem, one after another.
+    """Memory in which one thread builds schedules of one problem, one after another.
 
-    Args:
-        problem: the compiled problem.
-        horizon: seconds from now within which most of a schedule lies, about; it changes how
-            long building takes, never the result.
-        buckets: slices into which the horizon is cut, from 1 to 256.
+    `horizon` is roughly the time in seconds from now that contains most of a schedule, cut into
+    `buckets` (1 to 256) slices; it affects the building time, never the result.
     """
 
     def __cinit__(self, CompiledProblem problem, seconds_t horizon, int32_t buckets=128):
@@ -234,14 +230,13 @@ cdef class Workspace:
         free(self.scratch.taken)
 
     cdef column(self, const void* array, dtype):
-        # What the scratch has by task, as an array that keeps the memory alive.
+        # Array of the scratch by task, which keeps the memory alive.
         cdef const unsigned char[::1] memory = self.memory
         cdef Py_ssize_t begin = <const unsigned char*> array - &memory[0]
         cdef Py_ssize_t size = max(1, self.scratch.instance.tasks) * <Py_ssize_t> dtype.itemsize
         return self.memory[begin:begin + size].view(dtype)
 
     cdef take(self):
-        # Fixed tasks and closures.
         cdef Scratch* scratch = &self.scratch
         cdef const Instance* instance = scratch.instance
         cdef Timetable* table
@@ -250,11 +245,10 @@ cdef class Workspace:
         cdef int32_t i
         cdef seconds_t shortest
         fill_sets(scratch)
-        # No task is shorter than the least of work on the fastest choice.
+        # No task is shorter than the least work on the fastest choice.
         shortest = INFINITY
         for i in range(instance.tasks):
             shortest = min(shortest, instance.work[i] / instance.performance[0])
-        # The fastest choice comes first.
         scratch.performance_max = instance.performance[0]
         for resource in range(instance.resources):
             table = &scratch.tables[resource]
@@ -277,14 +271,9 @@ cdef class Workspace:
                 mark_full(scratch, scratch.sets_before, resource, &full)
 
     def build(self, const int32_t[::1] genes, int strategy) -> None:
-        """Builds the schedule of a sequence of genes; the columns hold it until the next one.
+        """Builds the schedule of a sequence of genes with RAS-1 to RAS-6 (`strategy` 0 to 5).
 
-        Args:
-            genes: every task once.
-            strategy: from 0 to 5: RAS-1 to RAS-6.
-
-        Raises:
-            ValueError: the sequence is not one of all tasks, or there is no such strategy.
+        The columns hold it until the next one. ValueError if the sequence is not one of all tasks.
         """
         cdef task_t tasks = self.scratch.instance.tasks
         if not 0 <= strategy < STRATEGIES:
@@ -296,10 +285,10 @@ cdef class Workspace:
             build_fast(&self.scratch, first, <Strategy> strategy)
 
     def earliest_ends(self) -> object:
-        """Returns by task when it could end if no other task of the problem took anything.
+        """Returns by task when it could end if no other task of the problem occupied anything.
 
-        Calendars, fixed tasks and precedence are heeded, so no plan lets any task end sooner.
-        Infinite where it finds no place. The schedule built last is lost.
+        Calendars, fixed tasks and precedence apply, so no plan lets any task end sooner. Infinite
+        if it finds no place. The schedule built last is lost.
         """
         cdef Scratch* scratch = &self.scratch
         cdef const Instance* instance = scratch.instance
@@ -312,7 +301,7 @@ cdef class Workspace:
         ends = np.full(count, INFINITY)
         cdef double[::1] end = ends
         begin_schedule(scratch, RAS_4)
-        # The room for tasks that wait serves as a queue here.
+        # The memory for waiting tasks serves as a queue here.
         for task in range(count):
             if scratch.missing[task] == 0:
                 scratch.released[planned] = task
@@ -336,5 +325,4 @@ cdef class Workspace:
 
     @property
     def planned(self) -> int:
-        """How many tasks have a place in the schedule built last."""
         return self.scratch.planned

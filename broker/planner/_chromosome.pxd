@@ -16,7 +16,7 @@ cdef struct Chromosome:
     int32_t strategy         # the RAS gene
 
 cdef struct Room:
-    # What operators note meanwhile, for one thread: as many rows as there are genes.
+    # Working memory of operators, for one thread: as many rows as there are genes.
     task_t* genes
     int32_t* length
     int32_t* place
@@ -40,7 +40,6 @@ cdef double distance_fast(
 ) noexcept nogil
 
 cdef inline int32_t begin_of(const Chromosome* one, int32_t segment) noexcept nogil:
-    # Place of a segment's first gene.
     cdef int32_t place = 0
     cdef int32_t i
     for i in range(segment):

@@ -1,8 +1,8 @@
 """Chromosomes of GLEAM and their mutations (paper 004, section 3.3).
 
-A chromosome is every task once, in an order that matters, cut into segments that operators move,
-and a gene for the resource allocation strategy. Segments mean nothing to the schedule; they evolve
-with it. Here are the operators that change one chromosome, in place; `_operators` has those of two.
+A chromosome is a sequence of all tasks, cut into segments that operators move, and a gene for the
+resource allocation strategy. Segments do not matter to the schedule; they evolve with it. These
+operators change one chromosome, in place; `_operators` has those of two.
 """
 
 from libc.stdint cimport int32_t
@@ -57,7 +57,7 @@ cdef inline int32_t segment_at(const Chromosome* one, int32_t place) noexcept no
 
 
 cdef inline void drop_segment(Chromosome* one, int32_t segment) noexcept nogil:
-    # Forgets a segment's length; its genes are someone else's by now.
+    # Forgets a segment's length; its genes belong to another one by now.
     memmove(
         &one.length[segment],
         &one.length[segment + 1],
@@ -67,7 +67,7 @@ cdef inline void drop_segment(Chromosome* one, int32_t segment) noexcept nogil:
 
 
 cdef void shift_gene(Chromosome* one, int32_t count, Random* random) noexcept nogil:
-    # A gene goes to another place, and into the segment that is there.
+    # Moves a gene to another place, and into the segment there.
     cdef int32_t source, to, left, joined
     cdef task_t gene
     if count < 2:
@@ -90,7 +90,7 @@ cdef void shift_gene(Chromosome* one, int32_t count, Random* random) noexcept no
 
 
 cdef void move_segment(Chromosome* one, Room* room, Random* random, bint merge) noexcept nogil:
-    # A segment goes to another place among the segments, and may become one with its successor.
+    # Moves a segment among the segments, and may merge it with its successor.
     cdef int32_t source, to, begin, length, target
     if one.segments < 2:
         return
@@ -101,7 +101,7 @@ cdef void move_segment(Chromosome* one, Room* room, Random* random, bint merge) 
     length = one.length[source]
     memcpy(room.genes, &one.genes[begin], length * sizeof(task_t))
     if source < to:
-        # Behind the segment `to`.
+        # After the segment `to`.
         target = begin_of(one, to + 1) - length
         memmove(&one.genes[begin], &one.genes[begin + length], (target - begin) * sizeof(task_t))
         memmove(&one.length[source], &one.length[source + 1], (to - source) * sizeof(int32_t))
@@ -132,13 +132,12 @@ cdef void invert_segment(Chromosome* one, Random* random) noexcept nogil:
 
 
 cdef void merge_segments(Chromosome* one, Random* random) noexcept nogil:
-    # A segment becomes one with its successor.
     if one.segments >= 2:
         merge_at(one, random_below(random, one.segments - 1))
 
 
 cdef void move_border(Chromosome* one, Random* random) noexcept nogil:
-    # The border between two segments goes elsewhere between their other ends.
+    # Moves the border between two segments between their other ends.
     cdef int32_t segment, both
     if one.segments < 2:
         return
@@ -164,14 +163,14 @@ cdef void split_segment(Chromosome* one, Random* random) noexcept nogil:
 cdef void change_strategy(
     Chromosome* one, int32_t strategies, Random* random
 ) noexcept nogil:
-    # Uniform mutation of the RAS gene's parameter, to another value.
+    # Uniform mutation of the RAS gene to another value.
     one.strategy = (one.strategy + 1 + random_below(random, strategies - 1)) % strategies
 
 
 cdef double distance_fast(
     const Chromosome* first, const Chromosome* second, int32_t count, Room* room
 ) noexcept nogil:
-    # How far apart the same genes are on average, as a share of the length.
+    # Mean distance of the same genes, as a share of the length.
     cdef double total = 0.0
     cdef int32_t i
     for i in range(count):
@@ -182,11 +181,7 @@ cdef double distance_fast(
 
 
 def checked(chromosome):
-    """Returns a chromosome with its genes as an array.
-
-    Raises:
-        ValueError: a gene is missing or comes twice, or the segments are not those of the genes.
-    """
+    """Returns a chromosome with its genes as an array; ValueError if it is invalid."""
     genes, lengths, strategy = chromosome
     if not len(genes) or sorted(genes) != list(range(len(genes))):
         raise ValueError("genes are every task once, and at least one")

@@ -1,10 +1,10 @@
 """Tabu search on critical blocks, for problems in which every task has one exclusive resource.
 
 A schedule's makespan is the length of a longest path through precedence and the orders of tasks on
-resources. It can only get shorter if, in some block of tasks that follow each other on a resource
-on such a path, a task goes before the first or behind the last one, so these are the moves
-(`_moves`), and inward ones of the first and last task besides (Balas and Vazacopoulos 1998; Zhang
-et al. 2007). After each all heads and tails are computed anew.
+resources. It can only shrink if, in some block of consecutive tasks of a resource on such a path,
+a task moves before the first or after the last one, so these are the moves (`_moves`), plus inward
+ones of the first and last task (Balas and Vazacopoulos 1998; Zhang et al. 2007). After each all
+heads and tails are recomputed.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -21,11 +21,11 @@ from broker.planner._scratch cimport Scratch
 from broker.planner._types cimport choice_t, resource_t, seconds_t, task_t
 
 TASKS_MAX = 3000
-"""Larger problems are not searched: what is forbidden is noted by pair of tasks."""
+"""Larger problems are not searched: the tabu list has an entry per pair of tasks."""
 
 cdef seconds_t compute(Graph* graph) noexcept nogil:
-    # Heads, tails and a topological order; returns the makespan, or −1 if the orders on the
-    # resources contradict each other.
+    # Computes heads, tails and a topological order; returns the makespan, or −1 if the orders on
+    # the resources contradict each other.
     cdef const Instance* instance = graph.instance
     cdef int32_t n = graph.tasks
     cdef int32_t ready = 0
@@ -81,7 +81,7 @@ cdef seconds_t compute(Graph* graph) noexcept nogil:
 
 
 cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noexcept nogil:
-    # A longest path by chance, into graph.path; returns its length.
+    # Writes a random longest path to graph.path; returns its length.
     cdef const Instance* instance = graph.instance
     cdef seconds_t least = makespan * (1.0 - 1e-12)
     cdef int32_t length = 0
@@ -97,7 +97,6 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
             candidates += 1
             if random_below(random, candidates) == 0:
                 found = task
-    # Backward from the end.
     while found >= 0:
         graph.path[length] = found
         length += 1
@@ -122,8 +121,8 @@ cdef int32_t critical_path(Graph* graph, seconds_t makespan, Random* random) noe
 
 
 cdef void read_orders(Graph* graph, const Scratch* scratch) noexcept nogil:
-    # The order of the tasks on each resource in the schedule of the scratch. Tasks were planned in
-    # another order than they start where one went into a gap, so each is sorted in by its start.
+    # The order of the tasks on each resource in the schedule. Tasks are sorted by start, as one
+    # that fills a gap was planned later.
     cdef const Instance* instance = graph.instance
     cdef int32_t i
     cdef task_t task, behind, before
@@ -135,7 +134,7 @@ cdef void read_orders(Graph* graph, const Scratch* scratch) noexcept nogil:
         resource = graph.resource[task]
         behind = -1
         before = graph.last[resource]
-        # What takes no time comes before what begins then.
+        # A task without duration precedes those that begin then.
         while before >= 0 and (
             scratch.start[before] > scratch.start[task]
             or (
@@ -159,7 +158,7 @@ cdef int64_t tabu_search_fast(
     Graph* graph, const Scratch* scratch, int64_t iterations, Random* random, task_t* genes
 ) noexcept nogil:
     # Searches from the schedule in the scratch; writes the tasks of the shortest schedule in an
-    # order that builds it. Returns how many schedules were looked at.
+    # order that builds it. Returns the number of schedules examined.
     cdef int32_t n = graph.tasks
     cdef int32_t tenure = 10 + n // max(1, graph.instance.resources * graph.instance.resources)
     cdef int64_t iteration = 0
@@ -215,12 +214,10 @@ cdef void lay_out(Graph* graph, Arena* arena) noexcept:
 
 
 cdef class CriticalGraph:
-    """Room for tabu search by one thread.
+    """Memory for tabu search by one thread.
 
-    Args:
-        problem: the compiled problem. Where it is not of this kind (a task has several
-            alternatives or several resources, a resource has capacity, hours or fixed tasks, or
-            there are too many tasks) `usable` is false and there is no room.
+    `usable` is false, and nothing is allocated, if a task has several alternatives or several
+    resources, a resource has capacity, hours or fixed tasks, or there are too many tasks.
     """
 
     def __init__(self, CompiledProblem problem):
@@ -248,12 +245,11 @@ cdef class CriticalGraph:
 
     @property
     def usable(self) -> bool:
-        """Whether the problem is of this kind."""
         return self.graph.usable
 
 
 def is_job_shop(CompiledProblem problem) -> bool:
-    """Returns whether every task has one exclusive resource that is always there for it."""
+    """Returns whether every task has one exclusive resource that is always available."""
     cdef int32_t n = problem.instance.tasks
     if not 1 <= n <= TASKS_MAX:
         return False

@@ -5,7 +5,6 @@ from broker.planner._scratch cimport Scratch, Strategy
 from broker.planner._types cimport money_t, seconds_t, task_t
 
 cdef enum:
-    # Rows of what is by criterion.
     TIME           # completion of the workflows
     COST           # of the workflows
     DELAY          # start of the tasks that others wait for: the auxiliary objective
@@ -15,7 +14,7 @@ cdef enum:
 
 cdef extern from *:
     """
-    /* As in broker.model.plan: sums in another order must not make a limit missed. */
+    /* As in broker.model.plan: rounding in sums must not make a limit missed. */
     #define hanse_time_tolerance 1e-6
     #define hanse_cost_tolerance 1e-9
     """
@@ -41,11 +40,11 @@ cdef struct Goals:
     double delay_max
     double makespan_min
     double makespan_max
-    # Limits that some plan may keep, by workflow; infinite where none can, or there is none.
+    # Limits that some plan can keep, by workflow; infinite if none can, or there is none.
     const seconds_t* due
     const money_t* budget
-    # Limits that no plan can keep: how much being beyond what is possible weighs (0 for the other
-    # workflows), what is possible, and what was allowed.
+    # Limits that no plan can keep: the weight of missing them beyond what is possible (0 for the
+    # other workflows), what is possible, and what was allowed.
     bint lost                   # whether there are any
     const double* lost_time
     const seconds_t* earliest_end
@@ -53,7 +52,7 @@ cdef struct Goals:
     const double* lost_money
     const money_t* least_spent
     const money_t* allowed_money
-    # What tardiness and excess are relative to; and the units of all resources.
+    # Scale of tardiness and excess; and the units of all resources.
     double time_scale
     double cost_scale
     double capacity
@@ -68,12 +67,12 @@ cdef struct Worth:
     int32_t over_budget         # workflows
     double tardiness            # of all workflows
     double excess               # cost over budget of all workflows
-    # The same of limits that can be kept: what is penalized.
+    # The same for limits that can be kept, which is penalized.
     int32_t missed_dates
     int32_t missed_budgets
     double avoidable_tardiness
     double avoidable_excess
-    # Beyond what is possible where limits cannot be kept, weighted: 0 to less than 1.
+    # Weighted miss beyond what is possible, for limits that cannot be kept: 0 to less than 1.
     double lost_time
     double lost_money
     double makespan

@@ -13,8 +13,8 @@ from broker.planner._types cimport choice_t, money_t, seconds_t, task_t, workflo
 
 cdef double FITNESS_MAX = 100_000.0
 
-# From here on down the fitness falls with the logarithm of raw fitness times penalties instead of
-# with that itself: it orders plans alike, and no penalty is so large that it becomes 0.
+# Below this the fitness falls with the logarithm of raw fitness times penalties: the order of
+# plans is the same, and no penalty makes it 0.
 cdef double FITNESS_BEND = 100.0
 
 # A raw fitness of 0 has no logarithm.
@@ -35,13 +35,13 @@ cdef inline double achieved(double value, double least, double most) noexcept no
 
 
 cdef inline double beyond(double value, double possible, double allowed) noexcept nogil:
-    # 0 at what is possible, a half at what was allowed beyond it, never 1.
+    # 0 at what is possible, ½ at what was allowed beyond it, never 1.
     cdef double excess = value - possible
     return excess / (excess + allowed) if excess > 0.0 else 0.0
 
 
 cdef int32_t moved_tasks(const Scratch* scratch) noexcept nogil:
-    # How many are not where the old plan has them.
+    # Number of tasks that are not where the old plan has them.
     cdef const Instance* instance = scratch.instance
     cdef int32_t moved = 0
     cdef task_t task
@@ -55,7 +55,7 @@ cdef int32_t moved_tasks(const Scratch* scratch) noexcept nogil:
 
 
 cdef void sum_workflows(const Scratch* scratch, Worth* worth) noexcept nogil:
-    # Completion and cost by workflow; makespan, utilization and delay of the plan but for bounds.
+    # Completion and cost by workflow; makespan, utilization and delay of the plan without bounds.
     cdef const Instance* instance = scratch.instance
     cdef seconds_t* completion = scratch.completion
     cdef seconds_t last = instance.now
@@ -93,7 +93,7 @@ cdef void sum_workflows(const Scratch* scratch, Worth* worth) noexcept nogil:
 cdef void judge_lost(
     const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil:
-    # How far workflows are beyond what is possible where they cannot keep a limit.
+    # Misses beyond what is possible, for limits that cannot be kept.
     cdef workflow_t i
     for i in range(scratch.instance.workflows):
         if goals.lost_time[i] > 0.0:
@@ -109,8 +109,8 @@ cdef void judge_lost(
 cdef void judge_workflows(
     const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil:
-    # The criteria of users, averaged, and what is beyond their limits: beyond those that may be
-    # kept, and what of the rest could be avoided.
+    # The users' criteria, averaged, and misses of their limits: of those that can be kept, and the
+    # avoidable part of the others.
     cdef const Instance* instance = scratch.instance
     cdef const seconds_t* completion = scratch.completion
     cdef const money_t* cost = scratch.spent
@@ -145,8 +145,8 @@ cdef void judge_workflows(
 
 
 cdef double thirds(const Goals* goals, const Worth* worth, workflow_t workflows) noexcept nogil:
-    # How often the fitness is divided by three: for the share of workflows that miss a limit which
-    # can be kept, after the first one, and for how much they miss it.
+    # How often the fitness is divided by three: for the share of workflows that miss a limit that
+    # can be kept, after the first one, and for the amount.
     cdef double first = 1.0 / workflows
     cdef double wide = max(goals.offenders_third, 2.0 * first) - first
     cdef double found = 0.0
@@ -160,7 +160,7 @@ cdef double thirds(const Goals* goals, const Worth* worth, workflow_t workflows)
 
 
 cdef double factors(const Goals* goals, const Worth* worth) noexcept nogil:
-    # The penalties that are never nearly 0.
+    # The penalties that stay well above 0.
     cdef double factor = (1.0 - worth.lost_time) * (1.0 - worth.lost_money)
     if worth.missed_dates > 0:
         factor *= goals.first_offender
@@ -170,7 +170,7 @@ cdef double factors(const Goals* goals, const Worth* worth) noexcept nogil:
 
 
 cdef double penalized(double raw, double factor, double power) noexcept nogil:
-    # raw · factor · 3^(−power), and below the bend what orders plans alike: b/(1 + ln(b/that)).
+    # raw · factor · 3^(−power), and below the bend an equivalent order: b/(1 + ln(b/that)).
     cdef double found = raw * factor * pow(3.0, -power)
     if found >= FITNESS_BEND:
         return found
@@ -181,7 +181,6 @@ cdef double penalized(double raw, double factor, double power) noexcept nogil:
 cdef void worth_fast(
     const Scratch* scratch, const Goals* goals, Worth* worth
 ) noexcept nogil:
-    # The schedule in the scratch, judged.
     cdef const Instance* instance = scratch.instance
     cdef int32_t level, i
     cdef bint goes_on = True
@@ -206,17 +205,15 @@ cdef void worth_fast(
     if worth.moved > 0 and goals.stability > 0.0:
         worth.fitness *= 1.0 - goals.stability * worth.moved / instance.keeping
     if worth.unplanned > 0:
-        # Below every plan that is complete, and those with more places above the others.
+        # Below every complete plan; more places are better.
         worth.fitness = worth.fitness / (2.0 * FITNESS_MAX) - worth.unplanned
 
 
 cdef class CompiledGoals:
-    """Goals and bounds as the kernel reads them; made by `broker.planner.evaluation`.
+    """Goals and bounds for the kernel, made by `broker.planner.evaluation`.
 
-    Args:
-        numbers: the single numbers of `Goals` in _evaluation.pxd.
-        by_criterion: weight, priority and threshold of each criterion.
-        by_workflow: bounds and limits of each workflow, as float64 arrays.
+    `numbers` are those of `Goals` in _evaluation.pxd, `by_criterion` weight, priority and
+    threshold, `by_workflow` bounds and limits as float64 arrays.
     """
 
     def __init__(self, dict numbers, list by_criterion, dict by_workflow):
@@ -256,7 +253,7 @@ cdef class CompiledGoals:
         goals.lost = by_workflow["lost_time"].any() or by_workflow["lost_money"].any()
 
     def worth(self, Workspace workspace) -> dict[str, object]:
-        """Returns what the schedule in a workspace is worth, with completion and cost of each
+        """Returns the worth of the schedule in a workspace, with completion and cost of each
         workflow."""
         cdef Worth worth
         cdef const Scratch* scratch = &workspace.scratch

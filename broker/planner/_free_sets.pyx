@@ -1,6 +1,6 @@
 """Sets of the choices that may be free in a slice of time, in each order that choices have.
 
-The builder notes in them what it takes; `_places` looks only at choices that are still in them.
+The builder removes what it occupies; `_places` only examines choices that are still in them.
 """
 
 from libc.stdint cimport int32_t
@@ -21,7 +21,6 @@ cdef void cut_sets(Sets* sets, const Scratch* scratch, Arena* arena) noexcept:
 
 
 cdef void fill_sets(Scratch* scratch) noexcept:
-    # Before anything is taken all choices may be free.
     cdef Py_ssize_t size = scratch.buckets * scratch.instance.words * sizeof(word_t)
     cdef const Sets* sets
     cdef int32_t i, k, bucket
@@ -38,7 +37,7 @@ cdef void fill_sets(Scratch* scratch) noexcept:
 
 
 cdef void begin_sets(Scratch* scratch, Strategy strategy) noexcept nogil:
-    # As they are before anything is planned.
+    # As before anything is planned.
     cdef Py_ssize_t size = scratch.buckets * scratch.instance.words * sizeof(word_t)
     cdef const Sets* sets
     cdef const Sets* before
@@ -62,7 +61,7 @@ cdef inline void remove_choice(
     const int32_t* touched,
     const int32_t* taken,
 ) noexcept nogil:
-    # Takes a choice out of the sets of some buckets, each from the first to before the second.
+    # Removes a choice from the sets of some buckets, each from the first to before the second.
     cdef word_t others = ~(<word_t> 1 << (rank & 63))
     cdef Py_ssize_t word = rank >> 6
     cdef word_t* row = sets.untouched + word * scratch.buckets
@@ -80,7 +79,7 @@ cdef inline void remove_choice(
 cdef void mark_full(
     const Scratch* scratch, const Sets* sets, resource_t resource, const Span* full
 ) noexcept nogil:
-    # Notes what taking a resource has made of the buckets in which something has changed.
+    # Updates the buckets affected by occupying a resource.
     cdef const Instance* instance = scratch.instance
     cdef seconds_t now = instance.now
     cdef int32_t last = scratch.buckets - 1

@@ -25,7 +25,6 @@ cdef struct Group:
     double probability[3]
 
 cdef struct Improvement:
-    # The memetic part; see broker/planner/memetic.py.
     int32_t searchers           # a set; 0: none
     int32_t trials
     int32_t iterations

@@ -1,9 +1,9 @@
 """GLEAM: a ring population with demes, segments and groups of operators (paper 004, section 3.3).
 
-Every individual is a parent once in a generation and may be replaced at once, in place. Parents
-follow each other in an order in which neighbours in a row are far apart on the ring: those of one
-step have demes that do not touch each other, so their matings are independent and may be done at
-the same time, with the same result as one after another. docs/planner.md says more.
+Every individual is a parent once per generation and may be replaced at once, in place. Successive
+parents are far apart on the ring: those of one step have disjoint demes, so their matings are
+independent and may run in parallel, with the same result as in sequence. docs/planner.md says
+more.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -42,15 +42,12 @@ cdef double DISTANCE_MIN = 0.001          # parents that are nearer do not cross
 
 
 cdef class GleamCore:
-    """Population, offspring and counters of one run; `broker.planner.gleam.Gleam` is its face.
+    """Population, offspring and counters of one run; `broker.planner.gleam.Gleam` is its Python
+    interface.
 
-    Args:
-        tasks: genes of a chromosome, at least 1.
-        size: of the population, at least 2.
-        radius: neighbours of a deme on either side, at least 1.
-        seed: of all chance.
-        groups: by group of operators the probabilities for a poor, medium and good parent.
-        strategies: how many of the resource allocation strategies evolve.
+    A chromosome has `tasks` genes; demes have `radius` neighbours on either side. `groups` has by
+    group of operators the probabilities for a poor, medium and good parent; `strategies` resource
+    allocation strategies evolve.
     """
 
     def __cinit__(
@@ -112,15 +109,11 @@ cdef class GleamCore:
         tuple probability,
         tuple level,
     ) -> None:
-        """Says what local search does with offspring from the next step on.
+        """Sets the local search of offspring from the next step on.
 
-        Args:
-            searchers: a set, see `broker.planner.memetic.Searcher`; 0 for none.
-            trials: of shifting tasks.
-            iterations: of tabu search.
-            best_only: whether only the best child of a mating is improved.
-            probability: by active level, that it is drawn for a mating.
-            level: by active level, the probability to improve a child that is not the best.
+        `searchers` is a set of `broker.planner.memetic.Searcher`, 0 for none; `trials` are those
+        of shifting tasks, `iterations` those of tabu search. By active level, `probability` is
+        that of being drawn for a mating, `level` that of improving a child that is not the best.
         """
         cdef int32_t i
         self.improvement.searchers = searchers
@@ -132,7 +125,7 @@ cdef class GleamCore:
             self.improvement.level[i] = level[i]
 
     def set_individual(self, int32_t row, chromosome, double fitness) -> None:
-        """Puts a chromosome, as genes, lengths of segments and strategy, into the population."""
+        """Puts a chromosome (genes, lengths of segments, strategy) into the population."""
         if not 0 <= row < self.size:
             raise ValueError(f"individual {row} of {self.size}")
         genes, lengths, strategy = checked(chromosome)
@@ -154,11 +147,11 @@ cdef class GleamCore:
 
     @property
     def values(self):
-        """The fitness of all individuals, as a copy."""
+        """A copy of the fitness of all individuals."""
         return self.columns["fitness"].copy()
 
     def cut(self, int64_t number) -> list[int]:
-        """Returns lengths of segments for a new chromosome; the same number, the same lengths."""
+        """Returns lengths of segments for a new chromosome, determined by the number."""
         lengths = np.zeros(self.tasks, np.int32)
         cdef int32_t[::1] view = lengths
         cdef Chromosome one
@@ -169,7 +162,7 @@ cdef class GleamCore:
         return lengths[: one.segments].tolist()
 
     def shuffle(self, int64_t number):
-        """Returns the tasks in an order of chance; the same number, the same order."""
+        """Returns the tasks in a random order, determined by the number."""
         genes = np.arange(self.tasks, dtype=np.int32)
         cdef int32_t[::1] view = genes
         cdef Random random
@@ -182,16 +175,15 @@ cdef class GleamCore:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The generation and the step within it that come next."""
+        """The next generation and step."""
         return self.generation, self.step
 
     @progress.setter
     def progress(self, value):
-        """Sets both."""
         self.generation, self.step = value
 
     def begin_step(self) -> int:
-        """Takes up the matings of the next step; returns how many."""
+        """Prepares the matings of the next step; returns their number."""
         cdef int32_t i
         cdef Mating* mating
         parents = self.steps[self.step]
@@ -206,9 +198,9 @@ cdef class GleamCore:
         return self.mating_count
 
     def ask(self, Worker worker):
-        """Makes the offspring of a step that has begun, without judging it.
+        """Makes the offspring of a step that has begun, without evaluating it.
 
-        Returns genes, by row a child, strategies, and how many children each mating has.
+        Returns genes, by row a child, strategies, and the number of children of each mating.
         """
         cdef int32_t i
         for i in range(self.mating_count):
@@ -220,7 +212,7 @@ cdef class GleamCore:
         return self.columns["child_genes"][rows], strategies, counts
 
     def tell(self, const double[::1] fitness) -> None:
-        """Takes the fitness of the offspring of `ask`, in its order; `commit` comes next."""
+        """Takes the fitness of the offspring of `ask`, in its order; `commit` is next."""
         cdef int32_t i, k
         cdef Py_ssize_t told = 0
         cdef Mating* mating
@@ -240,9 +232,9 @@ cdef class GleamCore:
             raise ValueError(f"{len(fitness)} values for {told} children")
 
     def breed(self, Worker worker) -> None:
-        """Does matings of the step that has begun, as long as there are any that nobody does.
+        """Does pending matings of the step that has begun.
 
-        Several threads may call this at the same time, each with a worker of its own.
+        Several threads may call this concurrently, each with a worker of its own.
         """
         cdef int32_t i
         cdef Mating* mating
@@ -262,7 +254,7 @@ cdef class GleamCore:
                 i = take_next(&self.next_mating, 1)
 
     def commit(self):
-        """Lets the best children replace their parents, and goes to the next step.
+        """Replaces parents by the best children, and goes to the next step.
 
         Returns, by mating, the level of improvement, the gain and the schedules of local search,
         and all schedules.
@@ -287,7 +279,7 @@ cdef class GleamCore:
         return records
 
     cdef int generate(self, Mating* mating, Bench* bench) noexcept nogil:
-        # One child for each group of operators that the dice want, at least one.
+        # One child for each group of operators drawn, at least one.
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
         cdef int32_t quality, partner, group
         cdef Chromosome* child
@@ -332,7 +324,7 @@ cdef class GleamCore:
         return 0
 
     cdef int improve(self, Mating* mating, Bench* bench) except -1 nogil:
-        # The best child always; the others with the probability of the level drawn.
+        # Always the best child; the others with the probability of the level drawn.
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
         cdef int32_t best = mating.best
         cdef double before = self.child_fitness[first_row + best]

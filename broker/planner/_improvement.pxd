@@ -6,7 +6,6 @@ from broker.planner._random cimport Random
 from broker.planner._worker cimport Bench
 
 cdef enum:
-    # Sets of searchers.
     SEARCH_STRATEGY = 1     # the paper's: other values of the RAS gene
     SEARCH_SHIFT = 2        # tasks that the schedule shows to be in the way go forward
     SEARCH_BLOCKS = 4       # tabu search on critical blocks, where the problem is of that kind

@@ -1,1 +1,1 @@
-# Local searchers are called by other kernels alone; there is nothing here for Python.
+# Called by other kernels only; nothing is exported to Python.

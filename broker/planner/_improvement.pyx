@@ -1,6 +1,6 @@
 """Local searchers of the memetic algorithm (paper 004, section 3.4, and its announced next step).
 
-A small change of a sequence cannot be judged without the whole schedule, so each trial builds it.
+A small change of a sequence can only be judged by the whole schedule, so each trial builds it.
 """
 
 from libc.stdint cimport int32_t
@@ -17,9 +17,8 @@ from broker.planner._worker cimport evaluate_fast
 
 
 cdef bint strategy_may_help(const Bench* bench, int32_t present, int32_t other) noexcept nogil:
-    # Reasonable alternatives (section 3.4). What is too dear although cheap resources were taken
-    # can gain by preferences alone, and what is late although fast ones were taken likewise;
-    # otherwise both others may help.
+    # Reasonable alternatives (section 3.4). A workflow that is too expensive with cheap resources,
+    # or late with fast ones, can only gain by preferences; otherwise both others may help.
     cdef bint late = bench.worth.missed_dates > 0
     cdef bint dear = bench.worth.missed_budgets > 0
     if other == present:
@@ -40,7 +39,6 @@ cdef bint strategy_may_help(const Bench* bench, int32_t present, int32_t other) 
 cdef double improve_strategy(
     Bench* bench, Chromosome* one, double fitness, int32_t strategies
 ) except? -1.0 nogil:
-    # The schedule of the chromosome is in the scratch.
     cdef int32_t present = one.strategy
     cdef int32_t best = present
     cdef int32_t other
@@ -60,7 +58,7 @@ cdef double improve_strategy(
 
 
 cdef inline bint is_late(const Bench* bench, workflow_t workflow) noexcept nogil:
-    # For a date that can be kept: hurrying others would only delay those that can.
+    # For a date that can be kept: advancing others would only delay those that can.
     return bench.scratch.completion[workflow] > bench.goals.due[workflow] + TIME_TOLERANCE
 
 
@@ -69,7 +67,7 @@ cdef inline bint is_dear(const Bench* bench, workflow_t workflow) noexcept nogil
 
 
 cdef workflow_t worst_workflow(const Bench* bench, Random* random) noexcept nogil:
-    # One that misses a limit, by chance; else the one that ends last.
+    # A random one that misses a limit; else the one that ends last.
     cdef const Instance* instance = bench.scratch.instance
     cdef workflow_t i
     cdef workflow_t found = 0
@@ -85,7 +83,7 @@ cdef workflow_t worst_workflow(const Bench* bench, Random* random) noexcept nogi
 
 
 cdef task_t dear_task(const Bench* bench, workflow_t workflow, Random* random) noexcept nogil:
-    # A task of the workflow, by chance in proportion to what it costs.
+    # A task of the workflow, with probability proportional to its cost.
     cdef const Scratch* scratch = bench.scratch
     cdef const Instance* instance = scratch.instance
     cdef double total = 0.0
@@ -100,8 +98,8 @@ cdef task_t dear_task(const Bench* bench, workflow_t workflow, Random* random) n
 
 
 cdef task_t cheaper_place(const Bench* bench, task_t task, Random* random) noexcept nogil:
-    # A task of another workflow that has what this one could use, at a lower cost and at about
-    # the same time, by chance; those whose workflow can afford the exchange first. −1: none.
+    # A random task of another workflow that occupies what this one could use, at a lower cost and
+    # at about the same time; those whose workflow can afford the exchange first. −1: none.
     cdef const Scratch* scratch = bench.scratch
     cdef const Instance* instance = scratch.instance
     cdef workflow_t mine = instance.workflow[task]
@@ -172,8 +170,8 @@ cdef task_t blocker_of(const Scratch* scratch, task_t task) noexcept nogil:
 cdef task_t waiting_task(
     const Scratch* scratch, workflow_t workflow, Random* random
 ) noexcept nogil:
-    # On the critical path of a workflow, backward from its last task, one that waits for a
-    # resource, by chance; -1 if none does.
+    # A random task on the critical path of a workflow that waits for a resource; -1 if there is
+    # none.
     cdef const Instance* instance = scratch.instance
     cdef task_t task, before
     cdef task_t last = -1
@@ -210,7 +208,7 @@ cdef void place_before(Chromosome* one, int32_t source, int32_t target) noexcept
 cdef bint save_cost(
     const Bench* bench, Chromosome* one, workflow_t workflow, Random* random
 ) noexcept nogil:
-    # Exchanges the genes of a dear task and of one that has a cheaper place.
+    # Exchanges the genes of an expensive task and of one with a cheaper place.
     cdef const Scratch* scratch = bench.scratch
     cdef task_t task = dear_task(bench, workflow, random)
     cdef task_t other
@@ -243,7 +241,7 @@ cdef bint save_time(
 cdef void go_first(
     const Bench* bench, Chromosome* one, workflow_t workflow, Random* random
 ) noexcept nogil:
-    # All of a workflow goes forward to a place of chance, to choose what it needs before others.
+    # Moves a whole workflow forward to a random place, to choose resources before others.
     cdef const Instance* instance = bench.scratch.instance
     cdef int32_t count = instance.tasks
     cdef int32_t limit = random_below(random, count)
@@ -261,8 +259,8 @@ cdef void go_first(
 cdef int32_t advanced(
     const Bench* bench, workflow_t workflow, int32_t place, double factor
 ) noexcept nogil:
-    # The place to which a gene of a late workflow goes: forward by as many places as there are
-    # tasks in the time that is missing, times the factor.
+    # The new place of a gene of a late workflow: forward by the number of tasks in the missing
+    # time, times the factor.
     cdef double share
     if not is_late(bench, workflow):
         return place
@@ -274,8 +272,8 @@ cdef int32_t advanced(
 
 
 cdef void advance_late(Bench* bench, Chromosome* one, Random* random) noexcept nogil:
-    # All late workflows go forward at once, as far as each needs, and more or less so by chance
-    # ("squeaky wheels": Joslin and Clements, 1999). Counted into places; late ones first.
+    # Moves all late workflows forward at once, as far as each needs, with random variation
+    # ("squeaky wheels": Joslin and Clements, 1999). A counting sort by place; late ones first.
     cdef const Instance* instance = bench.scratch.instance
     cdef int32_t count = instance.tasks
     cdef int32_t* begin = bench.room.length
@@ -301,7 +299,7 @@ cdef void advance_late(Bench* bench, Chromosome* one, Random* random) noexcept n
 
 
 cdef void change_for(Bench* bench, Chromosome* one, Random* random) noexcept nogil:
-    # Changes a chromosome, whose schedule is in the scratch, for the good of bad workflows.
+    # Changes a chromosome, whose schedule is in the scratch, in favour of bad workflows.
     if bench.worth.missed_dates > 0 and random_chance(random, 0.5):
         advance_late(bench, one, random)
     else:
@@ -323,7 +321,7 @@ cdef void change_for_one(Bench* bench, Chromosome* one, Random* random) noexcept
 cdef double improve_shift(
     Bench* bench, Chromosome* one, double fitness, int32_t trials, Random* random
 ) except? -1.0 nogil:
-    # First improvement: what helps is kept, and the next trial starts from it.
+    # First improvement: an improvement is kept, and the next trial starts from it.
     cdef int32_t count = bench.scratch.instance.tasks
     cdef int32_t left = trials
     cdef double found
@@ -345,8 +343,8 @@ cdef double improve_shift(
 cdef double improve_blocks(
     Bench* bench, Chromosome* one, double fitness, int32_t iterations, Random* random
 ) except? -1.0 nogil:
-    # Tabu search from the schedule in the scratch; what it finds is judged as any schedule is.
-    # Each of its iterations computes a schedule, and counts as such.
+    # Tabu search from the schedule in the scratch; its result is evaluated like any schedule. Each
+    # iteration computes a schedule, and counts as one.
     cdef int32_t count = bench.scratch.instance.tasks
     cdef double found
     chromosome_copy(&bench.trial, one, count)
@@ -370,7 +368,7 @@ cdef double improve_fast(
     int32_t iterations,
     Random* random,
 ) except? -1.0 nogil:
-    # Runs the searchers of a set one after another on a chromosome of known fitness.
+    # Runs a set of searchers in sequence on a chromosome of known fitness.
     if searchers & SEARCH_STRATEGY:
         evaluate_fast(bench, one)
         fitness = improve_strategy(bench, one, fitness, strategies)

@@ -26,10 +26,8 @@ cdef const uint64_t* words(dict arrays, str name) except NULL:
 cdef class CompiledProblem:
     """Owns the arrays of one problem; made by `broker.planner.compilation.compile_problem`.
 
-    Args:
-        sizes: tasks, workflows, resources, choices, words, whether prices vary, now, and how
-            many tasks an old plan keeps.
-        arrays: contiguous, of float64, int32 or uint64, none of them empty; see _instance.pxd.
+    `arrays` are contiguous, of float64, int32 or uint64, and not empty; _instance.pxd describes
+    them.
     """
 
     def __init__(self, dict sizes, dict arrays):
@@ -114,16 +112,14 @@ cdef class CompiledProblem:
 
     @property
     def tasks(self) -> int:
-        """How many tasks are to be planned."""
         return self.instance.tasks
 
     @property
     def choices(self) -> int:
-        """How many distinct alternatives there are."""
         return self.instance.choices
 
     def column(self, str name):
-        """Returns one of the arrays; not to be written to."""
+        """Returns a read-only array."""
         return self.arrays[name]
 
     def placement_cost(self, choice_t choice, seconds_t start, seconds_t duration) -> float:
@@ -136,7 +132,7 @@ cdef class CompiledProblem:
 cdef money_t price_until(
     const Instance* instance, resource_t resource, seconds_t seconds
 ) noexcept nogil:
-    # What a unit costs from the begin of a week on.
+    # Price per unit from the beginning of a week on.
     cdef double weeks = floor(seconds / WEEK)
     cdef seconds_t second = seconds - weeks * WEEK
     cdef int32_t begin = instance.price_begin[resource]
@@ -153,8 +149,8 @@ cdef money_t price_until(
 cdef money_t price_between(
     const Instance* instance, resource_t resource, seconds_t start, seconds_t duration
 ) noexcept nogil:
-    # What a unit costs from a start on. Counted from the week of the start: a moment since 1970 is
-    # rounded by more than budgets are looked at.
+    # Price per unit from a start on, relative to the week of the start: rounding a moment since
+    # 1970 exceeds the tolerance of budgets.
     cdef seconds_t local = start + instance.shift[resource]
     cdef seconds_t second = local - floor(local / WEEK) * WEEK
     return (

@@ -1,1 +1,1 @@
-# Moves are made by tabu search alone; there is nothing here for Python.
+# Used by tabu search only; nothing is exported to Python.

@@ -1,8 +1,8 @@
 """Moves of tasks in critical blocks: what each would come to, which is best, and making it.
 
-Any task of a block goes before the first or behind the last one, and the first and last one inward.
-A move is judged by new heads and tails of the tasks it passes, which is quick and nearly right.
-What a move has turned round must not be turned back for a while.
+Any task of a block moves before the first or after the last one, and these two move inward. A move
+is evaluated by new heads and tails of the tasks it passes, a fast approximation. A reversed order
+is tabu for a while.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -13,7 +13,7 @@ from broker.planner._types cimport seconds_t, task_t
 
 
 cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) noexcept nogil:
-    # The longest path through the tasks concerned if `moved` goes right behind `pivot`.
+    # The longest path through the affected tasks if `moved` goes right behind `pivot`.
     cdef task_t task = graph.after[moved]
     cdef task_t before = graph.before[moved]
     cdef seconds_t end = graph.head[before] + graph.duration[before] if before >= 0 else 0.0
@@ -42,7 +42,7 @@ cdef seconds_t estimate_forward(const Graph* graph, task_t moved, task_t pivot) 
 
 
 cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot) noexcept nogil:
-    # The longest path through the tasks concerned if `moved` goes right before `pivot`.
+    # The longest path through the affected tasks if `moved` goes right before `pivot`.
     cdef task_t before = graph.before[pivot]
     cdef task_t behind = graph.after[moved]
     cdef task_t task
@@ -71,7 +71,7 @@ cdef seconds_t estimate_backward(const Graph* graph, task_t moved, task_t pivot)
 
 
 cdef bint is_forbidden(const Graph* graph, const Move* move, int64_t iteration) noexcept nogil:
-    # Whether the move makes one task precede another that it must not precede now.
+    # Whether the move makes one task precede another in a tabu order.
     cdef task_t task = move.pivot
     cdef Py_ssize_t n = graph.tasks
     while task != move.moved:
@@ -97,12 +97,12 @@ cdef void consider_move(
     int32_t* seen,
     Random* random,
 ) noexcept nogil:
-    # Keeps the move if it cannot close a cycle and is better: one that is not forbidden, or that
-    # promises the best schedule so far, before one that is; then by estimate; ties by chance.
+    # Keeps the move if it cannot close a cycle and is better: not tabu, or promising the best
+    # schedule so far, comes first; then the estimate; random ties.
     cdef Move move
     cdef seconds_t rest
     cdef bint better
-    # Where tasks take no time, a path between two of them may be as short as none.
+    # If tasks take no time, a path between two of them may have length 0.
     if forward:
         rest = graph.tail[pivot] + graph.duration[pivot]
         if graph.own_tail[moved] > rest or (graph.instants and graph.own_tail[moved] == rest):
@@ -126,7 +126,7 @@ cdef void consider_move(
     if move.forbidden and not best.forbidden:
         return
     if move.forbidden:
-        # Where everything is forbidden, any move will do.
+        # If everything is tabu, any move will do.
         better = False
         seen[0] += 1
     else:

@@ -67,7 +67,7 @@ cdef inline void append_segments(
 cdef inline void append_missing(
     Chromosome* child, int32_t filled, const Chromosome* source, int32_t count, const char* have
 ) noexcept nogil:
-    # Genes that no part had go to the end of the last segment, in the order of the first parent.
+    # Missing genes go to the end of the last segment, in the order of the first parent.
     cdef int32_t i
     cdef int32_t before = filled
     for i in range(count):
@@ -83,7 +83,7 @@ cdef inline void append_missing(
 cdef inline int32_t border_near(
     const Chromosome* one, int32_t place, int32_t from_segment
 ) noexcept nogil:
-    # The first segment, from one on, that begins at the place or behind it.
+    # The first segment, from one on, that begins at or after the place.
     cdef int32_t begin = 0
     cdef int32_t segment = 0
     while segment < one.segments and (begin < place or segment < from_segment):
@@ -95,8 +95,8 @@ cdef inline int32_t border_near(
 cdef inline int32_t next_border(
     const Chromosome* one, int32_t segment, int32_t left, Random* random
 ) noexcept nogil:
-    # The next of so many borders behind a segment, drawn in order: uniform about its share of
-    # what is left, and so that each of the others finds a place too.
+    # The next of some borders after a segment, drawn in order: uniform about its share of the
+    # rest, leaving room for the others.
     cdef int32_t ahead = one.segments - segment
     cdef int32_t most = max(1, min(2 * ahead // (left + 1), ahead - left))
     return segment + random_between(random, 1, most)
@@ -111,8 +111,8 @@ cdef void cross_points(
     Room* room,
     Random* random,
 ) noexcept nogil:
-    # 1-point and n-point crossover: the parents take turns, changing at borders of segments of
-    # the first one and at the nearest borders of the second.
+    # 1-point and n-point crossover: the parents alternate at borders of segments of the first one
+    # and the nearest borders of the second.
     cdef int32_t filled = 0
     cdef int32_t segment = 0
     cdef int32_t other = 0
@@ -150,8 +150,8 @@ cdef void exchange_segment(
     Room* room,
     Random* random,
 ) noexcept nogil:
-    # A segment of the second parent takes the place of one of the first. Elsewhere its genes are
-    # surplus; those of the segment that went are missing.
+    # A segment of the second parent replaces one of the first. Its genes elsewhere are surplus;
+    # those of the replaced segment are missing.
     cdef int32_t gone = random_below(random, first.segments)
     cdef int32_t taken = random_below(random, second.segments)
     cdef int32_t begin = begin_of(second, taken)
@@ -181,8 +181,8 @@ cdef void order_cross(
     Room* room,
     Random* random,
 ) noexcept nogil:
-    # OX (Davis): the first parent's segments are cut into runs; every second run stays where it
-    # is, the other places are filled with what is missing in the order of the second parent.
+    # OX (Davis): the first parent's segments are cut into runs; every second run stays in place,
+    # the other places are filled with the missing genes in the order of the second parent.
     cdef int32_t left = min(runs, first.segments)
     cdef int32_t segment = 0
     cdef int32_t place = 0
@@ -256,7 +256,7 @@ cdef void make_child(
     Room* room,
     Random* random,
 ) noexcept nogil:
-    # What a group of operators makes of a parent and, where it is a crossover, its partner.
+    # The child of a parent and, for a crossover, its partner, by a group of operators.
     cdef int32_t segments = parent.segments
     if group == SMALL_DISPLACEMENT:
         chromosome_copy(child, parent, count)
@@ -294,21 +294,14 @@ OPERATORS = (
     "order 3",
     "order n",
 )
-"""Names for `apply_operator`."""
 
 
 def apply_operator(str name, first, second, unsigned long long seed, int points=3):
-    """Returns what an operator makes of a chromosome, or of two: operators, one by one, for tests.
+    """Returns what an operator makes of a chromosome, or of two; for tests of single operators.
 
-    Args:
-        name: one of `OPERATORS`.
-        first: genes, lengths of segments and strategy of the first parent.
-        second: the same of the second one; crossovers alone look at it.
-        seed: of the generator.
-        points: of "n point", runs of "order n".
-
-    Raises:
-        ValueError: there is no such operator, or a chromosome is not one.
+    `name` is one of `OPERATORS`; parents are genes, lengths of segments and strategy, the second
+    being used by crossovers only; `points` are those of "n point", or runs of "order n".
+    ValueError if one is invalid.
     """
     if name not in OPERATORS:
         raise ValueError(f"there is no operator {name!r}; one of {', '.join(OPERATORS)}")

@@ -3,7 +3,7 @@ from broker.planner._scratch cimport Scratch, Strategy
 from broker.planner._types cimport choice_t, money_t, seconds_t, task_t
 
 cdef struct Slot:
-    # The best place for a task so far; no choice is −1.
+    # The best place for a task so far; a choice of −1 means none.
     choice_t choice
     choice_t rank
     seconds_t start

@@ -1,1 +1,1 @@
-# Places are searched by the builder alone; there is nothing here for Python.
+# Used by the builder only; nothing is exported to Python.

@@ -1,17 +1,17 @@
 """The search for the best place for a task among its alternatives.
 
-The paper's strategies take the alternative that can start earliest; among those that can start at
-the same moment, the first in the order of the strategy (the fastest, or the cheapest). Our own take
-the one that ends earliest. Looking at every alternative of every task would take nearly all the
-time, so there is, for slices of time ("buckets"), the set of choices that may be free in them, as
-bits in the order of the strategy. A choice that is not in the set of a bucket can start nowhere in
-it. The buckets are walked from the earliest start on, and only members of the sets are searched,
-each once, until what has been found cannot be beaten in later ones. The result is the same as that
-of looking at all; the width of the buckets changes nothing but the time it takes.
+The paper's strategies take the alternative that can start earliest; among ties, the first in the
+order of the strategy (the fastest, or the cheapest). Our own take the one that ends earliest.
+Examining every alternative of every task would dominate the running time, so for slices of time
+("buckets") there is the set of choices that may be free in them, as bits in the order of the
+strategy. A choice missing from the set of a bucket cannot start in it. Buckets are scanned from
+the earliest start on, and only members of the sets are searched, each once, until later ones
+cannot beat what has been found. The result is that of examining all; the width of the buckets only
+affects the time.
 
-A second set for each bucket has the choices that are at no moment of it fully taken. A task that
-starts in a bucket takes the next ones as a whole, as many as its duration says; a choice that is
-not in the second set of the last of these, or of the middle one, is not searched either.
+A second set for each bucket has the choices that are never fully occupied in it. A task that
+starts in a bucket covers some of the next ones completely, by its duration; a choice missing from
+the second set of the last of these, or of the middle one, is not searched either.
 """
 
 from libc.math cimport INFINITY, isnan
@@ -33,15 +33,15 @@ cdef extern from *:
     """
     const double TIME_TOLERANCE "hanse_end_tolerance"
 
-# Sums in another order must not make a budget that is just enough too small.
+# Rounding in sums must not exceed a budget that just suffices.
 cdef double SHARE_TOLERANCE = 1e-8
 
 
 cdef seconds_t choice_fit(
     const Scratch* scratch, choice_t choice, seconds_t earliest, seconds_t duration, seconds_t limit
 ) noexcept nogil:
-    # The earliest start at which every resource of the choice is free; beyond the limit any
-    # moment beyond the limit may come back.
+    # The earliest start at which every resource of the choice is free; beyond the limit, any
+    # moment beyond it may be returned.
     cdef const Instance* instance = scratch.instance
     cdef int32_t begin = instance.demand_begin[choice]
     cdef int32_t end = instance.demand_begin[choice + 1]
@@ -73,8 +73,8 @@ cdef inline void consider(
     seconds_t earliest,
     Slot* best,
 ) noexcept nogil:
-    # Searches one choice and keeps it if it is better: by start, then cost where the strategy
-    # asks for the cheapest and prices vary, then rank.
+    # Searches one choice and keeps it if it is better: by start, then cost if the strategy prefers
+    # the cheapest and prices vary, then rank.
     cdef const Instance* instance = scratch.instance
     cdef choice_t choice = instance.by_rank[order][rank]
     cdef seconds_t duration = instance.work[task] / instance.performance[choice]
@@ -103,8 +103,8 @@ cdef void find_few(
 
 
 cdef inline int32_t buckets_covered(const Scratch* scratch, task_t task) noexcept nogil:
-    # How many buckets behind the one in which a task starts it surely takes as a whole. One less
-    # than the duration says: rounding cannot matter.
+    # How many buckets after its first one a task surely covers completely; one less than by the
+    # duration, so that rounding does not matter.
     cdef double covered = (
         scratch.instance.work[task] / scratch.performance_max / scratch.width - 2.0
     )
@@ -112,7 +112,7 @@ cdef inline int32_t buckets_covered(const Scratch* scratch, task_t task) noexcep
 
 
 cdef inline int32_t first_live(Scratch* scratch, int32_t order) noexcept nogil:
-    # The first bucket in which anything may be free. Sets only shrink while a schedule is built.
+    # The first bucket in which anything may be free. Sets only shrink during a schedule.
     cdef int32_t bucket = scratch.first_live[order]
     cdef int32_t last = scratch.buckets - 1
     cdef Py_ssize_t k
@@ -131,7 +131,7 @@ cdef inline int32_t first_live(Scratch* scratch, int32_t order) noexcept nogil:
 cdef inline word_t found_in(
     const Scratch* scratch, int32_t order, Py_ssize_t i, int32_t bucket, int32_t reach
 ) noexcept nogil:
-    # The candidates of one word that may start in a bucket and be free as long as it takes.
+    # The candidates of one word that may start in a bucket and be free for the whole duration.
     cdef Py_ssize_t row = i * scratch.buckets + bucket
     cdef word_t word = scratch.candidates[i] & scratch.sets[order].maybe_free[row]
     if word and reach > 0 and bucket + reach < scratch.buckets - 1:
@@ -179,9 +179,9 @@ cdef void find_many(
 
 
 cdef money_t budget_share(const Scratch* scratch, task_t task) noexcept nogil:
-    # What RAS-5 lets a task cost: what is left of the workflow's budget, divided among the tasks
-    # that are not planned by what each costs at least. So no later task is left with less than
-    # that. A workflow that cannot keep its budget any more need not look at it.
+    # What RAS-5 lets a task cost: the rest of the workflow's budget, divided among the unplanned
+    # tasks in proportion to their least costs, so that each later task can have its least cost. A
+    # workflow that cannot keep its budget any more ignores it.
     cdef const Instance* instance = scratch.instance
     cdef workflow_t workflow = instance.workflow[task]
     cdef money_t left = scratch.left[workflow]
@@ -203,7 +203,7 @@ cdef inline void consider_end(
     money_t share,
     Slot* best,
 ) noexcept nogil:
-    # Searches one choice and keeps it if the task ends earlier there; then by speed.
+    # Searches one choice and keeps it if the task ends earlier there; ties by speed.
     cdef const Instance* instance = scratch.instance
     cdef seconds_t duration = instance.work[task] / instance.performance[choice]
     cdef money_t rate = instance.rate[choice]
@@ -226,9 +226,9 @@ cdef inline void consider_end(
 cdef void find_end(
     Scratch* scratch, task_t task, seconds_t earliest, money_t share, Slot* best
 ) noexcept nogil:
-    # As `find_many`, but for the earliest end. In a bucket choices come fastest first; where one
-    # could not end sooner even if it started with the bucket, the slower ones cannot either, nor
-    # can they in later buckets.
+    # As `find_many`, but for the earliest end. Choices in a bucket come fastest first; if one
+    # could not end sooner even by starting with the bucket, neither can the slower ones, nor any
+    # in later buckets.
     cdef const Instance* instance = scratch.instance
     cdef Py_ssize_t words = instance.words
     cdef word_t* candidates = scratch.candidates
@@ -275,8 +275,8 @@ cdef void find_end(
 cdef bint find_kept(
     const Scratch* scratch, task_t task, seconds_t earliest, Slot* best
 ) noexcept nogil:
-    # Where the old plan has the task, whatever share of the budget that is: the old plan could
-    # afford it. Returns whether it ends no later there than it did in that plan.
+    # Where the old plan has the task, whatever its share of the budget: the old plan could afford
+    # it. Returns whether it ends no later than in that plan.
     cdef const Instance* instance = scratch.instance
     cdef choice_t choice = instance.kept[task]
     cdef seconds_t duration, start
@@ -313,7 +313,7 @@ cdef void find_place(
             share = budget_share(scratch, task)
         find_end(scratch, task, ready, share, best)
         if best.choice < 0 and share < INFINITY:
-            # Where prices change, nothing may be cheap enough at any moment.
+            # If prices vary, no moment may be cheap enough.
             find_end(scratch, task, ready, INFINITY, best)
         if kept.choice >= 0 and kept.end <= best.end:
             best[0] = kept

@@ -1,7 +1,7 @@
-# The generator of the planner's kernels: xoshiro256** (Blackman and Vigna), one for each mating.
+# The random generator of the planner's kernels: xoshiro256** (Blackman and Vigna), one per mating.
 #
-# A mating's stream is a function of seed, generation and parent, so that it does not matter on
-# which thread, or in which order, matings are done, and a saved run needs no generator state.
+# A mating's stream is a function of seed, generation and parent, so that threads and order of
+# matings do not matter, and a saved run needs no generator state.
 from libc.stdint cimport int32_t, uint64_t
 
 cdef struct Random:
@@ -11,7 +11,7 @@ cdef struct Random:
     uint64_t s3
 
 cdef inline uint64_t mixed(uint64_t* state) noexcept nogil:
-    # splitmix64: turns any number into well spread ones.
+    # splitmix64: spreads any number.
     cdef uint64_t z
     state[0] += 0x9E3779B97F4A7C15ULL
     z = state[0]

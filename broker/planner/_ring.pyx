@@ -11,11 +11,8 @@ def parents_by_step(int size, int radius) -> list[list[int]]:
     """Returns the parents of each step of a generation.
 
     The ring is cut into as many blocks as possible that are longer than the radius; step k takes
-    the k-th of each block. No two parents of a step are in each other's deme.
-
-    Args:
-        size: of the population.
-        radius: neighbours of a deme on either side.
+    the k-th of each block. No two parents of a step are in each other's deme (`radius` neighbours
+    on either side).
     """
     blocks = max(1, size // (radius + 1))
     borders = [block * size // blocks for block in range(blocks + 1)]
@@ -46,7 +43,7 @@ cdef int32_t partner_of(
     cdef double drawn = random_share(random)
     cdef double cumulated = 0.0
     cdef double share
-    # Small rings meet themselves: whoever is left and right of the parent counts once.
+    # Small rings overlap: a neighbour on both sides counts once.
     n = min(n, ring.size - 1)
     for i in range(n):
         neighbour = neighbour_of(ring, parent, i)
@@ -60,7 +57,6 @@ cdef int32_t partner_of(
         cumulated += share
         if drawn < cumulated or rank == n - 1:
             break
-    # The neighbour of that rank.
     for i in range(n):
         neighbour = neighbour_of(ring, parent, i)
         below = 0
@@ -75,8 +71,8 @@ cdef int32_t partner_of(
 
 
 cdef bint is_accepted(const Ring* ring, int32_t parent, double fitness) noexcept nogil:
-    # Local least with elitism: better than the weakest of the deme, and than the best of it
-    # where that is the parent.
+    # Local least with elitism: better than the weakest of the deme, and than its best if that is
+    # the parent.
     cdef int32_t n = min(2 * ring.radius, ring.size - 1)
     cdef double weakest = ring.fitness[parent]
     cdef double best = ring.fitness[parent]

@@ -1,4 +1,4 @@
-# Room for one schedule at a time, which the builder and what reads its schedules share.
+# Memory for one schedule at a time, shared by the builder and readers of its schedules.
 from libc.stdint cimport int32_t
 
 from broker.planner._instance cimport Instance
@@ -26,8 +26,8 @@ cdef struct Sets:
     word_t* live                 # by bucket: the words of maybe_free that are not empty
 
 cdef struct Scratch:
-    # Room for one schedule at a time: one block of memory beside the timetables. Nothing is
-    # allocated once these have grown.
+    # Memory for one schedule at a time: one block plus the timetables, which stop growing after a
+    # while.
     const Instance* instance
     Timetable* tables            # by resource
     Timetable* taken             # by resource: before anything is planned
@@ -38,7 +38,7 @@ cdef struct Scratch:
     money_t* cost
     task_t* order                # the sequence in which tasks were planned
     task_t planned
-    # What comes of it, once it is judged: by workflow.
+    # Evaluation of the schedule: by workflow.
     seconds_t* completion
     money_t* spent
     # While building with RAS-5: by workflow.

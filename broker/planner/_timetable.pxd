@@ -18,7 +18,7 @@ cdef struct Timetable:
     seconds_t shortest         # no task takes less; 0 where that is not known
 
 cdef struct Span:
-    # How far no task can start or run around a moment.
+    # The span around a moment in which no task can start or run.
     seconds_t begin
     seconds_t end
     seconds_t fresh_begin      # from where on that is new, about

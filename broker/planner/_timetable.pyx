@@ -1,8 +1,8 @@
 """Timetables of resources: what is taken, and the search for gaps.
 
-An exclusive resource (capacity 1) is a list of busy spans, those that touch made one; a shared one
-is a staircase of the units in use. Both are arrays in order of time that grow when they must and
-keep their memory, so that planning the same problem again allocates nothing.
+An exclusive resource (capacity 1) is a list of busy spans, touching ones joined; a shared one is a
+step function of the units in use. Both are arrays in order of time that keep their memory, so that
+planning the same problem again allocates nothing.
 """
 
 from libc.math cimport INFINITY, floor
@@ -56,7 +56,7 @@ cdef int timetable_grow(Timetable* table, int32_t room) except -1 nogil:
 
 
 cdef int timetable_copy(Timetable* table, const Timetable* source) except -1 nogil:
-    # Takes over what is taken; capacity and opening hours are the same anyway.
+    # Copies the occupied times; capacity and opening hours are the same anyway.
     timetable_grow(table, source.count)
     memcpy(table.begin, source.begin, source.count * sizeof(seconds_t))
     if table.capacity == 1:
@@ -68,7 +68,7 @@ cdef int timetable_copy(Timetable* table, const Timetable* source) except -1 nog
 
 
 cdef inline int32_t first_end_after(const Timetable* table, seconds_t moment) noexcept nogil:
-    # The first busy span that ends after the moment. Most searches are about the last few spans.
+    # The first busy span that ends after the moment. Most searches concern the last few spans.
     cdef int32_t low = 0
     cdef int32_t high = table.count
     cdef int32_t middle
@@ -84,7 +84,7 @@ cdef inline int32_t first_end_after(const Timetable* table, seconds_t moment) no
 
 
 cdef inline int32_t step_at(const Timetable* table, seconds_t moment) noexcept nogil:
-    # The last step that begins at the moment or before; -1 before the first.
+    # The last step that begins at or before the moment; -1 before the first.
     cdef int32_t low = 0
     cdef int32_t high = table.count
     cdef int32_t middle
@@ -117,10 +117,10 @@ cdef seconds_t fit_shared(
     cdef seconds_t start = earliest
     if limit < 0:
         return INFINITY
-    # The last step is always empty: it is reached, and everything fits there.
+    # The last step is always empty, so everything fits there.
     while i < table.count:
         if i >= 0 and table.used[i] > limit:
-            # Nothing can start before this step is over.
+            # Nothing can start before this step ends.
             start = table.begin[i + 1]
         elif i + 1 >= table.count or start + duration <= table.begin[i + 1]:
             return start
@@ -131,8 +131,8 @@ cdef seconds_t fit_shared(
 cdef seconds_t fit_opening(
     const Timetable* table, seconds_t earliest, seconds_t duration
 ) noexcept nogil:
-    # Where opening hours let the task start, everything else apart. A span may lie over the turn
-    # of the week, so the week before is looked at too.
+    # When opening hours allow the task to start. A span may cross the turn of the week, so the
+    # preceding week is checked, too.
     cdef seconds_t local = earliest + table.shift
     cdef double week = floor(local / WEEK)
     cdef seconds_t second = local - week * WEEK
@@ -167,8 +167,8 @@ cdef seconds_t timetable_fit_fast(
 
 
 cdef inline void widen_over_gaps(const Timetable* table, int32_t row, Span* full) noexcept nogil:
-    # A gap in which no task fits is as good as taken. Not all gaps have to be found: it is only
-    # about time, and rows may be many.
+    # A gap too small for any task counts as occupied. Only for speed, so not all gaps need to be
+    # found.
     cdef int32_t low = row
     cdef int32_t high = row + 1
     cdef seconds_t begin = table.begin[row]
@@ -192,7 +192,7 @@ cdef inline void widen_over_gaps(const Timetable* table, int32_t row, Span* full
 cdef int occupy_exclusive(
     Timetable* table, seconds_t begin, seconds_t end, Span* full
 ) except -1 nogil:
-    # Rows [low, high) touch or overlap the new span and become one with it.
+    # Rows [low, high) touch or overlap the new span and are joined with it.
     cdef int32_t low = table.count
     cdef int32_t high, gone
     while low > 0 and table.end[low - 1] >= begin:
@@ -223,7 +223,7 @@ cdef int occupy_exclusive(
 
 
 cdef int32_t split_at(Timetable* table, seconds_t moment) noexcept nogil:
-    # Makes a step begin at the moment, and returns its row. There is room for it.
+    # Makes a step begin at the moment, and returns its row. Requires a free row.
     cdef int32_t row = step_at(table, moment)
     cdef int32_t behind
     if row >= 0 and table.begin[row] == moment:
@@ -246,7 +246,7 @@ cdef int occupy_shared(
     last = split_at(table, end)
     for i in range(first, last):
         table.used[i] += units
-    # The longest fully taken run that touches the new span, from its first full step on.
+    # The longest fully occupied run that touches the new span, from its first full step on.
     full.begin = full.end = full.fresh_begin = begin
     full.fresh_end = end
     while first < last and table.used[first] < table.capacity:
@@ -266,19 +266,17 @@ cdef int occupy_shared(
 cdef int timetable_occupy_fast(
     Timetable* table, seconds_t begin, seconds_t end, units_t units, Span* full
 ) except -1 nogil:
-    # Takes units from begin to end, and says how far the resource is now fully taken around it.
+    # Occupies units from begin to end, and returns the fully occupied span around them.
     if table.capacity == 1:
         return occupy_exclusive(table, begin, end, full)
     return occupy_shared(table, begin, end, units, full)
 
 
 cdef class ResourceTimetable:
-    """The timetable of one resource, by itself.
+    """The timetable of one resource.
 
-    Args:
-        capacity: units, at least 1.
-        openings: spans of the week in which it is open, in order; none means always.
-        shift: seconds from a moment to the week of 1970-01-01 in the resource's own time.
+    `openings` are spans of the week, in order, none for always; `shift` is the number of seconds
+    from a moment to the week of 1970-01-01 in the resource's own time.
     """
 
     cdef Timetable table
@@ -305,7 +303,8 @@ cdef class ResourceTimetable:
         timetable_close(&self.table)
 
     def fit(self, seconds_t earliest, seconds_t duration, units_t units=1) -> float:
-        """Returns the earliest start at which units are free for a duration; maybe infinity."""
+        """Returns the earliest start at which units are free for a duration; infinity if there is
+        none."""
         if not duration > 0:
             raise ValueError(f"duration is {duration}; more than 0")
         if not 1 <= units <= self.table.capacity:
@@ -313,10 +312,8 @@ cdef class ResourceTimetable:
         return timetable_fit_fast(&self.table, earliest, duration, units)
 
     def occupy(self, seconds_t begin, seconds_t end, units_t units=1) -> tuple[float, float]:
-        """Takes units from begin to end; returns the fully taken span around them.
-
-        The span is empty where the resource is nowhere fully taken.
-        """
+        """Occupies units from begin to end; returns the fully occupied span around them, which may
+        be empty."""
         cdef Span full
         if not begin < end:
             raise ValueError(f"from {begin} to {end}")

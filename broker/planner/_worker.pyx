@@ -27,14 +27,7 @@ cdef void lay_out(Bench* bench, Arena* arena, task_t tasks) noexcept:
 
 
 cdef class Worker:
-    """One thread's room: a workspace, and what operators note.
-
-    Args:
-        problem: the compiled problem.
-        goals: what plans are judged by.
-        horizon: see `Workspace`.
-        buckets: see `Workspace`.
-    """
+    """One thread's memory: a `Workspace`, with its parameters, and that of operators."""
 
     def __init__(
         self, CompiledProblem problem, CompiledGoals goals, double horizon, int buckets=128
@@ -58,30 +51,18 @@ cdef class Worker:
 
     @property
     def evaluations(self) -> int:
-        """How many schedules it has built."""
         return self.bench.evaluations
 
     def evaluate(self, const int32_t[::1] genes, int strategy) -> float:
-        """Returns the fitness of a sequence; its schedule stays in the workspace.
-
-        Raises:
-            ValueError: see `Workspace.build`.
-        """
+        """Returns the fitness of a sequence; its schedule stays in the workspace, as by
+        `Workspace.build`."""
         self.workspace.build(genes, strategy)
         worth_fast(self.bench.scratch, self.bench.goals, &self.bench.worth)
         self.bench.evaluations += 1
         return self.bench.worth.fitness
 
     def evaluate_many(self, const int32_t[:, ::1] genes, const int32_t[::1] strategies) -> object:
-        """Returns the fitness of several sequences, computed without the interpreter's lock.
-
-        Args:
-            genes: by row a sequence.
-            strategies: by row.
-
-        Raises:
-            ValueError: see `Workspace.build`.
-        """
+        """Returns the fitness of several sequences, by row, computed without the GIL."""
         cdef Py_ssize_t i
         cdef Py_ssize_t count = genes.shape[0]
         cdef Chromosome one

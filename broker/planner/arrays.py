@@ -22,17 +22,11 @@ Int = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[np.generic]]
 Rows = tuple[tuple[Workflow, Task], ...]
-"""Workflow and task of each row."""
-
 T = TypeVar("T")
 
 
 class Prices:
-    """Prices over the week, worked out once for each resource.
-
-    Args:
-        problem: whose resources they are.
-    """
+    """Prices over the week, computed once per resource."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -41,7 +35,7 @@ class Prices:
         self._of_work: dict[Alternative, float] = {}
 
     def steps(self, name: str) -> list[tuple[float, float]]:
-        """Returns the price of a resource over the week; see `Resource.price_steps`."""
+        """Returns the price of a resource over the week, as `Resource.price_steps`."""
         if name not in self._steps:
             self._steps[name] = self._problem.resource[name].price_steps()
         return self._steps[name]
@@ -63,7 +57,7 @@ class Prices:
         return found
 
     def lowest_of_work(self, alternative: Alternative) -> float:
-        """Returns what it costs where every resource has the lowest price of its week."""
+        """Returns its cost if every resource has the lowest price of its week."""
         lowest = (
             demand.units * min(price for _, price in self.steps(demand.resource))
             for demand in alternative.demands
@@ -103,14 +97,7 @@ def task_arrays(problem: Problem, tasks: Rows) -> Arrays:
 def choice_arrays(
     problem: Problem, prices: Prices, choices: tuple[Alternative, ...], work_price: Float
 ) -> Arrays:
-    """Returns what kernels read by choice.
-
-    Args:
-        problem: what is planned.
-        prices: of the problem.
-        choices: fastest first.
-        work_price: by choice what a unit of work costs.
-    """
+    """Returns the kernel arrays with a row per choice; `choices` are ordered fastest first."""
     row = {resource.name: number for number, resource in enumerate(problem.resources)}
     rate = []
     for each in choices:
@@ -174,7 +161,7 @@ def resource_arrays(problem: Problem, prices: Prices, choices: tuple[Alternative
 
 
 def _taken(problem: Problem) -> list[list[tuple[float, float, int]]]:
-    # What occupies each resource before anything is planned. A closure takes all of it.
+    # What occupies each resource before planning; a closure occupies all of it.
     taken = {
         resource.name: [
             (begin, end, resource.capacity)
@@ -220,14 +207,7 @@ def least_costs(
     tasks: Rows,
     usable: Sequence[Numbers],
 ) -> Arrays:
-    """Returns what RAS-5 goes by: least costs, and what a workflow may still spend.
-
-    Args:
-        problem: what is planned.
-        work_price: by choice what a unit of work costs.
-        tasks: of the rows.
-        usable: by task the choices that it can use.
-    """
+    """Returns the least costs, which RAS-5 uses, and the budget a workflow has left."""
     cheapest = by_row(usable, lambda rows: float(work_price[rows].min()) if len(rows) else 0.0)
     least = [task.work * price for (_, task), price in zip(tasks, cheapest, strict=True)]
     total = dict.fromkeys((each.name for each in problem.workflows), 0.0)
@@ -244,7 +224,7 @@ def least_costs(
 
 
 def concatenated(lists: Sequence[Sequence[object]] | Sequence[Numbers]) -> tuple[Int, Int]:
-    """Returns where each list begins in all of them, and all of them if they are of integers."""
+    """Returns the offset of each list in their concatenation, and the concatenation."""
     begin = np.zeros(len(lists) + 1, np.int32)
     begin[1:] = np.cumsum([len(row) for row in lists])
     flat = list(chain.from_iterable(lists))
@@ -280,7 +260,7 @@ def kept_choices(
     choices: tuple[Alternative, ...],
     usable: Sequence[Numbers],
 ) -> tuple[Int, Float]:
-    """Returns by task its choice in an old plan, where it can still have it, and its end there."""
+    """Returns by task its choice in an old plan, if still possible, and its end there."""
     kept = np.full(max(1, len(tasks)), -1, np.int32)
     ends = np.zeros(max(1, len(tasks)))
     if old is not None:

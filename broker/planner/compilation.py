@@ -1,4 +1,4 @@
-"""From a checked problem to the arrays that the kernels read, and from their results to a plan.
+"""From a validated problem to the kernels' arrays, and from their results to a plan.
 
 Alternatives that are equal become one *choice*, whichever tasks have them. As a task's duration is
 its work over the performance of the primary resource, one order of the choices serves all tasks:
@@ -36,17 +36,15 @@ from broker.planner.arrays import (
 )
 
 FEW = 4
-"""Up to so many alternatives a task's choices are looked at one by one."""
+"""Up to this many alternatives of a task are examined one by one."""
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """A problem with its arrays and what the rows of these are.
+    """A problem as arrays, and what their rows stand for.
 
     Attributes:
-        problem: what was compiled.
-        compiled: the arrays.
-        tasks: workflow and task of each row, in the order of the problem, fixed ones left out.
+        tasks: workflow and task of each row, in the order of the problem, without fixed ones.
         choices: the distinct alternatives, fastest first.
     """
 
@@ -61,19 +59,13 @@ class Compilation:
         return bool((self.compiled.column("kept") >= 0).any())
 
     def stay(self, until: Float) -> None:
-        """Says until when tasks may end where the old plan has them; before anything is built.
-
-        Args:
-            until: by task; seconds.
-        """
+        """Sets until when (seconds, by task) tasks may end at their old places; call before building."""
         self.compiled.column("kept_end")[: len(self.tasks)] = until
 
     def plan(self, choice: Sequence[int] | Int, start: Sequence[float] | Float) -> Plan:
-        """Returns the plan in which every task runs on a choice from a start.
+        """Returns the plan in which every task runs on a choice from a start in seconds.
 
-        Args:
-            choice: by task; negative where the task has no place.
-            start: by task; seconds.
+        A negative choice leaves the task without a place.
         """
         placements = list(self.problem.fixed)
         unplanned = []
@@ -92,12 +84,7 @@ class Compilation:
 
 
 def compile_problem(problem: Problem, old: Plan | None = None) -> Compilation:
-    """Returns a problem as arrays.
-
-    Args:
-        problem: what is to be planned.
-        old: a plan from before, whose places tasks are to keep where that costs nothing.
-    """
+    """Returns a problem as arrays; tasks keep their places in `old` where that costs nothing."""
     fixed = {placement.key for placement in problem.fixed}
     tasks = tuple(
         (workflow, task)

@@ -22,10 +22,10 @@ from broker.planner.goals import CRITERIA, Goals
 Float = npt.NDArray[np.float64]
 
 ALLOWED_MAX = 1e300
-"""More seconds or money than that are as good as no limit; so the sum over all workflows is finite."""
+"""Seconds or money beyond this count as no limit, which keeps the sum over all workflows finite."""
 
 LOST_MOST = 10.0
-"""A limit that is missed anyhow by more than so many times what was allowed weighs no more."""
+"""A limit that must be missed by more than this multiple of what was allowed weighs no more."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,15 @@ class Worth:
         fitness: from 0 to 100,000, never quite 0; less than 0 where tasks have no place: minus
             their number, and a fraction more for what the rest is worth.
         raw: the weighted sum, before penalties.
-        criteria: by name, 1 for the best that is thinkable, 0 for the worst that is accepted.
-        unplanned: tasks without a place.
-        moved: tasks that leave the resources of the old plan although they need not; 0 where the
-            goals ask for no stability.
+        criteria: by name, 1 for the best conceivable, 0 for the worst accepted.
+        moved: tasks that leave the resources of the old plan without need; 0 if the goals ask for
+            no stability.
         late: workflows that miss their due date.
         over_budget: workflows that cost more than their budget.
         tardiness: seconds late, of all workflows together.
         excess: cost over budget, of all workflows together.
         makespan: seconds from now to the end of the last task.
         utilization: share of all resources' units in use until then.
-        cost: of all workflows.
         mean_completion: seconds from a workflow's earliest start to its end, averaged.
         mean_delay: seconds from the workflow's earliest start to the start of a task that others
             wait for, averaged.
@@ -78,16 +76,14 @@ class Bounds:
     """Between which values the objectives are judged (equation 2.5).
 
     Attributes:
-        time_min: by workflow, no earlier completion is possible; seconds.
-        time_max: by workflow, completions from here on are worth nothing.
-        cost_min: by workflow, no lower cost is possible.
-        cost_max: by workflow, costs from here on are worth nothing.
-        delay: least and most of the mean delay; seconds.
-        makespan: least and most; seconds.
-        earliest_end: by workflow, no plan completes it earlier, calendars and fixed tasks heeded:
-            a due date before cannot be kept. Infinite where it cannot be completed.
-        least_spent: by workflow, no plan costs less at the lowest prices of the week: a budget
-            below cannot be kept.
+        time_min: by workflow, the earliest possible completion; seconds.
+        time_max: by workflow, the completion from which on it is worth nothing.
+        cost_min, cost_max: likewise.
+        delay, makespan: least and most; seconds.
+        earliest_end: by workflow, the earliest completion given calendars and fixed tasks; infinite
+            if it cannot complete. No earlier due date can be kept.
+        least_spent: by workflow, the least cost at the lowest prices of the week. No lower budget can
+            be kept.
     """
 
     time_min: Float
@@ -101,9 +97,9 @@ class Bounds:
 
 
 def lower_bounds(compilation: Compilation) -> Bounds:
-    """Returns lower bounds, with the workflows' own limits as upper ones.
+    """Returns lower bounds, with the workflows' own limits as upper bounds.
 
-    Upper bounds without limits are minus infinity, to be raised by `widened`.
+    Upper bounds without limits are minus infinity; `widened` raises them.
     """
     compiled = compilation.compiled
     workflows = compilation.problem.workflows
@@ -192,11 +188,9 @@ def _earliest_starts(compilation: Compilation, duration: Float) -> Float:
 
 
 def widened(bounds: Bounds, schedules: Sequence[dict[str, object]]) -> Bounds:
-    """Returns the bounds with upper ones that are at least what some schedules yield.
+    """Returns the bounds with upper bounds raised to what `schedules` yield.
 
-    Args:
-        bounds: their lower bounds stay.
-        schedules: as `CompiledGoals.worth` returns them.
+    The schedules are as `CompiledGoals.worth` returns them.
     """
     time_max, cost_max = bounds.time_max.copy(), bounds.cost_max.copy()
     delay_max, makespan_max = bounds.delay[1], bounds.makespan[1]
@@ -219,13 +213,13 @@ def widened(bounds: Bounds, schedules: Sequence[dict[str, object]]) -> Bounds:
 
 @dataclass(frozen=True)
 class JudgedLimits:
-    """Due dates or budgets by workflow, as plans are judged by them.
+    """Due dates or budgets by workflow, as plans are judged against them.
 
     Attributes:
-        kept: those that some plan may keep; infinite for the others.
-        allowed: what users allow, or what is needed at least where that is more; 1 without limit.
-        lost: whether a limit is there that no plan can keep.
-        scale: what misses of all workflows together are relative to.
+        kept: those that some plan can keep; infinite for the others.
+        allowed: what users allow, or the least that is needed if that is more; 1 without limit.
+        lost: whether there is a limit that no plan can keep.
+        scale: what the sum of all misses is relative to.
     """
 
     kept: Float
@@ -239,7 +233,7 @@ def due_dates(compilation: Compilation, bounds: Bounds) -> JudgedLimits:
     due = compilation.compiled.column("due_date")
     begin = compilation.compiled.column("earliest_start")
     said = np.array([workflow.earliest_start for workflow in compilation.problem.workflows])
-    # Who says no earliest start may have submitted at any time: it counts from now on.
+    # Without an earliest start the workflow counts as submitted now.
     submitted = np.where(np.isfinite(said), said, begin)
     lost = due < bounds.earliest_end - TIME_TOLERANCE
     allowed = np.maximum(due - submitted, bounds.time_min - begin)
@@ -260,14 +254,14 @@ def _limits(limit: Float, lost: npt.NDArray[np.bool_], allowed: Float) -> Judged
         np.where(lost, math.inf, limit),
         np.where(limited, np.maximum(allowed, 1e-9), 1.0),
         lost,
-        # Where users allow no money at all, any is too much.
+        # If users allow no money at all, any is too much.
         max(scale, 1e-9),
     )
 
 
 def _lost_weights(limits: JudgedLimits, bound: Float, limit: Float, goals: Goals) -> Float:
-    # What it weighs to be beyond what is possible: together less than another late workflow. Who
-    # waits longest beyond the limit, as a share of what was allowed, weighs most.
+    # The weight of missing what is impossible: less in all than one more late workflow. The longest
+    # wait beyond the limit, as a share of what was allowed, weighs most.
     beyond = np.where(limits.lost, bound, 0.0) - np.where(limits.lost, limit, 0.0)
     weight = np.where(limits.lost, np.minimum(beyond / limits.allowed, LOST_MOST) + 1.0, 0.0)
     total = float(weight.sum())
@@ -297,7 +291,7 @@ def compile_goals(compilation: Compilation, goals: Goals, bounds: Bounds) -> Com
         for name in ("time_min", "time_max", "cost_min", "cost_max", "least_spent")
     }
     column = compilation.compiled.column
-    # What cannot be completed at all is as late in every plan.
+    # A workflow that cannot complete is equally late in every plan.
     ends = np.where(np.isfinite(bounds.earliest_end), bounds.earliest_end, bounds.time_min)
     by_workflow |= {
         "earliest_end": ends,

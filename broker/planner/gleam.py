@@ -1,8 +1,8 @@
-"""GLEAM: ask for offspring, have it judged, tell, and stop whenever you like.
+"""GLEAM: ask for offspring, have it evaluated, tell, and stop at any time.
 
-The population, its counters and the seed are the whole state: chance is a function of the seed, the
-generation and the parent. A run that is saved and continued goes on bit for bit, and how many
-threads judge offspring makes no difference to it. The clock and the threads are the caller's.
+The population, its counters and the seed are the whole state: random numbers are a function of the
+seed, the generation and the parent. A saved run continues bit for bit, independent of the number of
+threads that judge offspring. The clock and the threads belong to the caller.
 """
 
 import base64
@@ -36,10 +36,8 @@ GROUPS = {
 """Groups of operators, with their probabilities for a poor, a medium and a good parent."""
 
 POPULATION_MAX = 10_000
-"""Most individuals."""
-
 NEIGHBOURS = {5: 4, 10: 6}
-"""Neighbours in a deme of small populations, by the population up to which they hold."""
+"""Neighbours in the deme of a small population, by the largest population they hold for."""
 
 NEIGHBOURS_DEFAULT = 8
 
@@ -48,20 +46,17 @@ STATE_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class GleamSettings:
-    """How GLEAM searches.
+    """Parameters of a GLEAM run.
 
     Attributes:
         population: individuals on the ring, from 3 to 10,000.
         neighbours: of an individual in its deme, an even number; by default 8, and fewer in
             small populations.
-        groups: probabilities of the groups of operators, in the order of `GROUPS`.
-        memetic: local search; none for the evolutionary algorithm alone.
+        groups: probabilities of the operator groups, in the order of `GROUPS`.
+        memetic: local search; `None` for the evolutionary algorithm alone.
         strategies: how many resource allocation strategies evolve: 3, the paper's, 5, or 6
-            where tasks keep their places of an old plan. With more than three our own heuristics
-            seed the population as well.
-
-    Raises:
-        ValueError: a number is out of bounds.
+            if tasks keep the places of an old plan. With more than three, our own heuristics also
+            seed the population.
     """
 
     population: int = 60
@@ -71,7 +66,6 @@ class GleamSettings:
     strategies: int = PAPER_STRATEGIES
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         if not PAPER_STRATEGIES <= self.strategies <= len(STRATEGIES):
             raise ValueError(
                 f"{self.strategies} strategies; from {PAPER_STRATEGIES} to {len(STRATEGIES)}"
@@ -105,17 +99,16 @@ class GleamSettings:
 GUIDED = GleamSettings(
     memetic=Memetic(Searcher.STRATEGY | Searcher.SHIFT), strategies=PLANNING_STRATEGIES
 )
-"""Our own search: all strategies and heuristics, and local search by what schedules show."""
+"""Our own search: all strategies and heuristics, and local search guided by schedules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offspring:
-    """The children of one step, to be judged.
+    """The children of one step, to be evaluated.
 
     Attributes:
         genes: by row the sequence of a child.
         strategies: by row 0 to 5 for RAS-1 to RAS-6.
-        counts: children of each mating, in order.
     """
 
     genes: npt.NDArray[np.int32]
@@ -127,14 +120,8 @@ class Offspring:
 class Gleam:
     """One run of GLEAM.
 
-    A step is begun with `begin`, its matings done by `breed` (by any number of threads) or by
-    `ask` and `tell`, and ended with `commit`.
-
-    Attributes:
-        tasks: genes of a chromosome.
-        settings: how it searches.
-        seed: of all chance, from 0 to 2⁶⁴ − 1.
-        evaluations: schedules built so far.
+    `begin` starts a step, `breed` (on any number of threads) or `ask` and `tell` do its matings, and
+    `commit` ends it.
     """
 
     tasks: int
@@ -144,7 +131,6 @@ class Gleam:
     adaptation: LevelAdaptation = field(default_factory=LevelAdaptation)
 
     def __post_init__(self) -> None:
-        """Makes an empty population."""
         if not 0 <= self.seed < 2**64:
             raise ValueError(f"the seed is {self.seed}; from 0 to 2^64 - 1")
         settings = self.settings
@@ -161,7 +147,7 @@ class Gleam:
     def start(self, worker: Worker, seeds: Sequence[Heuristic]) -> None:
         """Fills the population with heuristic solutions, then with random ones.
 
-        Heuristics are spread over the ring; the best of them if there are more than places.
+        Heuristics are spread over the ring; if they outnumber the places, the best are taken.
         """
         size = self.settings.population
         judged = sorted(
@@ -195,10 +181,10 @@ class Gleam:
         return Offspring(*self.core.ask(worker))
 
     def tell(self, fitness: npt.NDArray[np.float64]) -> None:
-        """Takes the fitness of the offspring that was asked for, in its order.
+        """Takes the fitness of the requested offspring, in its order.
 
         Raises:
-            ValueError: there are more or fewer values than children.
+            ValueError: the number of values differs from the number of children.
         """
         self.core.tell(fitness)
 
@@ -244,10 +230,10 @@ class Gleam:
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> "Gleam":
-        """Returns the run that was saved, to go on as if it had never stopped.
+        """Returns the saved run, which continues as if it had not stopped.
 
         Raises:
-            ValueError: the state is of another version.
+            ValueError: the state has another version.
         """
         if state.get("version") != STATE_VERSION:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a good plan is: weights, priorities, thresholds and penalties, with their defaults.
+"""Goals of planning: weights, priorities, thresholds and penalties, with their defaults.
 
 The paper (004, section 2) names the objectives and how they are combined; its own numbers are not
 published, so these are ours. docs/planner.md explains them.
@@ -17,11 +17,8 @@ class Goal:
 
     Attributes:
         weight: share of the fitness, from 0 to 1.
-        priority: class; 0 always counts, the others where those before reach their thresholds.
-        threshold: what this objective has to reach, from 0 to 1, for the next class to count.
-
-    Raises:
-        ValueError: a number is out of bounds.
+        priority: class; 0 always counts, the others once those before reach their thresholds.
+        threshold: value from 0 to 1 that this objective must reach for the next class to count.
     """
 
     weight: float
@@ -29,7 +26,6 @@ class Goal:
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         if not 0 <= self.weight <= 1:
             raise ValueError(f"the weight is {self.weight}; from 0 to 1")
         if not 0 <= self.priority < len(CRITERIA):
@@ -45,8 +41,7 @@ class Goals:
     Attributes:
         time: completion of workflows, between the earliest possible and the latest accepted.
         cost: of workflows, likewise.
-        delay: how long tasks that others wait for start after their workflow might: auxiliary.
-        makespan: from now to the end of the last task.
+        delay: how long after their workflow could start tasks with successors start; auxiliary.
         utilization: share of all resources' units that is in use until then.
         first_offender: factor for one late workflow, and for one over its budget.
         offenders_third: share of offending workflows at which that factor has fallen to a third.
@@ -54,13 +49,12 @@ class Goals:
             the fitness falls to a third.
         over_budget_third: cost over budget, of all workflows together, relative to the budgets,
             at which the fitness falls to a third.
-        lost_limits: what all limits together that no plan can keep may cost, in late workflows.
-        stability: share of the fitness that it costs to move every task that an old plan has
-            somewhere; each of them costs its part of that. 0: where tasks were does not matter.
+        lost_limits: what all impossible limits together may cost, in late workflows.
+        stability: share of the fitness lost by moving every task that an old plan has placed; each
+            task costs its part of it. 0 ignores the old plan.
 
     Raises:
-        ValueError: the weights do not sum to 1, a priority class is empty while a later one is
-            not, or a number is out of bounds.
+        ValueError: the weights do not sum to 1, or a priority class is empty while a later one is not.
     """
 
     time: Goal = field(default_factory=lambda: Goal(0.35, 0, 0.25))
@@ -76,7 +70,6 @@ class Goals:
     stability: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         total = math.fsum(goal.weight for goal in self.by_criterion())
         if not math.isclose(total, 1, abs_tol=1e-9):
             raise ValueError(f"the weights sum to {total}; they must sum to 1")

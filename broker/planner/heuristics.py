@@ -4,7 +4,7 @@ A rule puts the tasks in a sequence that respects precedence; each sequence is p
 resource allocation strategy. Planning heuristics apply the rule to all tasks; replanning heuristics
 take the sequence of the old plan and append the new tasks as the rule says.
 
-Our own heuristics are apart from those: two more rules, and two more strategies for all rules.
+Our own heuristics are kept apart: two more rules, and two more strategies for all rules.
 """
 
 import heapq
@@ -30,18 +30,16 @@ UPWARD_RANK = "upward rank"
 """The longest chains of tasks first, as HEFT does (see broker/model/heft.py)."""
 
 OWN_RULES = (LATEST_START, UPWARD_RANK)
-"""Rules of our own."""
-
 STRATEGIES = ("RAS-1", "RAS-2", "RAS-3", "RAS-4", "RAS-5", "RAS-6")
 """Resource allocation: of the resources that are free first the fastest, the cheapest, or by the
 workflow's preference; where the task ends first, at any cost or within its share of the budget; and
 where an old plan has it, as long as it ends no later there."""
 
 PAPER_STRATEGIES = 3
-"""So many of them are the paper's."""
+"""The first three are the paper's."""
 
 PLANNING_STRATEGIES = 5
-"""So many of them need no old plan."""
+"""The first five need no old plan."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,8 @@ class Heuristic:
     """A sequence of tasks with a strategy: what the builder makes a schedule of.
 
     Attributes:
-        name: rule and strategy; those that use the old plan begin with "replanning: ".
-        genes: the tasks in the order in which they are planned.
+        name: rule and strategy; begins with "replanning: " if the old plan is used.
+        genes: the tasks in planning order.
         strategy: 0 to 5 for RAS-1 to RAS-6.
     """
 
@@ -70,12 +68,7 @@ def planning_heuristics(compilation: Compilation) -> list[Heuristic]:
 
 
 def replanning_heuristics(compilation: Compilation, old: Plan) -> list[Heuristic]:
-    """Returns the nine heuristics that start from an old plan.
-
-    Args:
-        compilation: the problem as it is now.
-        old: a plan in which some of its tasks have a place.
-    """
+    """Returns the nine heuristics that start from an old plan."""
     kept, new = split_by_plan(compilation, old)
     return [
         Heuristic(
@@ -91,13 +84,10 @@ def replanning_heuristics(compilation: Compilation, old: Plan) -> list[Heuristic
 def own_heuristics(
     compilation: Compilation, old: Plan | None = None, due: Dates | None = None
 ) -> list[Heuristic]:
-    """Returns our own heuristics, which are no part of the paper's comparison.
+    """Returns our own heuristics, which are not part of the paper's comparison.
 
-    Args:
-        compilation: the problem as it is now.
-        old: a plan in which some of its tasks have a place.
-        due: by workflow the due date that latest start goes by, infinite for none; all due dates
-            if not given. Workflows that cannot be in time any more would make others late.
+    Latest start uses the due dates `due`, by workflow, infinite for none; by default all due dates.
+    Workflows that cannot be in time any more would make others late.
     """
     everything = range(len(compilation.tasks))
     strategies = len(STRATEGIES) if compilation.keeps else PLANNING_STRATEGIES
@@ -116,14 +106,10 @@ def own_heuristics(
 
 
 def staying_ends(compilation: Compilation, due: Dates) -> Dates:
-    """Returns by task until when RAS-6 lets it end where the old plan has it.
+    """Returns by task until when RAS-6 lets it end at its place in the old plan.
 
-    As in the old plan; or later, as long as the workflow may still keep its due date, or where it
-    has none to keep, by as long as the task takes at most. Being sooner elsewhere gains little then.
-
-    Args:
-        compilation: the problem with an old plan.
-        due: by workflow the due date, infinite for none.
+    This is the old end; or later, as long as the workflow can still keep its due date or, if it has
+    none to keep, by at most the duration of the task. Being sooner elsewhere then gains little.
     """
     compiled = compilation.compiled
     count = len(compilation.tasks)
@@ -150,17 +136,7 @@ def split_by_plan(compilation: Compilation, old: Plan) -> tuple[Genes, list[int]
 def sequence(
     compilation: Compilation, rule: str, tasks: Iterable[int], due: Dates | None = None
 ) -> Genes:
-    """Returns tasks in the order of a rule, each after those of its predecessors that are given.
-
-    Args:
-        compilation: the problem.
-        rule: one of `RULES` or `OWN_RULES`.
-        tasks: rows.
-        due: see `own_heuristics`.
-
-    Raises:
-        ValueError: there is no such rule.
-    """
+    """Returns the tasks (rows) in the order of a rule, each after its predecessors among them."""
     compiled = compilation.compiled
     members = list(tasks)
     inside = set(members)
@@ -201,7 +177,7 @@ def _keys(compilation: Compilation, rule: str, due: Dates | None) -> npt.NDArray
     if rule == LATEST_START:
         ranks = upward_ranks(compilation)
         due_date = (compiled.column("due_date") if due is None else due)[workflow[: len(ranks)]]
-        # Those that have no due date come behind the others, the longest chains first.
+        # Tasks without a due date come last, the longest chains first.
         finite = np.isfinite(due_date)
         end = max(due_date[finite].max(initial=compilation.problem.now), 0.0) + ranks.max(
             initial=0.0
@@ -209,7 +185,7 @@ def _keys(compilation: Compilation, rule: str, due: Dates | None) -> npt.NDArray
         return np.asarray(np.where(finite, due_date, end) - ranks)
     if rule not in RULES:
         raise ValueError(f"there is no rule {rule!r}; one of {', '.join((*RULES, *OWN_RULES))}")
-    # What is left of a workflow: the fixed part takes no time any more.
+    # What is left of a workflow: its fixed part takes no more time.
     count = len(compilation.tasks)
     left = np.zeros(len(compilation.problem.workflows))
     np.add.at(left, workflow[:count], compiled.column("work")[:count])

@@ -1,9 +1,9 @@
-"""What local search does in GLEAM: the adaptive simple memetic algorithm (paper 004, section 3.4).
+"""Local search in GLEAM: the adaptive simple memetic algorithm (paper 004, section 3.4).
 
-The best child of a mating is improved always. With best-improvement that is all; with adaptive
-all-improvement its siblings are improved too, with a probability that adapts: it takes a few levels,
-three neighbouring ones of which are active, and levels that gain more fitness for each schedule
-that local search builds are drawn more often.
+The best child of a mating is always improved. With best-improvement that is all; with adaptive
+all-improvement its siblings are improved too, with an adaptive probability: of a few levels three
+neighbouring ones are active, and levels that gain more fitness per schedule built by local search
+are drawn more often.
 """
 
 import enum
@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Probabilities to improve a child that is not the best of its mating."""
+"""Probabilities of improving a child that is not the best of its mating."""
 
 ACTIVE = 3
 """Neighbouring levels that can be drawn."""
 
 USES_EACH = 3
-"""After so many uses of every active level, probabilities are adapted."""
+"""Probabilities are adapted after this many uses of every active level …"""
 
 USES_IN_ALL = 12
-"""Or after so many uses of all levels together."""
+"""… or after this many uses of all levels together."""
 
 PROBABILITY_MIN = 0.1
-"""Least probability of an active level, so that none is forgotten."""
+"""Least probability of an active level, so that none is lost."""
 
 EDGE = 0.5
-"""An edge level that is drawn more often than this makes the window move."""
+"""The window moves if an edge level is drawn more often than this."""
 
 ENTERING = 0.2
-"""Share of each of the other two that a level which enters the window is given."""
+"""Share of each of the other two that goes to a level entering the window."""
 
 
 class Searcher(enum.IntFlag):
@@ -40,11 +40,12 @@ class Searcher(enum.IntFlag):
     """The paper's: other resource allocation strategies, where the schedule says they may help."""
 
     SHIFT = 2
-    """Tasks that a bad workflow waits for go forward in the sequence."""
+    """Moves forward in the sequence the tasks that a bad workflow waits for."""
 
     BLOCKS = 4
-    """Tabu search on critical blocks: shortens the makespan where every task has one exclusive
-    resource, and does nothing elsewhere."""
+    """Tabu search on critical blocks: shortens the makespan if every task has one exclusive
+    resource, and does nothing otherwise.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,10 @@ class Memetic:
     """Settings of local search.
 
     Attributes:
-        searchers: which, one after another.
+        searchers: applied one after another.
         best_only: best-improvement; else adaptive all-improvement.
-        trials: schedules that `Searcher.SHIFT` tries at most for one child.
+        trials: most schedules that `Searcher.SHIFT` tries for one child.
         iterations: of `Searcher.BLOCKS` for one child.
-
-    Raises:
-        ValueError: there is no searcher, or trials or iterations are not positive.
     """
 
     searchers: Searcher = Searcher.STRATEGY
@@ -67,7 +65,6 @@ class Memetic:
     iterations: int = 5000
 
     def __post_init__(self) -> None:
-        """Checks the settings."""
         if not self.searchers:
             raise ValueError("local search needs at least one searcher")
         if self.trials < 1:
@@ -78,11 +75,9 @@ class Memetic:
 
 @dataclass
 class LevelAdaptation:
-    """Which levels are active, how likely each is, and what they have gained since the last time.
+    """The active levels, the probability of each, and their gains since the last adaptation.
 
     Attributes:
-        lowest: number of the lowest active level.
-        probability: of each active level; they sum to 1.
         uses: matings since the last adaptation, by active level.
         gain: relative fitness gain, summed.
         cost: schedules built by local search, summed.
@@ -100,12 +95,10 @@ class LevelAdaptation:
         return LEVELS[self.lowest : self.lowest + ACTIVE]
 
     def note(self, level: int, gain: float, cost: int) -> None:
-        """Notes one mating.
+        """Records one mating.
 
-        Args:
-            level: number of the active level it drew, from 0.
-            gain: relative fitness gain of its best child.
-            cost: schedules that local search built.
+        `level` is the number of the active level it drew, `gain` the relative fitness gain of its best
+        child, `cost` the schedules built by local search.
         """
         self.uses[level] += 1
         self.gain[level] += gain
@@ -129,7 +122,7 @@ class LevelAdaptation:
     def _move_window(self) -> None:
         low, middle, high = self.probability
         if low > EDGE and self.lowest > 0:
-            # The highest level goes, its share to the middle; a lower one enters.
+            # The highest level goes, its share to the middle one; a lower one enters.
             self.lowest -= 1
             middle += high
             entering = ENTERING * (low + middle)

@@ -22,7 +22,7 @@ SEARCHES: Final[Mapping[str, GleamSettings]] = {
     "asma-shift": GUIDED,
     "blocks": GleamSettings(memetic=Memetic(Searcher.BLOCKS)),
 }
-"""Searches by the names that a user gives: the paper's three, our own, and that for job shops."""
+"""Searches by the names that users give: the paper's three, our own, and that for job shops."""
 
 TITLES: Final[Mapping[str, str]] = {
     "heuristic": "Heuristic",
@@ -33,24 +33,22 @@ TITLES: Final[Mapping[str, str]] = {
     "asma-shift": "ASMA guided",
     "blocks": "GLEAM blocks",
 }
-"""What methods are called in tables."""
+"""Names of methods in tables."""
 
 
 REPLANNING: Final = "replanning: "
-"""How the names of heuristics begin that use an old plan."""
+"""Prefix of the names of heuristics that use an old plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a method made of a problem.
+    """Result of one method on a problem.
 
     Attributes:
         method: "heuristic", "heft", or one of `SEARCHES`.
-        detail: which heuristic it was, or why a search ended.
-        plan: the best it found.
-        worth: of the plan; None where all tasks are fixed, or where HEFT leaves a task out.
-        seconds: that it took.
-        evaluations: schedules that it built; None for HEFT.
+        detail: the heuristic, or why a search ended.
+        worth: `None` if all tasks are fixed or HEFT leaves a task out.
+        evaluations: schedules built; `None` for HEFT.
     """
 
     method: str
@@ -64,16 +62,8 @@ class Result:
 class Comparison:
     """Runs methods on one problem; a running search can be stopped from elsewhere.
 
-    Searches begin with the planner's heuristics, and with the sequence of an old plan or, where
-    there is none, of HEFT's. All are judged by the same goals between the same bounds.
-
-    Args:
-        problem: to be planned.
-        goals: what plans are judged by.
-        old: a plan from before, to start from.
-        seed: of all chance.
-        workers: threads; all processors if not given.
-        population: individuals of GLEAM.
+    Searches start from the planner's heuristics and the sequence of the old plan or, without one, of
+    HEFT. All use the same goals and bounds. `workers` defaults to all processors.
     """
 
     def __init__(
@@ -105,7 +95,7 @@ class Comparison:
 
     @property
     def stopped(self) -> bool:
-        """Whether it has been told to stop."""
+        """Whether it was stopped."""
         return self._stopped
 
     def baselines(self) -> None:
@@ -136,13 +126,7 @@ class Comparison:
     def search(
         self, method: str, budget: Budget, on_progress: Callable[[Progress], None] | None = None
     ) -> None:
-        """Adds a search, unless it has been told to stop.
-
-        Args:
-            method: one of `SEARCHES`.
-            budget: of this search.
-            on_progress: called after each generation.
-        """
+        """Adds a search by one of `SEARCHES`, unless the comparison was stopped."""
         if self._stopped:
             return
         settings = SEARCHES[method]

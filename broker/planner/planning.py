@@ -37,31 +37,21 @@ HORIZON_FACTOR = 1.1
 
 @dataclass(frozen=True)
 class HeuristicPlan:
-    """What a heuristic yields.
-
-    Attributes:
-        heuristic: how the plan came about.
-        worth: of the plan.
-    """
+    """A heuristic with its worth."""
 
     heuristic: Heuristic
     worth: Worth
 
 
 class Planner:
-    """Plans one problem: judges the heuristics at once, then starts runs of GLEAM from them.
+    """Plans one problem: evaluates the heuristics at once, then starts GLEAM runs from them.
+
+    An old plan adds the replanning heuristics; if the goals ask for stability, tasks should stay where
+    it has them.
 
     Attributes:
-        compilation: the problem as arrays.
-        goals: what plans are judged by.
         bounds: between which objectives are judged.
         heuristics: all heuristic plans, best first.
-
-    Args:
-        problem: at least one of its tasks is not fixed.
-        goals: what plans are judged by.
-        old: a plan of some of these tasks, from before; it adds the replanning heuristics, and
-            where the goals ask for stability tasks are to stay where it has them.
 
     Raises:
         ValueError: every task is fixed.
@@ -106,7 +96,7 @@ class Planner:
 
     @property
     def _buckets(self) -> int:
-        # Finer slices pay where sets of choices are large; see docs/planner.md.
+        # Finer slices pay off for large sets of choices; docs/planner.md.
         choices = self.compilation.compiled.choices
         return 32 if choices <= 64 else 128 if choices <= 256 else 256
 
@@ -115,10 +105,10 @@ class Planner:
         return Worker(self.compilation.compiled, self._compiled_goals, self._horizon, self._buckets)
 
     def run(self, settings: GleamSettings, seed: int, worker: Worker) -> Gleam:
-        """Returns a run of GLEAM whose population holds the heuristics, and our own if it may.
+        """Returns a GLEAM run whose population holds the heuristics, and our own if it may.
 
-        Where it may use all strategies that need no old plan, and tasks have places to keep, the
-        one that keeps them is added.
+        If it may use all strategies that need no old plan and tasks have places to keep, the
+        strategy that keeps them is added.
         """
         if settings.strategies == PLANNING_STRATEGIES and self.compilation.keeps:
             settings = replace(settings, strategies=len(STRATEGIES))
@@ -131,11 +121,7 @@ class Planner:
         return gleam
 
     def restored(self, state: dict[str, Any]) -> Gleam:
-        """Returns a run of GLEAM on this problem that was saved.
-
-        Raises:
-            ValueError: it was of another problem.
-        """
+        """Returns a saved GLEAM run on this problem; `ValueError` if it was a run on another problem."""
         gleam = Gleam.restored(state)
         if gleam.tasks != len(self.compilation.tasks):
             raise ValueError(
@@ -153,15 +139,11 @@ class Planner:
         return plan, judge(self._compiled_goals, worker.workspace)
 
     def judge(self, plan: Plan) -> Worth | None:
-        """Returns what a plan that comes from elsewhere is worth, or None where it is not complete.
-
-        Args:
-            plan: a valid one.
-        """
+        """Returns the worth of a valid plan from elsewhere, or `None` if it is not complete."""
         best = self.heuristics[0]
         if plan.unplanned or best.worth.unplanned:
             return None
-        # What the kernel counts beside these columns is the same for every complete schedule.
+        # The kernel's other counts are the same for every complete schedule.
         worker = self.worker()
         worker.evaluate(best.heuristic.genes, best.heuristic.strategy)
         columns = worker.workspace.columns

@@ -1,7 +1,7 @@
-"""The search itself: a budget, a clock and threads around a run of GLEAM.
+"""The search: a budget, a clock and threads around a run of GLEAM.
 
-The one module of the planner that knows the clock. What comes out of a budget of evaluations depends
-on problem, settings and seed alone; a budget of seconds depends on the machine as well.
+The one module of the planner that reads the clock. With a budget of evaluations the result depends
+on problem, settings and seed alone; with a budget of seconds it depends on the machine as well.
 """
 
 import math
@@ -21,20 +21,19 @@ from broker.planner.goals import Goals
 from broker.planner.planning import HeuristicPlan, Planner
 
 PLANNING_SECONDS = 180.0
-"""The paper's time for planning: three minutes."""
+"""The paper's planning time: three minutes."""
 
 WORKERS_MAX = 256
-"""Most threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When a search ends, whichever comes first. It ends between two steps of GLEAM.
+    """When a search ends: at the first limit reached, between two steps of GLEAM.
 
     Attributes:
         seconds: since it began, heuristics included.
-        evaluations: schedules that GLEAM builds; it may build some more to end a step.
-        fitness: that is good enough.
+        evaluations: schedules that GLEAM builds; ending a step may take a few more.
+        fitness: good enough to stop.
 
     Raises:
         ValueError: a bound is negative, or nothing would ever end the search.
@@ -45,7 +44,6 @@ class Budget:
     fitness: float = math.inf
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         if not self.seconds >= 0:
             raise ValueError(f"{self.seconds} seconds; at least 0")
         if not self.evaluations >= 0:
@@ -56,14 +54,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is.
-
-    Attributes:
-        seconds: since it began.
-        generation: complete ones.
-        evaluations: schedules built by GLEAM.
-        fitness: of the best plan.
-    """
+    """Progress of a search."""
 
     seconds: float
     generation: int
@@ -73,16 +64,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found.
+    """Result of a search.
 
     Attributes:
-        plan: the best plan.
-        worth: of it.
         heuristics: all heuristic plans, best first.
-        progress: at the end.
-        reason: why it ended: "seconds", "evaluations", "fitness", "stopped", or "fixed" where
+        reason: why it ended: "seconds", "evaluations", "fitness", "stopped", or "fixed" if
             there was nothing to plan.
-        state: of the run, to be continued with `resume`; empty where there was none.
+        state: of the run, to continue with `resume`; empty if there was none.
     """
 
     plan: Plan
@@ -96,16 +84,8 @@ class Found:
 class Search:
     """One search on one problem, from its heuristics to its end.
 
-    Args:
-        problem: what to plan.
-        budget: when to end.
-        settings: of GLEAM.
-        goals: what plans are judged by.
-        seed: of all chance.
-        workers: threads; all processors if not given. Results do not depend on it.
-        old: a plan from before, to start from.
-        resume: the state of a run on this very problem, to be continued; settings and seed are
-            those of the run.
+    `workers` threads (by default all processors) do not change the result. `resume` continues a saved
+    run on this very problem, with that run's settings and seed.
     """
 
     def __init__(
@@ -146,8 +126,7 @@ class Search:
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> Found:
         """Searches until the budget is used up, and returns the best plan.
 
-        Args:
-            on_progress: called after each generation.
+        `on_progress` is called after each generation.
         """
         if self._planner is None:
             progress = Progress(time.monotonic() - self._began, 0, 0, 0.0)
@@ -165,7 +144,7 @@ class Search:
 
     @property
     def planner(self) -> Planner:
-        """Judges this search's plans: its goals, bounds and heuristics.
+        """Planner of this search: goals, bounds and heuristics.
 
         Raises:
             ValueError: there is nothing to plan.

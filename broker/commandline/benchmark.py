@@ -12,10 +12,10 @@ from broker.model.problem import Problem
 from broker.planner.planning import Planner
 
 REDUCTION: Final = 0.08
-"""How much tighter limits are than the best heuristic can keep, where nothing else is said."""
+"""Default by which limits are tighter than what the best heuristic can keep."""
 
 LEAST: Final = 1.1
-"""No due date and no budget is below what is possible at all, times this."""
+"""Due dates and budgets are at least this multiple of what is possible at all."""
 
 
 def benchmark_problem(
@@ -28,12 +28,9 @@ def benchmark_problem(
 ) -> Problem:
     """Returns a problem of one of the paper's classes (004, section 3.5).
 
-    Args:
-        benchmark: "sRsD", "sRlD", "lRsD" or "lRlD".
-        tasks: in all workflows together.
-        resources: how many; a tenth of the tasks if not given.
-        reduction: how much tighter limits are than the best heuristic can keep, from 0 to 1.
-        seed: of all chance.
+    `benchmark` is "sRsD", "sRlD", "lRsD" or "lRlD", `tasks` counts those of all workflows, `resources`
+    defaults to a tenth of them, and `reduction` (0 to 1) says how much tighter limits are than the best
+    heuristic can keep.
 
     Raises:
         ValueError: there is no such class, no task, or the reduction is out of bounds.
@@ -45,14 +42,11 @@ def benchmark_problem(
 def with_hard_limits(problem: Problem, reduction: float, *, old: Plan | None = None) -> Problem:
     """Returns a problem whose limits the heuristics just cannot keep (004, section 3.5).
 
-    Due dates and budgets are what the heuristics achieve on average, times a factor that all
-    workflows share. It is so large that one heuristic keeps all limits, and then smaller by the
-    reduction. No limit is below what is possible at all, plus a tenth.
+    Due dates and budgets are the heuristics' mean results times a factor shared by all workflows. It is
+    just large enough that one heuristic keeps all limits, and then reduced. No limit is below what is
+    possible at all, plus a tenth.
 
-    Args:
-        problem: with any limits; where it has due dates, their order matters to one heuristic.
-        reduction: from 0 to 1.
-        old: a plan from before, which adds heuristics.
+    Existing due dates matter, by their order, to one heuristic; `old` adds heuristics.
 
     Raises:
         ValueError: the reduction is out of bounds.
@@ -60,7 +54,7 @@ def with_hard_limits(problem: Problem, reduction: float, *, old: Plan | None = N
     if not 0 <= reduction <= 1:
         raise ValueError(f"the reduction is {reduction}; from 0 to 1")
     if math.inf in {workflow.due_date for workflow in problem.workflows}:
-        # One of the heuristics goes by due dates, so that there must be some.
+        # One of the heuristics uses due dates, so there must be some.
         problem = _limited(problem, _averages(problem, _outcomes(problem, old)), 1.0)
     outcomes = _outcomes(problem, old)
     averages = _averages(problem, outcomes)
@@ -75,7 +69,6 @@ def with_hard_limits(problem: Problem, reduction: float, *, old: Plan | None = N
 
 
 def _outcomes(problem: Problem, old: Plan | None) -> list[list[WorkflowOutcome]]:
-    """Returns what every heuristic achieves for every workflow."""
     planner = Planner(problem, old=old)
     plans = [
         planner.plan(each.heuristic.genes, each.heuristic.strategy)[0]
@@ -90,7 +83,7 @@ def _averages(
     """Returns begin, seconds until completion and cost of each workflow, over all heuristics."""
     found = []
     for workflow, each in zip(problem.workflows, zip(*outcomes, strict=True), strict=True):
-        # A workflow of which a part is fixed began before now.
+        # A partly fixed workflow began before now.
         begin = min([workflow.earliest_start, *(outcome.start for outcome in each)])
         span = math.fsum(outcome.completion - begin for outcome in each) / len(each)
         found.append((begin, span, math.fsum(outcome.cost for outcome in each) / len(each)))

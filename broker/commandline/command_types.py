@@ -1,7 +1,7 @@
 """Values on the command line: times, moments, preferences and mapping rules.
 
-Each function is given to click as the type of an option. It is called with text, or with a default
-that has been converted already.
+Each function is the type of a click option. It is called with text, or with a default that has been
+converted already.
 """
 
 from contextlib import suppress
@@ -12,17 +12,13 @@ import click
 from lrms_sim.spelling import duration_of
 
 RuleText = tuple[str, tuple[str, ...]]
-"""A pattern, and the names or kinds of resources that it stands for."""
+"""A pattern, and the names or kinds of resources it stands for."""
 
 _PREFERENCES: Final = {"fast": 0.0, "cheap": 1.0}
 
 
 def duration(text: str) -> float:
-    """Returns the seconds of a time such as "10s", "3min" or "1.5h".
-
-    Raises:
-        click.BadParameter: it is no time.
-    """
+    """Returns the seconds of a time such as "10s", "3min" or "1.5h"."""
     seconds = duration_of(text)
     if seconds is None:
         raise click.BadParameter(f"{text!r} is no time; write 10s, 3min or 2h")
@@ -30,11 +26,7 @@ def duration(text: str) -> float:
 
 
 def moment(text: str) -> float:
-    """Returns a date and time with offset, or a number of seconds, in seconds.
-
-    Raises:
-        click.BadParameter: it is no moment.
-    """
+    """Returns a date and time with offset, or a number of seconds, in seconds."""
     from pydantic_core import PydanticCustomError  # noqa: PLC0415  # help should come at once
 
     from broker.files import moments  # noqa: PLC0415  # same
@@ -49,11 +41,7 @@ def moment(text: str) -> float:
 
 
 def preference(text: str) -> float:
-    """Returns a preference from 0, fast, to 1, cheap, said as a word or a number.
-
-    Raises:
-        click.BadParameter: it is neither.
-    """
+    """Returns a preference from 0, fast, to 1, cheap, said as a word or a number."""
     try:
         number = _PREFERENCES[text] if text in _PREFERENCES else float(text)
     except ValueError:
@@ -64,11 +52,7 @@ def preference(text: str) -> float:
 
 
 def rule(text: str) -> RuleText:
-    """Returns the pattern and the targets of a mapping such as "blast*=gpu,luebeck".
-
-    Raises:
-        click.BadParameter: it is no mapping.
-    """
+    """Returns the pattern and the targets of a mapping such as "blast*=gpu,luebeck"."""
     pattern, sign, names = text.rpartition("=")
     targets = tuple(name.strip() for name in names.split(",") if name.strip())
     if not (sign and pattern and targets):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker.model.pool import Pool
 
 SOCKET_VARIABLE: Final = "GORBA_SOCKET"
-"""Names the socket of the broker where no option does."""
+"""Socket of the broker if no option names it."""
 
 
 def _named(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path:
@@ -49,15 +49,13 @@ timeout_option = click.option(
 
 
 def broker_of(socket: Path, timeout_s: float) -> "BrokerClient":
-    """Returns a client of the broker at a socket, when there is one.
+    """Returns a client of the broker at a socket, once it listens.
 
-    Args:
-        socket: the broker's Unix socket.
-        timeout_s: how long the socket may take, and then each answer, seconds.
+    `timeout_s` limits the wait for the socket, and then for each answer.
 
     Raises:
-        CallError: nobody has listened there in time.
-        ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
+        CallError: the broker does not listen in time.
+        ModuleNotFoundError: gRPC is not installed; `run` names the extra.
     """
     require("google.protobuf")
     if not await_socket(socket, timeout_s):
@@ -83,10 +81,7 @@ def with_broker(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def pool_of(supplies: "Iterable[Supply]") -> "Pool":
-    """Returns the resources of a broker, with what each of them requires.
-
-    Args:
-        supplies: the later one counts where two have the same name.
+    """Returns the resources of a broker, with their requirements; of two with one name the later.
 
     Raises:
         InputError: resources require each other in a circle.

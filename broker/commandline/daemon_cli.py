@@ -1,6 +1,6 @@
-"""The commands of `gorba` around its daemon: it serves, people hand in and look.
+"""Commands of `gorba` for its daemon: serve, submit and inspect.
 
-Everything heavy is imported by the command that needs it, so that help and errors come at once.
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
 """
 
 from collections.abc import Sequence
@@ -266,7 +266,7 @@ def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> Non
 
 
 def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[str]:
-    # A line for each task that does not stand where it stood.
+    # A line per task that has moved.
     lines = []
     for task in message.tasks:
         state = _task_state(task)
@@ -351,7 +351,6 @@ COMMANDS: tuple[click.Command, ...] = (
     replan,
     resources,
 )
-"""What `gorba` gets from here."""
 
 
 def workflow_line(message: "workflow_pb2.Workflow") -> str:

@@ -1,6 +1,6 @@
 """The commands `gorba generate`: resources and problems to plan with.
 
-Everything heavy is imported by the command that needs it, so that help and errors come at once.
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
 """
 
 from pathlib import Path

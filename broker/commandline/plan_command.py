@@ -1,4 +1,4 @@
-"""What `gorba plan` does: reads, plans by several methods, shows how far it is, and writes."""
+"""Implementation of `gorba plan`: reads, plans by several methods, reports progress, and writes."""
 
 import math
 import signal
@@ -36,22 +36,14 @@ from lrms_sim.spelling import count, duration
 from lrms_sim.version import __version__
 
 BUDGET_SECONDS: Final = 30.0
-"""Time for planning where none is given."""
+"""Default planning time."""
 
 STANDARD_OUTPUT: Final = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to plan.
-
-    Attributes:
-        files: of workflows and resources.
-        options: how recordings are read.
-        limits: for workflows that have none.
-        now: seconds; None for what a file says, else the present.
-        old: file of a plan from before.
-    """
+    """What to plan, from `now` (seconds; `None` for what a file says, else the present) on."""
 
     files: tuple[Path, ...]
     options: ImportOptions
@@ -77,12 +69,7 @@ def goals_of(wanted: Wanted) -> Goals:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How a search ended.
-
-    Attributes:
-        plan: the best that was found.
-        interrupted: Ctrl-C ended it.
-    """
+    """How a search ended; `interrupted` by Ctrl-C."""
 
     plan: Plan
     interrupted: bool
@@ -94,10 +81,10 @@ class Planned:
 
 
 def prepared(request: Request) -> tuple[Problem, Plan | None]:
-    """Returns the problem that the files make, and the plan from before.
+    """Returns the problem that the files make, and the earlier plan.
 
     Raises:
-        BrokerError: a file cannot be used, or files do not fit together.
+        BrokerError: a file is unusable, or files do not fit together.
     """
     inputs = read_inputs(request.files)
     old = None if request.old is None else read_plan(request.old)
@@ -118,13 +105,7 @@ def run_plan(
 ) -> Planned:
     """Plans, prints and writes; returns the plan, and whether Ctrl-C ended the search.
 
-    Args:
-        wanted: how, and what to write.
-        problem: what.
-        out: for the result.
-        err: for progress, and where files went.
-        old: a plan from before, to start from.
-        files: that the problem comes from.
+    The result goes to `out`, progress and names of files to `err`.
 
     Raises:
         BrokerError: a file cannot be written.
@@ -216,7 +197,7 @@ def _made(wanted: Wanted, files: Sequence[Path]) -> Mapping[str, Any]:
 
 @contextmanager
 def _interrupting(comparison: Comparison) -> Iterator[None]:
-    """Makes Ctrl-C end the search instead of the program, once; the second ends the program."""
+    """Makes the first Ctrl-C end the search; the second ends the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -242,7 +223,7 @@ class _Bars:
         self._budget: Budget | None = None
 
     def begin(self, title: str, budget: Budget | None) -> None:
-        """Begins with a stage; without a budget nobody knows how long it takes."""
+        """Begins a stage; its duration is unknown without a budget."""
         if self._progress is None:
             return
         if self._task is not None:
@@ -252,7 +233,6 @@ class _Bars:
         self._budget = budget
 
     def show(self, done: SearchProgress) -> None:
-        """Shows how far the present search is."""
         if self._progress is None or self._task is None or self._budget is None:
             return
         share = max(

@@ -1,6 +1,6 @@
-"""The commands `gorba resources`: what a broker may plan with.
+"""The commands `gorba resources`: the resources that a broker plans with.
 
-Everything heavy is imported by the command that needs it, so that help and errors come at once.
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
 """
 
 from dataclasses import replace

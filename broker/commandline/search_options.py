@@ -1,4 +1,4 @@
-"""How to plan, and what to write: the options that `gorba plan` and `gorba jobshop` share, as a dataclass."""
+"""Options shared by `gorba plan` and `gorba jobshop`, as a dataclass."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ import click
 from lrms_sim.commandline.running import SEED_MAX
 
 METHODS: Final = ("gleam", "asma-best", "asma", "asma-shift")
-"""Searches that a user can choose; those of `broker.planner.methods`."""
+"""Searches that users can choose, from `broker.planner.methods`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +17,15 @@ class Wanted:
     """How to plan, and what to write.
 
     Attributes:
-        methods: searches, at least one.
+        methods: at least one.
         goal: "balanced" or "makespan".
-        budget: seconds for all searches together; None for the default.
-        evaluations: schedules that each search builds at most.
-        seed: of all chance.
-        workers: threads; None for all processors.
-        population: individuals of GLEAM; None for the default.
-        stability: share of a plan's worth that it costs to move every task that the plan from before
-            has somewhere.
-        html: file for the page.
-        json: file for the plan; `STANDARD_OUTPUT` prints it in place of the tables.
-        title: of the page; names of the workflows where empty.
+        budget: seconds for all searches together; `None` for the default.
+        evaluations: most schedules per search.
+        workers: threads; `None` for all processors.
+        population: individuals of GLEAM; `None` for the default.
+        stability: share of a plan's worth lost by moving every task placed by the earlier plan.
+        json: file for the plan; `STANDARD_OUTPUT` prints it instead of the tables.
+        title: of the page; names of the workflows if empty.
     """
 
     methods: tuple[str, ...] = field(

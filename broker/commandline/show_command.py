@@ -1,4 +1,4 @@
-"""What `gorba plan show` does: asks a broker for its plan, picks, prints and writes."""
+"""Implementation of `gorba plan show`: requests a broker's plan, selects, prints and writes."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shown:
-    """A broker's plan, or a part of it.
-
-    Attributes:
-        message: the broker's answer, of which nothing else is left.
-        workflows: those that it speaks of, by name.
-        left_out: completed tasks that are not shown.
-    """
+    """A broker's plan, or a part of it, with its workflows by name; `left_out` counts completed tasks."""
 
     message: plan_pb2.Plan
     workflows: Mapping[str, workflow_pb2.Workflow]
@@ -51,14 +45,10 @@ def show(
     json: Path | None,
     html: Path | None,
 ) -> None:
-    """Shows the plan of a broker; where files are wanted, they are written instead of lines.
+    """Shows the plan of a broker; if files are given, they are written instead of lines.
 
-    Args:
-        broker: a client.
-        wanted: ids or names of workflows; none for all.
-        everything: completed tasks, too.
-        json: file for the plan; `STANDARD_OUTPUT` prints it.
-        html: file for the page.
+    `wanted` are ids or names of workflows, none for all; `everything` includes completed tasks;
+    `STANDARD_OUTPUT` as `json` prints it.
 
     Raises:
         InputError: there is no such workflow, or nothing for a page.
@@ -91,16 +81,10 @@ def pick(
     *,
     everything: bool,
 ) -> Shown:
-    """Returns what is to be shown of a plan.
-
-    Args:
-        plan: the broker's.
-        workflows: all that it knows.
-        wanted: ids or names; none for all.
-        everything: completed tasks, too.
+    """Returns the part of a plan to show; `wanted` are ids or names, none for all.
 
     Raises:
-        InputError: one that is wanted is not there, or has ended.
+        InputError: a wanted workflow is missing or has ended.
     """
     live = {each.name: each for each in workflows if not each.HasField("end_time_s")}
     if wanted and not live:
@@ -125,7 +109,7 @@ def pick(
 
 
 def state_of(placement: plan_pb2.Placement) -> str:
-    """Returns where a task stands, as a word."""
+    """Returns the state of a task, as a word."""
     return enum_word(workflow_pb2.TaskState, placement.state, "TASK_STATE_")
 
 
@@ -160,11 +144,8 @@ def lines(shown: Shown) -> list[str]:
 def problem_and_plan(shown: Shown, supplies: Iterable[Supply]) -> tuple[Problem, Plan]:
     """Returns a broker's plan as one that can be drawn and written.
 
-    Every task is fixed where it stands; tasks without a place are only listed.
-
-    Args:
-        shown: the plan.
-        supplies: the resources of the broker; what is planned on others has stand-ins.
+    Every task is fixed where it is; tasks without a place are only listed. Missing resources get
+    stand-ins.
 
     Raises:
         InputError: nothing has a place.
@@ -234,5 +215,5 @@ def page(shown: Shown, supplies: Iterable[Supply]) -> str:
     names = list(shown.workflows)
     title = names[0] if len(names) == 1 else f"Plan {shown.message.number}"
     made = [(name, str(value)) for name, value in _made(shown).items()]
-    # Why tasks have no place the page cannot know; they are counted at its end.
+    # The page cannot know why tasks have no place; they are counted at its end.
     return render_page(drawn, Plan(plan.placements), title=title, made=made)

@@ -1,4 +1,4 @@
-"""What the commands of `gorba` show, as models: `--json` prints by them, and they give the schemas.
+"""Output of the commands of `gorba` as models, which define `--json` and its schemas.
 
 Moments are seconds on the broker's clock. Plans are files of their own (docs/workflows.md).
 """

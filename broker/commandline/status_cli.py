@@ -1,6 +1,6 @@
 """The command `gorba status`.
 
-Everything heavy is imported by the command that needs it, so that help and errors come at once.
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
-"""Which workflow is meant by a word: its id, or its name.
+"""Resolves a word to a workflow: by its id, or its name.
 
-A broker's ids are `w1`, `w2`, …, and a workflow may be called so, too.
+A broker's ids are `w1`, `w2`, …, and a workflow may have such a name, too.
 """
 
 from collections.abc import Iterable
@@ -11,20 +11,18 @@ from lrms_sim.spelling import unknown
 
 
 def id_of(word: str, workflows: Iterable[workflow_pb2.Workflow]) -> str:
-    """Returns the id of the workflow that a word means.
+    """Returns the id of the workflow that `word` means, `workflows` being in order of arrival.
 
-    Args:
-        word: an id, or a name: of the open workflow of that name, or of the youngest that has ended;
-            `id:` or `name:` before it says which.
-        workflows: all that the broker knows, in the order in which they were received.
+    The word is an id, or the name of the open workflow or, if none is open, of the latest that has
+    ended. A prefix `id:` or `name:` decides.
 
     Raises:
-        InputError: there is none, or the word is the id of one and the name of another.
+        InputError: there is none, or the word is one workflow's id and another's name.
     """
     found = list(workflows)
     ids = {each.workflow_id: each.name for each in found}
     names = {each.name: each.workflow_id for each in found}
-    # One name may have been used again; only one of that name is open.
+    # A name may have been reused; only one workflow of that name is open.
     names |= {each.name: each.workflow_id for each in found if not each.HasField("end_time_s")}
     if word in ids and names.get(word, word) != word:
         raise InputError(

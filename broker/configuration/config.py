@@ -1,7 +1,7 @@
 """The broker's configuration: docs/broker.md describes the file, docs/examples/broker.toml is one.
 
-Everything that is wrong is said at once: the file, the key, the value, and what is allowed.
-Relative paths are relative to the file.
+All errors are reported at once, with file, key, value, and what is allowed. Relative paths are
+relative to the file.
 """
 
 import math
@@ -25,23 +25,23 @@ from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
 from lrms_sim.commandline.mistakes import Mistake
 
 DASHBOARD_FILE: Final = "broker.dashboard.json"
-"""In the journal's folder: the token that a reverse proxy shows the dashboard."""
+"""In the journal's folder: the token that a reverse proxy presents to the dashboard."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class CycleConfig(Model):
-    """When is planned; seconds of the broker's clock.
+    """The planning cycle; seconds of the broker's clock.
 
     Attributes:
-        every_s: between the beginnings of two plannings.
+        every_s: between the starts of two plannings.
         slot_s: tasks that start within this time stay as they are.
-        pause_s: least time between a plan and one that is wanted at once.
-        gather_s: least time between a plan and one for what can wait a little, such as failures.
-        margin_s: by which a reservation is longer than its run: room for what takes time on the
-            way to a site and for predecessors that end late.
-        extension: share of its time by which a run that takes longer is extended each time.
+        pause_s: least time between a plan and an urgent one.
+        gather_s: least time between a plan and one that can wait a little, such as for failures.
+        margin_s: by which a reservation is longer than its run: room for latency to the site and
+            for predecessors that end late.
+        extension: share of its time by which an overrunning task is extended each time.
         extension_max: share of its time by which it is extended in all; then it is cut off.
     """
 
@@ -55,18 +55,15 @@ class CycleConfig(Model):
 
 
 class SearchConfig(Model):
-    """How is planned.
+    """The search.
 
     Attributes:
-        budget_s: real seconds for one planning at most; shorter than the planning slot. What is
-            left of the slot, or of the cycle where that is shorter, where left out.
-        evaluations: schedules that one search builds at most; no bound where left out.
-        workers: threads; all processors where left out.
-        population: individuals.
-        seed: of all chance.
-        stability: share of a plan's worth that it costs to move every task that the plan before
-            has somewhere, so that tasks move only where the plan gains by it; 0: as if there had
-            been no plan.
+        budget_s: most real seconds per planning; less than the planning slot. By default what is
+            left of the slot, or of the cycle if that is shorter.
+        evaluations: most schedules per search; unlimited by default.
+        workers: threads; all processors by default.
+        stability: share of a plan's worth lost by moving every task placed by the previous plan, so
+            that tasks move only if the plan gains by it; 0 ignores the previous plan.
     """
 
     budget_s: Seconds | None = None
@@ -78,11 +75,11 @@ class SearchConfig(Model):
 
 
 class ClockConfig(Model):
-    """Which time it is.
+    """The clock.
 
     Attributes:
         kind: `wall`, real time; `scaled`, faster.
-        speed: seconds of a scaled clock for a real one.
+        speed: seconds of a scaled clock per real second.
         origin: when a scaled clock shows 0, seconds since 1970; the sites' must be the same.
     """
 
@@ -100,22 +97,17 @@ class ClockConfig(Model):
 
 
 class JournalConfig(Model):
-    """The journal.
-
-    Attributes:
-        path: the file; it is made where it is missing.
-    """
+    """The journal, created if missing."""
 
     path: FilePath
 
 
 class SimulationConfig(Model):
-    """The simulated launcher, which resources without a site are at.
+    """The simulated launcher, for resources without a site.
 
     Attributes:
-        seed: of all chance.
         shortest: least share of its time that a run takes.
-        longest: most share; what takes longer than its time has its reservation extended.
+        longest: largest share; tasks that take longer have their reservation extended.
         failing: share of runs that fail.
         refusing: share of bookings that are refused.
     """
@@ -128,19 +120,18 @@ class SimulationConfig(Model):
 
 
 class LimitsConfig(Model):
-    """What is taken at most, and how long is waited.
+    """Limits and timeouts.
 
     Attributes:
-        open_tasks: of workflows that have not ended; beyond, submissions are refused.
-        ended_workflows: that can still be asked for.
-        runs: failed runs of one task until its workflow has failed.
-        site_down_s: a site that is silent so long gets nothing new; real seconds.
-        site_lost_s: a site that is silent so long counts as lost; real seconds.
-        on_lost: what becomes of runs at a lost site: `wait`, or `rerun`, which risks that they
-            run twice.
-        message_bytes: largest message.
-        watchers: calls that watch at one time.
-        drain_s: how long a stopping daemon waits for calls to be answered.
+        open_tasks: of workflows that have not ended; further submissions are refused.
+        ended_workflows: that can still be queried.
+        runs: failed runs of a task after which its workflow fails.
+        site_down_s: a site silent for so long gets nothing new; real seconds.
+        site_lost_s: a site silent for so long counts as lost; real seconds.
+        on_lost: what to do with runs at a lost site: `wait`, or `rerun`, which risks running
+            them twice.
+        watchers: concurrent watch calls.
+        drain_s: how long a stopping daemon waits for calls to finish.
     """
 
     open_tasks: Count = 100_000
@@ -155,20 +146,12 @@ class LimitsConfig(Model):
 
 
 class BrokerConfig(Model):
-    """A broker.
+    """The configuration of a broker.
 
     Attributes:
-        listen: where it can be reached.
-        journal: where everything acknowledged is kept.
-        clock: which time it is.
-        cycle: when is planned.
-        search: how is planned.
         sites: whose resources can be reserved.
-        simulation: the simulated launcher.
-        mqtt: where the plan is published; nowhere where left out.
-        dashboard: a page for those who run it; none where left out.
-        limits: what is taken at most, and how long is waited.
-        logging: the log on standard error.
+        mqtt: where the plan is published; nowhere if absent.
+        dashboard: none if absent.
     """
 
     listen: ListenConfig
@@ -207,7 +190,7 @@ class BrokerConfig(Model):
         return Clock(self.clock.speed, self.clock.origin or 0.0)
 
     def settings(self) -> BrokerSettings:
-        """Returns what the pure state is told."""
+        """Returns the settings of the pure state."""
         return BrokerSettings(
             cycle=self.cycle.every_s,
             slot=self.cycle.slot_s,
@@ -252,14 +235,7 @@ class BrokerConfig(Model):
 
 
 def load_config(path: Path) -> BrokerConfig:
-    """Reads a broker's configuration.
-
-    Args:
-        path: the TOML file.
-
-    Raises:
-        FileError: it cannot be read, is no TOML, or breaks the format.
-    """
+    """Reads a broker's configuration; `FileError` if it cannot be read, is no TOML, or breaks the format."""
     document: dict[str, Any] = read_document(path)
     try:
         config = BrokerConfig.model_validate(document, context={"folder": path.parent})

@@ -1,4 +1,4 @@
-"""Whom a broker is connected to, as its file says it: its users, sites, an MQTT broker, and those who look on."""
+"""Connections in a broker's configuration: users, sites, an MQTT broker, and the dashboard."""
 
 import re
 from pathlib import Path
@@ -41,10 +41,10 @@ def _site_name(value: str) -> str:
 
 
 class ListenConfig(Model):
-    """Where the broker can be reached.
+    """Listener of the broker.
 
     Attributes:
-        socket: Unix socket; whoever may open it commands the broker: its own user and root.
+        socket: Unix socket; whoever can open it controls the broker: its own user and root.
     """
 
     socket: SocketPath
@@ -54,10 +54,9 @@ class SiteConfig(Model):
     """A site whose resources can be reserved.
 
     Attributes:
-        name: how resources name it; with TLS the name in its certificate.
+        name: by which resources refer to it; with TLS the name in its certificate.
         address: `unix:PATH` of its users' socket, or `HOST:PORT` with TLS.
-        tls: with HOST:PORT.
-        learn: ask the site what it has to reserve; else resources are what people register.
+        learn: ask the site for its offers; else resources are registered by hand.
     """
 
     name: Annotated[str, AfterValidator(_site_name)]
@@ -76,14 +75,7 @@ class SiteConfig(Model):
 
 
 class MqttConfig(Model):
-    """Where the plan is published for those who watch.
-
-    Attributes:
-        address: HOST:PORT of the MQTT broker.
-        username: where it wants one.
-        password_file: file with the password alone.
-        tls: the broker's keys; without it only loopback.
-    """
+    """Where the plan is published over MQTT; without `tls` only on loopback."""
 
     address: Annotated[str, AfterValidator(_address)]
     username: Annotated[str, Field(min_length=1, max_length=256)] | None = None
@@ -108,11 +100,7 @@ class MqttConfig(Model):
         return MqttSettings(host.strip("[]"), int(port), self.username, password, files)
 
     def settings(self) -> MqttSettings:
-        """Returns how the MQTT broker is reached.
-
-        Raises:
-            OutputError: the file with the password cannot be read.
-        """
+        """Returns how the MQTT broker is reached; `OutputError` if the password cannot be read."""
         password = None
         if self.password_file is not None:
             try:
@@ -125,11 +113,11 @@ class MqttConfig(Model):
 
 
 class DashboardConfig(Model):
-    """A page for those who run the broker.
+    """The dashboard.
 
     Attributes:
-        listen: HOST:PORT; loopback, as it tells what users have planned.
-        hosts: names by which browsers know a reverse proxy before it.
+        listen: HOST:PORT; loopback, as it shows what users have planned.
+        hosts: names by which browsers know a reverse proxy in front of it.
     """
 
     listen: Annotated[str, AfterValidator(_loopback)]

@@ -1,1 +1,1 @@
-"""Sites as the broker uses them, pretended or over gRPC, and what it wants done there."""
+"""Sites as the broker uses them, simulated or over gRPC, and its commands to them."""

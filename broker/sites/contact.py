@@ -1,4 +1,4 @@
-"""Keeps in contact with one site: what it says of reservations and offers, and whether it is silent."""
+"""Monitors one site: its reservations and offers, and whether it is silent."""
 
 import asyncio
 import contextlib
@@ -15,22 +15,20 @@ from broker.sites.port import Reservation, ReservationRefused, Site, SiteUnavail
 from grms.kit.backoff import Backoff, BackoffSettings
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
-"""Between attempts to reach a site that does not answer."""
+"""Between attempts to reach a silent site."""
 
 OFFERS_EVERY_S: Final = 30.0
-"""So often a site is asked what it has to reserve, real seconds."""
+"""Interval at which a site is asked for its offers, real seconds."""
 
 OFFERS_SPAN_S: Final = 7 * 86400.0
-"""For so much time ahead, seconds of the broker's clock."""
+"""Window of an offer, seconds of the broker's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a silent site is waited for, real seconds.
+    """How long a silent site is tolerated, real seconds.
 
-    Attributes:
-        down_s: until what is booked there is planned again.
-        lost_s: until it counts as lost.
+    After `down_s` its bookings are planned again, after `lost_s` it counts as lost.
     """
 
     down_s: float = 10.0
@@ -38,16 +36,9 @@ class Patience:
 
 
 class Contact:
-    """See the module.
+    """Watches one site: passes on its reservations and tells the state when it is down or lost.
 
-    Args:
-        name: of the site.
-        site: what speaks to it.
-        tell: hands an event to the state.
-        heard: is called with the name and each reservation that the site tells of.
-        clock: the broker's.
-        log: where events go.
-        patience: how long the site is waited for when it is silent.
+    `heard` is called with the name and each reservation that the site reports.
     """
 
     def __init__(
@@ -120,7 +111,7 @@ class Contact:
                     await wanted.wait()
 
     async def _words(self, silent: float, told: int) -> AsyncIterator[Reservation | None]:
-        # What a site says; the first word has to come before the site counts as down or lost.
+        # The site's messages; the first must come before the site counts as down or lost.
         loop = asyncio.get_running_loop()
         stream = self._site.watch()
         limit = self._patience.down_s if told == 0 else PAUSES.most_s
@@ -136,7 +127,7 @@ class Contact:
                 await close()
 
     def _silence(self, seconds: float, told: int, reason: str) -> int:
-        # Tells once that a site is down, and once that it is lost.
+        # Reports once that a site is down, and once that it is lost.
         if told == 0 and seconds >= self._patience.down_s:
             self._log.warning(
                 "site_down", site=self._name, seconds=round(seconds, 1), reason=reason

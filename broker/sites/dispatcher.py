@@ -1,8 +1,8 @@
-"""Carries out at the sites what the state wants, and tells it what the sites say.
+"""Carries out the state's commands at the sites, and reports their answers.
 
-Each booking has a task of its own that does its commands in order and repeats each until the site
-has answered; each site has one that watches (`contact`). A command to release ends the repeating of
-what came before it.
+Each booking has a task of its own that runs its commands in order and repeats each until the site
+has answered; each site has one that watches (`contact`). A release ends the repetition of earlier
+commands.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class _Entry:
-    # A booking that the sites know of.
+    # A booking known to the sites.
     booking: Booking
     commands: "asyncio.Queue[Command | None]" = field(default_factory=asyncio.Queue)
     reservations: tuple[str, ...] = ()
@@ -56,20 +56,11 @@ class _Entry:
 
 
 class _GivenUpError(Exception):
-    """The booking is to be released: what was being repeated has no meaning any more."""
+    """The booking is to be released, so repeating a command is pointless."""
 
 
 class Dispatcher:
-    """See the module.
-
-    Args:
-        sites: by name.
-        tell: hands an event to the state.
-        clock: the broker's.
-        log: where events go.
-        patience: how long a silent site is waited for.
-        learning: names of the sites that are asked what they have to reserve.
-    """
+    """Runs commands of the state at the sites; `learning` names those asked for their offers."""
 
     def __init__(
         self,
@@ -117,7 +108,7 @@ class Dispatcher:
         entry = self._entries.get(name)
         if entry is None:
             if isinstance(command, Extend):
-                # Its run ended meanwhile, which is told already.
+                # Its run has ended meanwhile, which has been reported.
                 self._tell(ExtensionRefused(0, name, "it is over"))
                 return
             entry = _Entry(command.booking, reservations=command.booking.reservations)
@@ -248,7 +239,7 @@ class Dispatcher:
     async def _release(self, entry: _Entry) -> None:
         booking = entry.booking
         if entry.unsure and len(entry.reservations) < len(booking.holds):
-            # Whether anything was reserved is not known: asking again tells.
+            # It is unknown whether anything was reserved; asking again tells.
             entry.reservations = await self._find(entry)
         for hold, reservation_id in zip(booking.holds, entry.reservations, strict=False):
             if reservation_id:
@@ -285,7 +276,7 @@ class Dispatcher:
     async def _until_answered(
         self, site: str, entry: _Entry | None, call: Callable[[Site], Awaitable[_T]]
     ) -> _T:
-        # Repeats a call until it is answered or, where an entry is given, until that is released.
+        # Repeats a call until it is answered or the entry, if given, is released.
         backoff = Backoff(PAUSES)
         while True:
             if entry is not None and entry.given_up.is_set():

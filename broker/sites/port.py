@@ -1,8 +1,8 @@
 """Sites as the broker uses them: reserve, launch, extend, watch, release.
 
-`Site` is the port. `broker.sites.simulated` pretends, `broker.sites.remote` talks to a site's daemon.
-Every call may be repeated: the key, which is the booking's name with the number of the hold, makes
-the second a question for the answer of the first.
+`Site` is the port. `broker.sites.simulated` simulates, `broker.sites.remote` talks to a site's daemon.
+Every call is idempotent: the key, which is the booking's name with the number of the hold, makes a
+repeated call return the first answer.
 """
 
 from collections.abc import AsyncIterator
@@ -20,10 +20,10 @@ class SiteUnavailable(Exception):  # noqa: N818  # named for what it says
 
 
 class ReservationRefused(Exception):  # noqa: N818  # named for what it says
-    """A site will not do what it was asked, for good; the text says why.
+    """A site refuses for good; the text says why.
 
     Attributes:
-        taken: the time belongs to somebody else.
+        taken: the time is reserved by somebody else.
     """
 
     def __init__(self, reason: str, *, taken: bool = False) -> None:
@@ -41,19 +41,16 @@ class ReservationState(Enum):
     RELEASED = "released"
     EXPIRED = "expired"
     OTHER = "other"
-    """A word of a later version of the site: it stands, and its job has not ended."""
+    """A state of a later version: the reservation exists, and its job has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be reserved.
+    """A reservation request.
 
     Attributes:
-        key: names the wish for ever.
-        resource: the site's name for the resource.
-        units: of it.
-        begin: seconds.
-        end: seconds.
+        key: unique for all time.
+        begin, end: seconds.
     """
 
     key: str
@@ -65,16 +62,15 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to run in a reservation.
+    """What to run in a reservation.
 
     Attributes:
-        key: names the launch for ever.
-        units: of the resource.
-        work: seconds on a resource of performance 1, at most.
-        run_time: seconds on this resource, as was thought; it may run to the end of its reservation.
+        key: unique for all time.
+        work: most seconds on a resource of performance 1.
+        run_time: expected seconds on this resource; it may run to the end of its reservation.
         name: of workflow and task, for people.
-        program: what runs; None where it is only simulated.
-        started: when the run is known to have begun; None where that is not known.
+        program: `None` if it is only simulated.
+        started: when the run began; `None` if unknown.
     """
 
     key: str
@@ -88,14 +84,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A reservation as its site has it.
+    """A reservation as its site reports it.
 
     Attributes:
-        reservation_id: the site's name for it.
-        state: where it stands.
-        start_time: of its run, seconds; None before.
-        end_time: of its run, seconds; None before.
-        outcome: of its run, where it has ended.
+        start_time, end_time: of its run, seconds; `None` before.
     """
 
     reservation_id: str
@@ -121,14 +113,14 @@ class Site(Protocol):
         """Moves the end of a reservation, or raises `ReservationRefused`."""
 
     async def release(self, reservation_id: str) -> Reservation | None:
-        """Gives a reservation back and ends its run; None where the site does not know it."""
+        """Releases a reservation and ends its run; `None` if the site does not know it."""
 
     async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...] | None:
-        """Returns what can be reserved in a window of time; None for a site that does not say.
+        """Returns what can be reserved in a time window; `None` if the site does not say.
 
         Raises:
-            ReservationRefused: what it says means nothing, or it will not say.
+            ReservationRefused: the answer is invalid, or the site refuses.
         """
 
     def watch(self) -> AsyncIterator[Reservation | None]:
-        """Yields None once the site answers, then reservations as they are and as they change."""
+        """Yields `None` once the site answers, then all reservations and their changes."""

@@ -21,10 +21,10 @@ from broker.sites.port import (
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 
 CALL_S: Final = 10.0
-"""How long an answer may take, real seconds."""
+"""Timeout of a call, real seconds."""
 
 HOUR_S: Final = 3600.0
-"""Sites say prices for an hour, the broker for a second."""
+"""Sites give prices per hour, the broker uses seconds."""
 
 _REFUSALS: Final = frozenset(
     {
@@ -34,7 +34,7 @@ _REFUSALS: Final = frozenset(
         grpc.StatusCode.OUT_OF_RANGE,
     }
 )
-"""What a site says that will not be otherwise when asked again."""
+"""Final answers of a site, which repetition would not change."""
 
 _STATES: Final[dict[int, ReservationState]] = {
     reservation_pb2.ReservationState.Value(f"RESERVATION_STATE_{state.name}"): state
@@ -46,18 +46,13 @@ _OUTCOMES: Final[dict[int, Outcome | None]] = {
     request_pb2.OUTCOME_COMPLETED: Outcome.COMPLETED,
     request_pb2.OUTCOME_CANCELLED: Outcome.CANCELLED,
 }
-"""What ends say; all others, those of later versions too, are failures: nobody says that the work is done."""
+"""Any other end, also of later versions, is a failure: the work is not known to be done."""
 
 _T = TypeVar("_T")
 
 
 class RemoteSite:
-    """A site's daemon; see `Site`.
-
-    Args:
-        channel: to the daemon.
-        call_s: how long an answer may take, real seconds.
-    """
+    """A site's daemon, over gRPC; `call_s` is the timeout of a call in real seconds."""
 
     def __init__(self, channel: aio.Channel, *, call_s: float = CALL_S) -> None:
         self._call_s = call_s
@@ -69,7 +64,7 @@ class RemoteSite:
         self._stub = reservation_pb2_grpc.ReservationServiceStub(channel)
 
     async def book(self, wish: Wish) -> Reservation:
-        """See `Site`."""
+        """Reserves, or returns the reservation of the key."""
         request = reservation_pb2.BookRequest(
             idempotency_key=wish.key,
             resource_id=wish.resource,
@@ -82,10 +77,10 @@ class RemoteSite:
             raise ReservationRefused(str(error), taken=True) from error
 
     async def restore(self, reservation_id: str, wish: Wish) -> None:
-        """See `Site`; a daemon has its own journal."""
+        """Does nothing: a daemon has its own journal."""
 
     async def launch(self, reservation_id: str, order: Order) -> Reservation:
-        """See `Site`."""
+        """Launches a job in a reservation."""
         request = reservation_pb2.LaunchRequest(
             idempotency_key=order.key, reservation_id=reservation_id
         )
@@ -100,7 +95,7 @@ class RemoteSite:
         return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
 
     async def extend(self, reservation_id: str, end: float) -> Reservation:
-        """See `Site`."""
+        """Extends a reservation."""
         request = reservation_pb2.ExtendRequest(reservation_id=reservation_id, end_s=end)
         try:
             return _read(await self._ask(self._stub.Extend(request, timeout=self._call_s)))
@@ -108,7 +103,7 @@ class RemoteSite:
             raise ReservationRefused(str(error), taken=True) from error
 
     async def release(self, reservation_id: str) -> Reservation | None:
-        """See `Site`."""
+        """Releases a reservation."""
         request = reservation_pb2.ReleaseRequest(reservation_id=reservation_id)
         try:
             return _read(await self._ask(self._stub.Release(request, timeout=self._call_s)))
@@ -116,7 +111,7 @@ class RemoteSite:
             return None
 
     async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...]:
-        """See `Site`."""
+        """Returns what can be reserved."""
         request = reservation_pb2.ResourceOfferRequest(
             window=reservation_pb2.Window(begin_s=begin, end_s=end)
         )
@@ -127,7 +122,7 @@ class RemoteSite:
             raise ReservationRefused(str(error)) from error
 
     async def watch(self) -> AsyncIterator[Reservation | None]:
-        """See `Site`."""
+        """Yields reservations as they change."""
         call = self._stub.Watch(reservation_pb2.WatchReservationsRequest())
         try:
             await call.initial_metadata()
@@ -158,15 +153,15 @@ class RemoteSite:
 
 
 def _check_cancelled() -> None:
-    # A channel that is closed cancels its calls. To who waits for one that looks like the end of the own
-    # task, which would end for good, and without a word.
+    # A closed channel cancels its calls. To the waiting task that looks like its own cancellation, and
+    # it would end silently.
     task = asyncio.current_task()
     if task is not None and not task.cancelling():
         raise SiteUnavailable("the connection was given up") from None
 
 
 async def _failed(call: Any) -> str | None:
-    # A call that was refused has its metadata, too.
+    # A refused call has metadata, too.
     if not call.done():
         return None
     code = await call.code()

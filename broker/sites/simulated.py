@@ -1,8 +1,8 @@
-"""A site that pretends: it reserves, and "runs" by waiting, on the broker's clock.
+"""A simulated site: it reserves, and "runs" by waiting, on the broker's clock.
 
-It is for trying the broker out. It lives in the broker's process and is told after a restart what
-it had promised; a run that was going on has gone on meanwhile. What a run does, how long it takes
-and whether it fails, depends on the booking's number and the seed alone.
+For trying out the broker. It lives in the broker's process and is told its reservations after a
+restart; a run has continued meanwhile. Run time and failure depend on the booking's number and the
+seed alone.
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from broker.sites.port import (
 )
 
 ROUNDING = 1e-6
-"""Seconds that are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Chance:
     Attributes:
         seed: of all chance.
         shortest: least share of its time that a run takes, from 0 to 1.
-        longest: most share; beyond 1 the broker has to extend its reservation.
+        longest: largest share; above 1 the broker has to extend its reservation.
         failing: share of runs that fail, from 0 to 1.
         refusing: share of bookings that are refused, from 0 to 1.
     """
@@ -47,13 +46,7 @@ class Chance:
 
 
 class SimulatedSite:
-    """See the module.
-
-    Args:
-        clock: the broker's.
-        capacity: returns the units of a resource; 0 where there is none.
-        chance: how it behaves.
-    """
+    """A simulated site; `capacity` returns the units of a resource, 0 if there is none."""
 
     def __init__(
         self, clock: Clock, capacity: Callable[[str], int], chance: Chance | None = None
@@ -69,13 +62,13 @@ class SimulatedSite:
         self._watchers: set[asyncio.Queue[Reservation | None]] = set()
 
     def _draw(self, name: str, what: str) -> float:
-        # What comes before the first dash is the journal's own; without it luck can be repeated.
+        # The part before the first dash is the journal's own; without it, runs are reproducible.
         number = name.partition("-")[2] or name
         seed = [self._chance.seed, zlib.crc32(f"{number} {what}".encode())]
         return float(np.random.default_rng(seed).random())
 
     async def book(self, wish: Wish) -> Reservation:
-        """See `Site`."""
+        """Reserves, or returns the reservation of the key."""
         known = self._known.get(wish.key)
         if known is not None:
             return known
@@ -92,7 +85,7 @@ class SimulatedSite:
         return self._keep(Reservation(wish.key, ReservationState.BOOKED), wish.end)
 
     def _peak(self, wish: Wish) -> int:
-        # Units that are held at once, at most, of the wish's resource in its time.
+        # Most units held at once of the wish's resource in its time.
         edges: list[tuple[float, int]] = []
         for key, other in self._wishes.items():
             known = self._known[key]
@@ -106,13 +99,13 @@ class SimulatedSite:
         return peak
 
     async def restore(self, reservation_id: str, wish: Wish) -> None:
-        """See `Site`."""
+        """Takes over a reservation from before a restart."""
         if reservation_id not in self._known:
             self._wishes[reservation_id] = wish
             self._keep(Reservation(reservation_id, ReservationState.BOOKED), wish.end)
 
     async def launch(self, reservation_id: str, order: Order) -> Reservation:
-        """See `Site`."""
+        """Starts a simulated run in a reservation."""
         known = self._known.get(reservation_id)
         if known is None:
             raise ReservationRefused(f"there is no reservation {reservation_id}")
@@ -132,7 +125,7 @@ class SimulatedSite:
         return self._keep(running, min(end, wish.end))
 
     async def extend(self, reservation_id: str, end: float) -> Reservation:
-        """See `Site`."""
+        """Extends a reservation."""
         self._settle()
         known, wish = self._known.get(reservation_id), self._wishes.get(reservation_id)
         if known is None or wish is None:
@@ -148,7 +141,7 @@ class SimulatedSite:
         return self._keep(known, min(self._ends.get(reservation_id, end), end))
 
     async def release(self, reservation_id: str) -> Reservation | None:
-        """See `Site`."""
+        """Releases a reservation."""
         known = self._known.get(reservation_id)
         if known is None:
             return None
@@ -159,10 +152,10 @@ class SimulatedSite:
         return known
 
     async def offer(self, begin: float, end: float) -> None:
-        """See `Site`; a simulated one has whatever is registered."""
+        """Returns `None`: resources are what people register."""
 
     async def watch(self) -> AsyncIterator[Reservation | None]:
-        """See `Site`."""
+        """Yields reservations as they change."""
         queue: asyncio.Queue[Reservation | None] = asyncio.Queue()
         self._watchers.add(queue)
         try:
@@ -192,7 +185,7 @@ class SimulatedSite:
             moment, key = heapq.heappop(self._due)
             known = self._known[key]
             if known.state is ReservationState.RUNNING:
-                # What would go on is cut off at the end of its reservation.
+                # What would run longer is cut off at the end of its reservation.
                 cut = self._ends[key] > moment + ROUNDING
                 failed = cut or self._draw(key, "failed") < self._chance.failing
                 outcome = Outcome.FAILED if failed else Outcome.COMPLETED

@@ -1,9 +1,9 @@
 # Times of many sites, of which few are due at one moment: a tree of minima over them.
 #
-# The leaves are the sites in their order, each node has the earlier of its two times. A changed
-# time costs as many steps as the tree has levels, and so does each site that is due; the others
-# cost nothing. Sites that are due are found in site order, which a heap would not give: sums over
-# sites are then added in the same order as by a walk over all of them.
+# The leaves are the sites in order, each node has the earlier of its two times. A change and each
+# due site cost as many steps as the tree has levels; other sites cost nothing. Due sites are found
+# in site order, unlike with a heap: sums over sites are then added in the same order as by a loop
+# over all of them.
 from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free
 
@@ -15,7 +15,7 @@ cdef struct DueTimes:
 
 
 cdef inline int due_open(DueTimes* due, Py_ssize_t count) except -1:
-    # For so many sites, none of them ever due.
+    # For `count` sites, none of them ever due.
     cdef Py_ssize_t i
     due.leaves = 1
     while due.leaves < count:
@@ -34,7 +34,6 @@ cdef inline void due_close(DueTimes* due) noexcept nogil:
 
 
 cdef inline void due_set(DueTimes* due, Py_ssize_t site, seconds_t time) noexcept nogil:
-    # A site's time is another now.
     cdef Py_ssize_t node = due.leaves + site
     cdef seconds_t beside
     due.least[node] = time
@@ -51,7 +50,7 @@ cdef inline void due_set(DueTimes* due, Py_ssize_t site, seconds_t time) noexcep
 cdef inline Py_ssize_t due_next(
     const DueTimes* due, Py_ssize_t site, seconds_t now
 ) noexcept nogil:
-    # The first site from this one on whose time is not after `now`; -1 for none.
+    # The first due site from this one on; -1 for none.
     cdef Py_ssize_t node = due.leaves + site
     if site >= due.leaves or due.least[1] > now:
         return -1

@@ -12,7 +12,7 @@ _Counts: TypeAlias = npt.NDArray[np.int32]
 _Sites: TypeAlias = npt.NDArray[np.int16]
 
 class FederationKernel:
-    """K machines and their policies on one clock, over job columns that the caller owns."""
+    """K machines and their policies on one clock, over job columns owned by the caller."""
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class FederationKernel:
         groups: npt.NDArray[np.int8] | None = None,
         users: _Counts | None = None,
     ) -> None:
-        """Says where the jobs are, merged in order of arrival."""
+        """Sets the jobs, merged in order of arrival."""
 
     def run(self, rows: int) -> int:
         """Replays arrivals before row `rows`; at the last one drains every machine."""
 
     @property
     def offers(self) -> list[int]:
-        """How many offers of each site have reached a partner, as a list."""
+        """Number of offers of each site that have reached a partner."""
 
     def awrt(self) -> list[float]:
         """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""

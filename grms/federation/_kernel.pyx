@@ -2,9 +2,9 @@
 
 At one instant completions come first, then queue starts, on all sites; then arrivals in order
 (submit time, site order, job order), each decided completely, with the receiving machine's pass,
-before the next. Machines meet only in decisions, so between two arrivals each is advanced by
-itself. A machine whose discipline makes passes per event takes the terminations of an instant
-after the arrivals of that instant, as it does alone.
+before the next. Machines only interact in decisions, so between two arrivals each advances by
+itself. A machine whose discipline makes passes per event takes the ends of an instant after its
+arrivals, as it does alone.
 """
 
 from libc.math cimport INFINITY, NAN, floor
@@ -82,7 +82,7 @@ from lrms_sim._view cimport View
 cdef int advance_site(
     Federation* federation, site_index_t index, seconds_t until, bint inclusive
 ) except -1 nogil:
-    # Advances one machine and books what it did for other sites' users with those sites.
+    # Advances one machine and reports results of other sites' jobs to those sites.
     cdef SiteRun* site = &federation.sites[index]
     cdef JobColumns* jobs = &federation.jobs
     cdef SiteRun* home
@@ -110,7 +110,7 @@ cdef int advance_site(
 
 
 cdef inline int advance_all(Federation* federation, seconds_t now) except -1 nogil:
-    # To a moment, before its arrivals: those that have anything to do, in site order.
+    # To a moment, before its arrivals: those with anything to do, in site order.
     cdef Py_ssize_t index = due_next(&federation.due, 0, now)
     while index >= 0:
         advance_site(
@@ -149,7 +149,7 @@ cdef inline bint wants(
 cdef inline bint entrusts(
     Federation* federation, SiteRun* home, site_index_t index, KnownJob job, seconds_t now
 ) noexcept nogil:
-    # Whether the home site trusts a partner's promise far enough to offer it a job.
+    # Whether the home site trusts a partner enough to offer it a job.
     cdef const TransferPolicy* policy = home.transfer[index]
     cdef PartnerNotes* ledger
     if not (policy.railed and policy.rails.promise):
@@ -185,8 +185,8 @@ cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gi
 cdef site_index_t ask_partners(
     Federation* federation, site_index_t home_index, KnownJob job, seconds_t now, bint waits
 ) noexcept nogil:
-    # The partner that takes a job submitted at `home_index`, else home. Each party looks at its
-    # own load and books only; of a partner the home site knows its size and its answer.
+    # The partner that takes a job submitted at `home_index`, else home. Each party uses its own
+    # load and books only; of a partner the home site knows its size and its answer.
     cdef SiteRun* home = &federation.sites[home_index]
     cdef SiteRun* partner
     cdef site_index_t index
@@ -247,7 +247,7 @@ cdef inline int place(
     Federation* federation, site_index_t home_index, site_index_t target, job_index_t job,
     seconds_t now,
 ) except -1 nogil:
-    # Gives a job to the machine that is to run it, which makes its pass.
+    # Gives a job to the machine that will run it, which makes its pass.
     cdef JobColumns* jobs = &federation.jobs
     cdef SiteRun* site = &federation.sites[target]
     cdef SiteRun* home
@@ -283,7 +283,7 @@ cdef inline int place(
 cdef inline int offer_waiting(
     Federation* federation, site_index_t index, Py_ssize_t slot, seconds_t now
 ) except -1 nogil:
-    # Offers a job that waits; one that is accepted leaves the queue.
+    # Offers a waiting job; an accepted one leaves the queue.
     cdef SiteRun* site = &federation.sites[index]
     cdef WaitingQueue* queue = &site.core.view.queue
     cdef job_index_t job = queue.job[slot]
@@ -299,7 +299,7 @@ cdef inline int offer_waiting(
 
 
 cdef int offer_again(Federation* federation, site_index_t index, seconds_t now) except -1 nogil:
-    # A site goes once through its queue and offers its own users' jobs to its partners.
+    # A site offers its own users' waiting jobs once to its partners, in queue order.
     cdef SiteRun* site = &federation.sites[index]
     cdef WaitingQueue* queue = &site.core.view.queue
     cdef RoundNotes* rounds = site.rounds
@@ -333,7 +333,7 @@ cdef int offer_again(Federation* federation, site_index_t index, seconds_t now) 
 
 cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
     # The rounds of offers up to a moment, before its arrivals: each site at the multiples of its
-    # period, after what the machines do by themselves.
+    # period, after the events of the machines.
     cdef SiteRun* site
     cdef site_index_t index
     cdef seconds_t now
@@ -357,7 +357,7 @@ cdef int hold_rounds(Federation* federation, seconds_t until) except -1 nogil:
             if site.reoffer > 0.0 and site.next_round <= now:
                 if site.core.view.queue.count > 0:
                     offer_again(federation, index, now)
-                # While nobody waits nobody has anything to offer: on to the next arrival.
+                # Without waiting jobs there is nothing to offer: on to the next arrival.
                 site.next_round = site.reoffer * (
                     1.0 + floor((until if waiting == 0 else now) / site.reoffer)
                 )
@@ -384,8 +384,6 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
 
 
 cdef class FederationKernel:
-    """K machines and their policies on one clock, over job columns that the caller owns."""
-
     cdef Federation federation
     cdef list keep_alive
     cdef list written                # those of the policies that may fail
@@ -466,7 +464,6 @@ cdef class FederationKernel:
         const int8_t[::1] groups=None,
         const int32_t[::1] users=None,
     ):
-        """Says where the jobs are, merged in order of arrival."""
         cdef JobColumns* jobs = &self.federation.jobs
         cdef Py_ssize_t count = submit_time.shape[0]
         cdef Py_ssize_t i
@@ -521,7 +518,6 @@ cdef class FederationKernel:
             )
 
     def run(self, Py_ssize_t rows):
-        """Replays arrivals before row `rows`; at the last one drains every machine."""
         cdef Py_ssize_t count = self.submit_time.shape[0]
         cdef site_index_t index
         if not self.row <= rows <= count:
@@ -552,12 +548,10 @@ cdef class FederationKernel:
 
     @property
     def offers(self):
-        """How many offers of each site have reached a partner, as a list."""
         cdef Py_ssize_t i
         return [self.federation.sites[i].offers for i in range(self.federation.count)]
 
     def awrt(self):
-        """Returns the AWRT of each site's own users, seconds, nan for a site without jobs."""
         cdef Federation* federation = &self.federation
         cdef Py_ssize_t count = self.submit_time.shape[0]
         cdef Py_ssize_t i

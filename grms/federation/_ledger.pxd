@@ -1,4 +1,4 @@
-# What each site of a replay notes of its partners for its rails (grms/policy/_rails.pxd).
+# What each site of a replay records of its partners for its rails (grms/policy/_rails.pxd).
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t
 from libc.stdlib cimport free
@@ -19,7 +19,7 @@ cdef struct Delegated:
     int8_t* mark
 
 cdef struct PartnerNotes:
-    # What a site has noted of one partner.
+    # A site's record of one partner.
     double taken                 # see Books
     Trust trust
     job_index_t* open            # own jobs there, in order of delegation, until one looks again
@@ -33,8 +33,8 @@ cdef struct PartnerNotes:
 cdef inline seconds_t reported_run_time(
     const Delegated* delegated, const JobColumns* jobs, job_index_t job
 ) noexcept nogil:
-    # What the home of a delegated job that has ended was told. A lie that could be true: since it
-    # came, and no longer than it may.
+    # What the home of an ended delegated job is told. A plausible lie: since it came, and no
+    # longer than it may.
     cdef seconds_t lasted
     if not delegated.mark[job] & MARK_LIED:
         return jobs.run_time[job]
@@ -45,7 +45,7 @@ cdef inline seconds_t reported_run_time(
 cdef inline seconds_t misreported(
     Delegated* delegated, const JobColumns* jobs, job_index_t job
 ) noexcept nogil:
-    # Lets the partner lie about a job that has ended, and returns what it says.
+    # Lets the partner lie about an ended job, and returns its report.
     delegated.mark[job] |= MARK_LIED
     return reported_run_time(delegated, jobs, job)
 
@@ -54,7 +54,6 @@ cdef inline int ledger_delegate(
     PartnerNotes* ledger, const RailNumbers* rails, Delegated* delegated, const JobColumns* jobs,
     job_index_t job, seconds_t now,
 ) except -1 nogil:
-    # The partner has accepted a job.
     cdef Py_ssize_t capacity
     cdef seconds_t overdue = now + jobs.requested_time[job] + rails.tolerance
     if ledger.count == ledger.capacity:
@@ -79,8 +78,8 @@ cdef inline void ledger_review(
     PartnerNotes* ledger, const RailNumbers* rails, Delegated* delegated, const JobColumns* jobs,
     seconds_t now,
 ) noexcept nogil:
-    # Looks at all open jobs there, in order of delegation, and counts what was kept and broken.
-    # Done before every offer; nothing can have changed where it returns at once.
+    # Updates the record with all open jobs there, in order of delegation. Done before every offer;
+    # nothing can have changed if it returns at once.
     cdef Py_ssize_t kept = 0
     cdef Py_ssize_t i
     cdef job_index_t job
@@ -124,7 +123,7 @@ cdef inline void ledger_free(PartnerNotes* ledger) noexcept nogil:
 
 
 cdef inline int delegated_room(Delegated* delegated, Py_ssize_t count) except -1:
-    # For so many jobs, of which none is anywhere.
+    # For `count` jobs, none of which is delegated yet.
     free(delegated.since)
     free(delegated.mark)
     delegated.mark = NULL

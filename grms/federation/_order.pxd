@@ -1,9 +1,9 @@
 # In which order a site of a replay asks its partners, and what it learns of them.
 #
-# By AWRT `partners` is that order, and one is moved when its figures change. Where open jobs count,
-# only those partners change with time that have one: they are sorted anew in every decision
-# (`opened`), the others stay in order (`settled`), and `partners` is merged of both, as far as
-# somebody asks. So a decision costs what a site has open, however many partners it has.
+# By AWRT `partners` is that order, and one is moved when its figures change. If open jobs count,
+# only partners with open jobs change with time: they are sorted anew in every decision (`opened`),
+# the others stay in order (`settled`), and `partners` is merged lazily of both. So a decision
+# costs in proportion to a site's open jobs, not its partners.
 from libc.string cimport memmove
 
 from grms.federation._sites cimport SiteRun
@@ -21,7 +21,7 @@ from lrms_sim._types cimport job_index_t, seconds_t
 
 
 cdef inline void settle(SiteRun* home, site_index_t index) noexcept nogil:
-    # A partner that had jobs open has none any more: its place changes no longer with time.
+    # A partner has no open jobs any more: its place no longer changes with time.
     cdef Py_ssize_t place = 0
     while home.opened[place] != index:
         place += 1
@@ -40,7 +40,6 @@ cdef inline void settle(SiteRun* home, site_index_t index) noexcept nogil:
 
 
 cdef inline void unsettle(SiteRun* home, site_index_t index) noexcept nogil:
-    # A partner has a first job open.
     cdef Py_ssize_t place = place_by_awrt_fast(
         home.settled, home.settled_count, home.standing, index
     )
@@ -56,7 +55,7 @@ cdef inline void unsettle(SiteRun* home, site_index_t index) noexcept nogil:
 cdef inline void learn(
     SiteRun* home, site_index_t index, double consumption, double response_time
 ) noexcept nogil:
-    # A site learns that partner `index` has completed one of its jobs, and orders partners anew.
+    # A site learns that partner `index` has completed one of its jobs, and reorders partners.
     cdef Py_ssize_t place = -1
     if home.by_awrt and not home.count_open:
         place = place_by_awrt_fast(home.partners, home.partner_count, home.standing, index)
@@ -76,7 +75,6 @@ cdef inline void learn(
 cdef inline void open_job(
     SiteRun* home, site_index_t index, const JobColumns* jobs, job_index_t job
 ) noexcept nogil:
-    # Partner `index` has one of its jobs.
     cdef double consumption = jobs.requested_time[job] * jobs.processors[job]
     if home.open_jobs[index] == 0:
         unsettle(home, index)
@@ -88,7 +86,7 @@ cdef inline void open_job(
 cdef inline void close_job(
     SiteRun* home, site_index_t index, const JobColumns* jobs, job_index_t job
 ) noexcept nogil:
-    # It has it no longer, of which the site learns next. Rounding does not pile up over the years.
+    # The partner no longer has it, which the site learns next. Rounding errors do not accumulate.
     cdef double consumption = jobs.requested_time[job] * jobs.processors[job]
     home.open_consumption[index] -= consumption
     home.open_submitted[index] -= consumption * jobs.submit_time[job]
@@ -98,7 +96,7 @@ cdef inline void close_job(
 
 
 cdef inline void order_now(SiteRun* home, seconds_t now) noexcept nogil:
-    # Open jobs wait on, so that the order may change with nothing but time.
+    # Open jobs keep waiting, so that the order may change with time alone.
     cdef Py_ssize_t i
     cdef site_index_t index
     cdef double consumption, weighted_response
@@ -116,7 +114,7 @@ cdef inline void order_now(SiteRun* home, seconds_t now) noexcept nogil:
 
 
 cdef inline site_index_t partner_at(SiteRun* home, Py_ssize_t place) noexcept nogil:
-    # Who is asked at a place of the order, after those at all places before it.
+    # The partner at a place of the order, after all earlier places were read.
     cdef Py_ssize_t settled, opened
     if home.count_open and place == home.merged:
         settled = home.settled_merged
@@ -133,9 +131,9 @@ cdef inline site_index_t partner_at(SiteRun* home, Py_ssize_t place) noexcept no
 
 
 cdef inline void take_turns(SiteRun* home) noexcept nogil:
-    # After a decision: whoever was asked in it is asked behind the others of the same AWRT. The
-    # last one moves first, so that the others are still at their places. Mostly it goes behind the
-    # one that has moved before it.
+    # After a decision, partners asked in it go behind the others of the same AWRT. The last one
+    # moves first, so that the others are still at their places. Mostly it goes behind the one
+    # moved before it.
     cdef Py_ssize_t place
     cdef site_index_t index
     while home.asked_count > 0:

@@ -34,7 +34,6 @@ cdef inline void rogue_close(RogueNotes* rogue) noexcept nogil:
 
 
 cdef inline int rogue_hold(RogueNotes* rogue, job_index_t job) except -1 nogil:
-    # Puts a guest aside.
     cdef Py_ssize_t capacity
     if rogue.count == rogue.capacity:
         capacity = doubled(rogue.capacity, 64)

@@ -1,10 +1,10 @@
-# What a site keeps of its rounds of offers where it spares questions: the order in which waiting
-# jobs are offered, who has declined which of them, and when that partner is asked again.
+# What a site keeps of its rounds of offers if it spares questions: the order in which waiting jobs
+# are offered, who has declined which of them, and when that partner is asked again.
 #
-# Nothing happens during a round but that jobs are placed, so that a partner has less and less
-# room. One that has declined a job, as it does not start at once or by its width, its request or
-# their product, declines each job that is at least as wide and as long, too: it is not asked about
-# that one in this round.
+# During a round only placements happen, so that a partner's room only shrinks. One that has
+# declined a job because it does not start at once, or by its width, request or their product,
+# declines each job at least as wide and as long, too: it is not asked about that one in this
+# round.
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memcpy, memmove, memset
@@ -16,17 +16,15 @@ cdef enum:
     REFUSALS_MAX = 16            # so many are remembered of one partner, for one round
 
 cdef struct Pause:
-    # Of one waiting job and one partner.
     seconds_t until              # it is not asked before
     seconds_t length             # how long it was; 0 before the first no
 
 cdef struct Declined:
-    # A no of this round.
+    # A refusal in this round.
     processors_t width
     seconds_t request
 
 cdef struct WaitingJob:
-    # A waiting job of an own user.
     Py_ssize_t slot              # in the queue
     Py_ssize_t row               # of its pauses
     processors_t width
@@ -79,8 +77,7 @@ cdef inline void rounds_close(RoundNotes* rounds) noexcept nogil:
 
 
 cdef inline int rounds_begin(RoundNotes* rounds, Py_ssize_t most) except -1 nogil:
-    # A round with at most so many jobs: nobody has been asked, and nothing is left of the one
-    # before but pauses.
+    # Begins a round with at most `most` jobs: nothing is kept of the one before but pauses.
     cdef Py_ssize_t capacity = rounds.capacity
     cdef Pause* before
     rounds.left = rounds.questions
@@ -108,7 +105,7 @@ cdef inline int rounds_begin(RoundNotes* rounds, Py_ssize_t most) except -1 nogi
 cdef inline void rounds_add(
     RoundNotes* rounds, Py_ssize_t slot, processors_t width, seconds_t request, int32_t* row
 ) noexcept nogil:
-    # A job that waits; `row` is that of its pauses in the round before plus 1, and becomes its own.
+    # A waiting job; `row` is that of its pauses in the round before plus 1, and becomes its own.
     cdef Pause* pauses = &rounds.pauses[rounds.count * rounds.partners]
     cdef WaitingJob* one = &rounds.waiting[rounds.count]
     if row[0] > 0:
@@ -127,7 +124,7 @@ cdef inline void rounds_add(
 
 
 cdef inline int by_width(const void* one, const void* other) noexcept nogil:
-    # The widest first; equals stay in the order of the queue.
+    # The widest first; ties keep the order of the queue.
     cdef const WaitingJob* a = <const WaitingJob*> one
     cdef const WaitingJob* b = <const WaitingJob*> other
     if a.width != b.width:
@@ -136,8 +133,8 @@ cdef inline int by_width(const void* one, const void* other) noexcept nogil:
 
 
 cdef inline void rounds_order(RoundNotes* rounds) noexcept nogil:
-    # The widest first, but for the narrowest, and of these the shortest: it comes before them
-    # all. Who declines it is hardly asked about any other.
+    # The widest first, after the narrowest, and of these the shortest: a partner that declines it
+    # is hardly asked about any other.
     cdef WaitingJob easiest
     cdef Py_ssize_t place = 0
     cdef Py_ssize_t i
@@ -163,9 +160,9 @@ cdef inline bint rounds_spare(
     seconds_t request,
     seconds_t now,
 ) noexcept nogil:
-    # Whether a partner is not asked about the job whose turn it is: the round has had its
-    # questions, the partner has declined the job not long ago, or in this round one that is
-    # neither wider nor longer.
+    # Whether a partner is not asked about the present job: the questions of the round are used up,
+    # or the partner has declined the job recently, or in this round one that is neither wider nor
+    # longer.
     cdef const Declined* refusal = &rounds.refusals[partner * REFUSALS_MAX]
     cdef Py_ssize_t i
     if rounds.left == 0 or now < rounds.pauses[rounds.row * rounds.partners + partner].until:
@@ -179,7 +176,6 @@ cdef inline bint rounds_spare(
 cdef inline void rounds_declined(
     RoundNotes* rounds, Py_ssize_t partner, processors_t width, seconds_t request, seconds_t now
 ) noexcept nogil:
-    # A partner has declined the job whose turn it is.
     cdef Pause* pause = &rounds.pauses[rounds.row * rounds.partners + partner]
     cdef Declined* refusal = &rounds.refusals[partner * REFUSALS_MAX]
     cdef int32_t count = rounds.refused[partner]
@@ -190,7 +186,7 @@ cdef inline void rounds_declined(
         if pause.length > rounds.pause_max:
             pause.length = rounds.pause_max
         pause.until = now + pause.length
-    # Those that this one makes superfluous go.
+    # Drop refusals that this one makes redundant.
     for i in range(count):
         if refusal[i].width < width or refusal[i].request < request:
             refusal[kept] = refusal[i]

@@ -74,7 +74,7 @@ cdef struct Federation:
 
 
 cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
-    # Room for what a site keeps of each of so many; `count_open` is set.
+    # Memory for a site's records of `count` sites; `count_open` is set.
     cdef Py_ssize_t sums = 4 if site.count_open else 2
     site.partners = <site_index_t*> calloc(count, sizeof(site_index_t))
     site.consumption = <double*> calloc(sums * count, sizeof(double))
@@ -100,7 +100,7 @@ cdef inline int site_alloc(SiteRun* site, Py_ssize_t count) except -1:
 cdef inline int site_bound(
     SiteRun* site, Py_ssize_t count, Py_ssize_t asked, Py_ssize_t known
 ) except -1:
-    # No decision asks more partners than so many of those known. The order is set.
+    # Sets the most partners asked in a decision. The order is set.
     if asked >= known:
         return 0
     site.partners_asked = asked
@@ -115,7 +115,7 @@ cdef inline int site_bound(
 cdef inline void site_free(SiteRun* site) noexcept:
     core_close(&site.core)
     while site.delegated_to != NULL:
-        # Most of a thousand partners have never had a job: nobody looks at them.
+        # Most of a thousand partners have never had a job, so they are not scanned.
         ledger_free(site.delegated_to)
         site.delegated_to = site.delegated_to.after
     free(site.ledger)
@@ -134,8 +134,8 @@ cdef inline void book_end(
     Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
     double worked, double consumption,
 ) noexcept nogil:
-    # What those who keep to rails note when a job has ended at site `index`; its home knows of
-    # its work what was reported.
+    # What parties with rails record when a job has ended at site `index`; its home only knows the
+    # reported work.
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
     cdef SiteRun* home = &federation.sites[home_index]
@@ -153,7 +153,7 @@ cdef inline void book_end(
 
 
 cdef inline int rogue_make(Federation* federation, SiteRun* site, rogue) except -1:
-    # Makes a rogue of a site: its policies for what others offer, and what it does with guests.
+    # Makes a site a rogue: its policies for others' offers, and its treatment of guests.
     cdef CompiledTransfer policy
     cdef Py_ssize_t i
     takes, lies, holds = rogue
@@ -169,7 +169,7 @@ cdef inline int rogue_make(Federation* federation, SiteRun* site, rogue) except 
 
 
 cdef inline int let_go(Federation* federation, seconds_t now) except -1 nogil:
-    # Guests that were put aside come into their machines' queues, each machine's with one pass.
+    # Deferred guests enter their machines' queues, each machine's with one pass.
     cdef site_index_t index
     cdef SiteRun* site
     cdef RogueNotes* rogue
@@ -190,7 +190,7 @@ cdef inline int let_go(Federation* federation, seconds_t now) except -1 nogil:
 
 
 cdef inline int site_order(SiteRun* site, Py_ssize_t index, Py_ssize_t count, order) except -1:
-    # Sets in which order the site of that number asks its partners; the caller keeps a chooser.
+    # Sets the order in which a site asks its partners; the caller keeps a chooser alive.
     cdef Py_ssize_t j
     site.by_awrt = order is None
     if order is None:
@@ -219,7 +219,7 @@ cdef inline int site_order(SiteRun* site, Py_ssize_t index, Py_ssize_t count, or
 cdef inline int keep_policy(
     Federation* federation, Py_ssize_t index, CompiledTransfer policy, list written
 ) except -1:
-    # Looks whether a site can have a policy, and makes room for what it needs.
+    # Checks whether a site can have a policy, and allocates what it needs.
     cdef SiteRun* site = &federation.sites[index]
     if policy.policy.further and not policy.policy.railed:
         raise ValueError(
@@ -239,9 +239,9 @@ cdef inline int keep_policy(
 cdef inline Py_ssize_t site_policies(
     Federation* federation, Py_ssize_t index, row, list written
 ) except -1:
-    # Sets the policies of the site of that number, and returns how many partners it has: one policy
-    # for all of them, or each partner's own and None for no exchange. A thousand sites have a
-    # million pairs, which are not to be looked at in Python.
+    # Sets a site's policies, and returns its number of partners: one policy for all of them, or
+    # one for each with None for no exchange. A thousand sites have a million pairs, too many for
+    # Python.
     cdef SiteRun* site = &federation.sites[index]
     cdef CompiledTransfer policy
     cdef Py_ssize_t known = 0
@@ -275,7 +275,7 @@ cdef inline int site_rounds(Federation* federation, SiteRun* site, rounds) excep
 
 cdef inline void sum_responses(const Federation* federation, Py_ssize_t count, double* sums) \
         noexcept nogil:
-    # Of each site's users, one after the other: Σ p·m and Σ p·m·(C−r).
+    # By site, for its users: Σ p·m and Σ p·m·(C−r).
     cdef const JobColumns* jobs = &federation.jobs
     cdef Py_ssize_t row, i
     cdef double consumption

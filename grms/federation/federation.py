@@ -34,23 +34,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FederationReplay:
-    """What came of a replay in which sites exchange jobs.
-
-    Attributes:
-        schedule: when and where every job ran.
-        offers: of each site, how many questions it has put to partners; in site order.
-    """
+    """Result of a replay with exchange: the schedule, and the offers made by each site, in site order."""
 
     schedule: Schedule
     offers: tuple[int, ...]
 
 
 class ReplayScratch:
-    """Room for one replay at a time of up to n jobs, to be used again and again.
-
-    Args:
-        count: n.
-    """
+    """Reusable memory for one replay at a time of up to `count` jobs."""
 
     def __init__(self, count: int) -> None:
         self.start_time = np.empty(count)
@@ -59,18 +50,14 @@ class ReplayScratch:
 
 
 class Federation:
-    """Sites with their workloads merged once, to be replayed as often as one likes.
+    """Sites with their workloads merged once, for any number of replays.
 
     Attributes:
-        sites: the sites; their order breaks ties.
+        sites: at least one; their order breaks ties.
         jobs: all workloads in order of arrival, n jobs.
 
-    Args:
-        sites: at least one.
-
     Raises:
-        ValueError: a name comes twice, a policy names a site that is not there, or a job is
-            wider than its site.
+        ValueError: a name comes twice, a policy names a missing site, or a job is wider than its site.
     """
 
     def __init__(self, sites: Sequence[Site]) -> None:
@@ -79,7 +66,7 @@ class Federation:
         self.jobs, origin, rows = concatenate([site.jobs for site in sites])
         self._submitted_to = origin.astype(np.int16)
         before = np.cumsum([0, *(len(site.jobs) for site in sites)])[:-1]
-        # Of each merged job its place among all workloads one after the other.
+        # Of each merged job its index in the concatenated workloads.
         self._place = before[origin] + rows
         self._log_job_id = np.concatenate([site.jobs.job_id for site in sites])[self._place]
         self._groups = self._merged_groups()
@@ -87,13 +74,13 @@ class Federation:
         self._alike = [_one_policy(site, len(sites)) for site in sites]
 
     def _merged_groups(self) -> Int8Array | None:
-        # A site that orders its queue by group does so with its guests, by their groups at home.
+        # A site that orders its queue by group does so with guests, too, by their groups at home.
         if not any(scheduler_of(site.discipline).needs_groups for site in self.sites):
             return None
         return np.concatenate([groups_of(site) for site in self.sites])[self._place]
 
     def _merged_users(self) -> Int32Array | None:
-        # Users of two sites are two users, whatever their numbers.
+        # Users of different sites are distinct, whatever their numbers.
         if not any(scheduler_of(site.discipline).needs_users for site in self.sites):
             return None
         merged, count = [], 0
@@ -104,19 +91,12 @@ class Federation:
         return np.concatenate(merged)[self._place]
 
     def exchange(self, *, progress: Callable[[int], None] | None = None) -> FederationReplay:
-        """Replays the workloads, the sites exchanging jobs.
+        """Replays the workloads with exchange; `progress` gets the number of arrived jobs now and then.
 
-        Semantics (paper 003, sections 3, 4 and 7.1): one clock; at one instant completions, then
-        queue starts, then arrivals in the order (submit time, site, job), each decided before
-        the next. A job goes to the first partner that the location policy names, that is large
-        enough, that home would not rather have run it than, and that accepts it; if there is
-        none, it stays home.
-
-        Args:
-            progress: called now and then with the number of jobs that have arrived so far.
-
-        Returns:
-            The schedule, in order of arrival, and how many offers were made.
+        Semantics (paper 003, sections 3, 4 and 7.1): one clock; at one instant completions, then queue starts,
+        then arrivals in the order (submit time, site, job), each decided before the next. A job goes to the
+        first partner named by the location policy that is large enough, to which home would rather give it
+        than run it, and that accepts it; otherwise it stays home.
         """
         jobs, count = self.jobs, len(self.jobs)
         start_time = np.full(count, np.nan)
@@ -146,27 +126,11 @@ class Federation:
         return FederationReplay(schedule, tuple(kernel.offers))
 
     def replay(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
-        """Replays the workloads, the sites exchanging jobs, and returns the schedule.
-
-        See `exchange`.
-
-        Args:
-            progress: called now and then with the number of jobs that have arrived so far.
-
-        Returns:
-            The schedule, in order of arrival.
-        """
+        """As `exchange`, but returns the schedule alone, in order of arrival."""
         return self.exchange(progress=progress).schedule
 
     def replay_alone(self, *, progress: Callable[[int], None] | None = None) -> Schedule:
-        """Replays the workloads, every site by itself: the no-cooperation baseline.
-
-        Args:
-            progress: called now and then with the number of jobs that have arrived so far.
-
-        Returns:
-            The schedule, rows as `replay` has them.
-        """
+        """Replays every site by itself, the no-cooperation baseline; rows and `progress` as in `replay`."""
         alone = []
         done = 0
         for site in self.sites:
@@ -196,18 +160,17 @@ class Federation:
         instead: Mapping[tuple[str, str], CompiledTransfer] | None = None,
         scratch: ReplayScratch | None = None,
     ) -> list[float]:
-        """Replays with some policies exchanged and returns each site's AWRT alone.
+        """Replays with some policies replaced and returns each site's AWRT alone.
 
-        This is what training does thousands of times: nothing is built that it does not need,
-        and the replay holds no lock, so that threads run side by side.
+        Training does this thousands of times: it builds nothing else and holds no lock, so that threads run
+        in parallel.
 
         Args:
-            instead: compiled policies by (site, partner), used in place of the sites' own.
-            scratch: room to work in, of the calling thread; made anew where left out.
+            instead: compiled policies by (site, partner), which replace the sites' own.
+            scratch: memory of the calling thread; allocated if not given.
 
         Returns:
-            The AWRT of each site's own users, seconds, in site order; nan for a site without
-            jobs.
+            The AWRT of each site's own users, seconds, in site order; nan for a site without jobs.
         """
         jobs = self.jobs
         scratch = scratch or ReplayScratch(len(jobs))
@@ -276,7 +239,7 @@ class Federation:
 
 
 def _one_policy(site: Site, count: int) -> TransferPolicy | None:
-    """Returns the policy that a site has for every one of its partners; None where they differ."""
+    """Returns the policy of a site for every partner; `None` if they differ."""
     policies = site.transfer_policies
     if len(policies) != count - 1 or len(set(map(id, policies.values()))) != 1:
         return None
@@ -286,15 +249,11 @@ def _one_policy(site: Site, count: int) -> TransferPolicy | None:
 def location_order(
     site: Site, index: Mapping[str, int]
 ) -> list[int] | Callable[[list[float], list[float]], list[int]] | None:
-    """Returns a location policy as the kernel takes it.
-
-    Args:
-        site: whose it is.
-        index: of each site by its name, in site order.
+    """Returns a location policy in the kernel's form; `index` numbers sites by name, in site order.
 
     Returns:
-        The partners' numbers in a fixed order; None for AWRT; or a function of the two sums of
-        every site, which returns numbers.
+        The partners' numbers in a fixed order; `None` for AWRT; or a function from the two sums of every
+            site to numbers.
     """
     location = location_of(site.location_policy)
     if location.order is not None:
@@ -315,27 +274,18 @@ def location_order(
 
 
 def replay(sites: Sequence[Site], *, progress: Callable[[int], None] | None = None) -> Schedule:
-    """Replays the workloads of several sites that exchange jobs; see `Federation.replay`.
-
-    Raises:
-        ValueError: as for `Federation`.
-    """
+    """Replays the workloads of several sites that exchange jobs, as `Federation.replay`."""
     return Federation(sites).replay(progress=progress)
 
 
 def replay_alone(
     sites: Sequence[Site], *, progress: Callable[[int], None] | None = None
 ) -> Schedule:
-    """Replays the workloads of several sites, each by itself; see `Federation.replay_alone`.
-
-    Raises:
-        ValueError: as for `Federation`.
-    """
+    """Replays the workloads of several sites, each by itself, as `Federation.replay_alone`."""
     return Federation(sites).replay_alone(progress=progress)
 
 
 def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
-    """Returns the period and the bounds of a site's rounds as the kernel takes them."""
     if site.reoffer is None:
         return None
     if isinstance(site.reoffer, Rounds):
@@ -346,7 +296,7 @@ def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
 def _as_rogue(
     site: Site, sites: Sequence[Site]
 ) -> tuple[list[CompiledTransfer | None], bool, bool]:
-    """Returns what the kernel has to know of a rogue besides what it offers."""
+    """Returns what the kernel needs of a rogue besides its offers."""
     assert site.rogue is not None, "only rogues are asked"
     policies = [taking(site, other.name) for other in sites]
     takes = [None if policy is None else compiled_transfer(policy) for policy in policies]

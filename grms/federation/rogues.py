@@ -1,7 +1,7 @@
-"""Sites that do not deal with partners as they should, for replays that ask what honest ones lose.
+"""Dishonest sites, for replays that measure what honest ones lose.
 
-Nothing of an honest site knows of them: a rogue has other policies than it shows, puts its guests
-aside, or misreports them.
+Honest sites do not know them: a rogue has other policies than it shows, defers its guests, or misreports
+them.
 """
 
 from collections.abc import Mapping
@@ -17,16 +17,14 @@ Share = Literal["rules", "fit", "everything", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Rogue:
-    """One way of being no honest partner.
+    """A kind of dishonest partner.
 
     Attributes:
-        name: its word.
-        text: what it does, for people.
-        gives: which own jobs it offers.
-        takes: which offers it accepts, of jobs that its machine can hold.
+        gives: own jobs it offers.
+        takes: offers it accepts, of jobs that fit its machine.
         holds: it starts no guest before the last arrival of the whole replay.
-        lies: it reports that a guest has run since it came, or for its whole request where that is
-            less, however long it has waited.
+        lies: it reports that a guest has run since it came, or for its whole request if that is less, whatever
+            its wait.
     """
 
     name: str
@@ -37,19 +35,11 @@ class Rogue:
     lies: bool = False
 
     def giving(self, policy: TransferPolicy) -> TransferPolicy:
-        """Returns what decides which own jobs are offered to a partner.
-
-        Args:
-            policy: what an honest site would use.
-        """
+        """Returns the policy that selects own jobs to offer; `policy` is an honest site's."""
         return _POLICIES.get(self.gives, policy)
 
     def taking(self, policy: TransferPolicy) -> TransferPolicy:
-        """Returns what decides which of a partner's jobs are accepted.
-
-        Args:
-            policy: what an honest site would use.
-        """
+        """Returns the policy that selects a partner's jobs to accept; `policy` is an honest site's."""
         return _POLICIES.get(self.takes, policy)
 
 
@@ -86,4 +76,3 @@ _ROGUES: Final = (
 )
 
 ROGUES: Final[Mapping[str, Rogue]] = MappingProxyType({rogue.name: rogue for rogue in _ROGUES})
-"""The rogues that have a word, by it."""

@@ -1,4 +1,4 @@
-"""Sites that exchange jobs, as a replay is given them, and what of them cannot be."""
+"""Sites of a replay that exchange jobs, and their validation."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from lrms_sim.machine import check_machine
 from lrms_sim.written import name_of_written
 
 SITES_MAX = 2**15 - 1
-"""Most sites in one federation: the kernel numbers them with 16 bits."""
+"""The kernel numbers sites with 16 bits."""
 
 NAMES_LISTED_MAX = 20
-"""Most names of sites in an error's text."""
+"""Most names of sites in an error."""
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,16 @@ class Site:
     """One institution: its machine, its users' workload, and how it deals with partners.
 
     Attributes:
-        name: unique in the federation.
-        processors: size of the machine.
-        jobs: its own users' workload; no job wider than the machine.
-        discipline: of the machine's queue.
-        transfer_policies: by partner's name. A partner that is missing is neither asked nor
-            answered.
-        location_policy: in which order partners are asked.
-        reoffer: own jobs that still wait are offered again at the multiples of so many seconds, at
-            least 1, all of them to all partners, or as `Rounds` says; None: each job is offered on
-            its arrival alone.
-        partners_asked: how many partners are asked about one job in one decision at most, the first
-            of those that the location policy names; None: all of them.
-        groups: the user group 1 to 5 of each of its jobs, wherever it runs; where left out, and
-            some site's discipline looks at groups, those of `lrms_sim.groups.user_groups`.
-        rogue: how the site differs from an honest partner; None where it does not.
+        jobs: its own users' workload; no job is wider than the machine.
+        transfer_policies: by partner's name. Partners without one exchange no jobs.
+        location_policy: the order in which partners are asked.
+        reoffer: own waiting jobs are offered again at the multiples of this many seconds, at least 1, all
+            to all partners, or as `Rounds` says; `None`: jobs are offered only on arrival.
+        partners_asked: most partners asked about a job in one decision, the first in the order of the location
+            policy; `None`: all.
+        groups: the user group 1 to 5 of each job, wherever it runs; if not given but needed by some site's
+            discipline, those of `lrms_sim.groups.user_groups`.
+        rogue: how the site differs from an honest partner, if it does.
     """
 
     name: str
@@ -59,7 +54,7 @@ def groups_of(site: Site) -> Int8Array:
     """Returns the user group of each of a site's jobs, shape (n,).
 
     Raises:
-        ValueError: they are not known, or no groups.
+        ValueError: they are unknown or invalid.
     """
     try:
         if site.groups is not None:
@@ -73,8 +68,8 @@ def check_sites(sites: Sequence[Site]) -> None:
     """Checks that these sites can exchange jobs.
 
     Raises:
-        ValueError: a name comes twice, a policy names a site that is not there, a job is wider than
-            its site, or a discipline cannot have guests that come out of order.
+        ValueError: a name comes twice, a policy names a missing site, a job is wider than its site, or a
+            discipline does not support guests that arrive out of order.
     """
     if not 1 <= len(sites) <= SITES_MAX:
         raise ValueError(f"{len(sites)} sites; between 1 and {SITES_MAX} are possible")
@@ -110,7 +105,7 @@ def check_sites(sites: Sequence[Site]) -> None:
 
 
 def taking(site: Site, partner: str) -> TransferPolicy | None:
-    """Returns what decides whether a site takes what a partner offers; None for no exchange."""
+    """Returns the policy for a partner's offers; `None` for no exchange."""
     policy = site.transfer_policies.get(partner)
     if policy is None or site.rogue is None:
         return policy
@@ -123,12 +118,9 @@ def _check_order(sites: Sequence[Site]) -> None:
 
 
 def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
-    """Yields sites that would have guests which their discipline cannot have, and why.
+    """Yields sites that would get guests their discipline does not support, and why.
 
-    A job that is offered again comes to its machine out of order, and may where it starts at once.
-
-    Args:
-        sites: of a federation; their jobs are not looked at.
+    A job that is offered again arrives out of order, and so may one that starts at once.
     """
     homes = [site for site in sites if site.reoffer is not None]
     for site in sites:
@@ -153,6 +145,5 @@ def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Returns names side by side; of many the first ones and how many there are."""
     more = f" … ({len(names)} in all)" if len(names) > NAMES_LISTED_MAX else ""
     return ", ".join(names[:NAMES_LISTED_MAX]) + more

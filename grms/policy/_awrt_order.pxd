@@ -29,15 +29,15 @@ cdef Py_ssize_t place_by_awrt_fast(
 
 
 cdef inline double delegated_awrt(double consumption, double weighted_response) noexcept nogil:
-    # No history counts as 0: such a partner comes first and so gets a chance to have one.
+    # No history counts as 0: such a partner comes first and can build one.
     return weighted_response / consumption if consumption > 0.0 else 0.0
 
 
 cdef inline bint asked_before(
     site_index_t one, site_index_t other, const Standing* standing
 ) noexcept nogil:
-    # Whether one of two partners is asked before the other: by AWRT; ties go to the one that has
-    # been asked less often where that counts, then by site order.
+    # Whether one of two partners is asked before the other: by AWRT; ties go to the one asked less
+    # often, if that counts, then by site order.
     if standing[one].awrt != standing[other].awrt:
         return standing[one].awrt < standing[other].awrt
     if standing[one].asked != standing[other].asked:
@@ -52,8 +52,8 @@ cdef inline void count_open_fast(
     double open_submitted,
     seconds_t now,
 ) noexcept nogil:
-    # What the jobs that are open at a partner add to its sums: nothing until they have waited
-    # longer on average than the completed ones took; then they count as if they ended now.
+    # The contribution of open jobs to a partner's sums: nothing until they have waited longer on
+    # average than the completed ones took; then they count as if they ended now.
     cdef double waited = now * open_consumption - open_submitted
     cdef double completed = 0.0
     if open_consumption <= 0.0:

@@ -7,9 +7,9 @@ def history_with_open(
     open_submitted: float,
     now: float,
 ) -> tuple[float, float]:
-    """Returns a partner's sums with the jobs that are open there.
+    """Returns a partner's sums including its open jobs.
 
-    They count as soon as they have waited longer, on average, than the completed ones took; then as if
+    They count once they have waited longer, on average, than the completed ones took; then as if
     they ended now (`AwrtLocation.open_jobs`).
 
     Args:

@@ -1,7 +1,7 @@
 """In which order partners are asked (paper 003, section 7.1), compiled: by AWRT.
 
-Each has a fast face (`..._fast`, for kernels, without checks) and a plain face that checks its
-arguments and calls the fast one.
+Each has a fast form (`..._fast`, for kernels, without checks) and a plain one that checks its
+arguments and calls it.
 """
 
 from libc.stdlib cimport calloc, free
@@ -13,8 +13,7 @@ from lrms_sim._types cimport seconds_t
 cdef void order_by_awrt_fast(
     site_index_t* partners, Py_ssize_t count, const Standing* standing
 ) noexcept nogil:
-    # Insertion sort of `partners`, of whom `standing` has each by site. Quick where they are nearly
-    # in that order.
+    # Insertion sort of `partners`, with `standing` by site; fast if they are nearly in order.
     cdef Py_ssize_t i, place
     cdef site_index_t site, other
     for i in range(1, count):
@@ -35,7 +34,7 @@ cdef Py_ssize_t place_by_awrt_fast(
     const Standing* standing,
     site_index_t site,
 ) noexcept nogil:
-    # Where a site stands, or would stand, among partners that are in order.
+    # The rank of a site among sorted partners.
     cdef Py_ssize_t low = 0
     cdef Py_ssize_t high = count
     cdef Py_ssize_t middle
@@ -55,10 +54,9 @@ cdef Py_ssize_t move_by_awrt_fast(
     Py_ssize_t place,
     Py_ssize_t near,
 ) noexcept nogil:
-    # What order_by_awrt_fast would make of `partners`, which were in that order before the figures
-    # of the one at `place` changed: a replay orders anew after every delegated job that ends.
-    # Returns its new place; `near` is a guess at that, or -1: it saves a search through what is
-    # not in the processor's cache where there are many sites.
+    # The result of order_by_awrt_fast after only the figures of the one at `place` have changed: a
+    # replay reorders after every delegated job that ends. Returns its new place; `near` is a
+    # guess, or -1, which saves a search through uncached memory if there are many sites.
     cdef site_index_t site = partners[place]
     cdef Py_ssize_t low = place
     if place < near < count and asked_before(partners[near], site, standing) and (
@@ -86,13 +84,11 @@ def history_with_open(
     double open_submitted,
     seconds_t now,
 ):
-    """Returns a partner's sums with the jobs that are open there; see `AwrtLocation`."""
     count_open_fast(&consumption, &weighted_response, open_consumption, open_submitted, now)
     return consumption, weighted_response
 
 
 def order_by_awrt(consumption, weighted_response, asked=None):
-    """Returns partner numbers in ascending order of AWRT."""
     cdef Py_ssize_t count = len(consumption)
     cdef Py_ssize_t i
     cdef site_index_t* partners

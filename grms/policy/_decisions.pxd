@@ -13,7 +13,7 @@ cdef enum TransferKind:
     ALWAYS_AGREE       # offers every job and takes every other: what rails allow is decided by them
 
 cdef enum FeatureBit:
-    # What rules may look at beside the two features of the paper, as bits.
+    # Features that rules may use besides the two of the paper, as bits.
     REQUESTED_TIME = 1     # decimal logarithm of the seconds
     STARTS_NOW = 2         # 1 where the site's batch system would start the job at once, else 0
 
@@ -29,8 +29,8 @@ cdef struct TskRule:
     double output      # +1 accept, -1 decline
 
 cdef struct MembershipCache:
-    # Memberships of one rule base at one site, each computed when it is first wanted. Both
-    # features take few distinct values: a queue's sum of processors and a job's processors.
+    # Memberships of one rule base at one site, computed lazily. Both features take few distinct
+    # values: a queue's sum of processors and a job's processors.
     processors_t processors          # of the site
     processors_sum_t waiting_max     # longest queue that is kept; longer ones are computed
     Py_ssize_t rules
@@ -52,7 +52,7 @@ cdef struct TransferPolicy:
     RailNumbers rails
 
 cdef struct SiteLoad:
-    # What a site knows of itself when it decides, and tells nobody.
+    # What a site knows of itself when it decides, and keeps private.
     processors_t processors
     processors_t processors_free
     processors_sum_t processors_waiting

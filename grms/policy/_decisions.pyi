@@ -3,17 +3,17 @@ from collections.abc import Callable, Sequence
 from grms.policy._rails import CompiledRails
 
 class MembershipTable:
-    """Room for the memberships of one rule base at a time, for one site and one thread.
+    """Memory for the memberships of one rule base at a time, for one site and one thread.
 
-    A rule base that is compiled with a table decides to the last bit as without it, several
-    times faster over a long replay. The table belongs to the rule base compiled with it last; one
-    compiled with it before then computes every membership anew.
+    A rule base compiled with a table decides bit-identically, several times faster over a long
+    replay. The table belongs to the rule base compiled with it last; an earlier one then computes
+    every membership anew.
     """
 
     def __init__(self, processors: int, rules: int, waiting_max: int = 16384) -> None: ...
 
 class TransferQuestion:
-    """What a transfer policy written in Python is asked: what compiled ones are given."""
+    """Input of a transfer policy written in Python; compiled ones get the same."""
 
     @property
     def job_processors(self) -> int:
@@ -33,35 +33,35 @@ class TransferQuestion:
 
     @property
     def own(self) -> bool:
-        """Whether the job is of the site's own users; else it is a partner's offer."""
+        """Whether the job is local; else it is a partner's offer."""
 
     @property
     def requested_time(self) -> float:
-        """Most that the job may run, seconds."""
+        """Wall-time limit in seconds."""
 
     @property
     def starts_now(self) -> bool:
-        """Whether the site's batch system would start the job at once; asked within rails alone."""
+        """Whether the site's batch system would start the job at once; only within rails."""
 
 class CompiledTransfer:
     """A transfer policy in the form in which every host executes it."""
 
     @property
     def decides(self) -> bool:
-        """Whether there is a policy: one made by a constructor below."""
+        """Whether there is a policy, made by a constructor below."""
 
     @property
     def rails(self) -> CompiledRails | None: ...
     @property
     def needs_rails(self) -> bool:
-        """Whether its rules look at what is asked within rails alone, and it has none."""
+        """Whether its rules need rails, and it has none."""
 
     @staticmethod
     def always_keep() -> CompiledTransfer: ...
     @staticmethod
     def always_agree() -> CompiledTransfer: ...
     def railed(self, rails: CompiledRails) -> CompiledTransfer:
-        """Returns this policy, deciding among what rails allow."""
+        """Returns this policy within rails."""
 
     @staticmethod
     def accept_when_fit() -> CompiledTransfer: ...
@@ -77,10 +77,10 @@ class CompiledTransfer:
 
     @staticmethod
     def written(answer: Callable[[TransferQuestion], object]) -> CompiledTransfer:
-        """Returns a policy that asks a function; a replay raises what it has raised."""
+        """Returns a policy that calls a function; its exceptions are raised by the replay."""
 
     def check(self) -> None:
-        """Raises what a function has raised since the last call."""
+        """Raises the exception of a function since the last call."""
 
     def accept(
         self,
@@ -96,9 +96,9 @@ class CompiledTransfer:
     ) -> bool:
         """Returns whether the deciding site wants to run the job itself.
 
-        Only rails, and rules within them, look at the requested time and at whether the job would
-        start at once; only rails look at the books: own work, own requested, taken and given, as
-        `grms.policy.rails` has them.
+        Only rails, and rules within them, use the requested time and whether the job would start
+        at once; only rails use the books: own work, own requested, taken and given, as in
+        `grms.policy.rails`.
         """
 
     def output(

@@ -1,8 +1,7 @@
 """Transfer decisions (paper 003, sections 4 and 7.1), compiled.
 
-Each has a fast face (`..._fast`, for kernels, without checks) and a plain face that checks its
-arguments and calls the fast one: the federation kernel and a site's daemon decide by the very
-same instructions.
+Each has a fast form (`..._fast`, for kernels, without checks) and a plain one that checks its
+arguments and calls it: the federation kernel and a site's daemon execute the same instructions.
 """
 
 from libc.math cimport exp, log10
@@ -14,7 +13,7 @@ from lrms_sim._types cimport processors_sum_t, processors_t
 
 
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil:
-    # Equation 4. Where σ is 0 the Gaussian is its limit: 1 at γ, 0 elsewhere.
+    # Equation 4. For σ = 0 the Gaussian is its limit: 1 at γ, 0 elsewhere.
     cdef double distance = x - gamma
     if sigma == 0.0:
         return 1.0 if distance == 0.0 else 0.0
@@ -25,7 +24,7 @@ cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
 cdef inline double further_fast(
     const TransferPolicy* policy, const TskRule* rule, double time, double now
 ) noexcept nogil:
-    # What the further features add to the product of equation 7.
+    # Contribution of further features to the product of equation 7.
     cdef double degree = 1.0
     if policy.further & REQUESTED_TIME:
         degree *= membership_fast(time, rule.time_gamma, rule.time_sigma)
@@ -35,7 +34,7 @@ cdef inline double further_fast(
 
 
 cdef inline double time_feature(const TransferPolicy* policy, KnownJob job) noexcept nogil:
-    # Requests go from a minute to weeks: their logarithm spreads them. A second is the least.
+    # Requests range from a minute to weeks, hence the logarithm; at least a second.
     if not policy.further & REQUESTED_TIME:
         return 0.0
     return log10(job.requested_time) if job.requested_time > 1.0 else 0.0
@@ -44,8 +43,8 @@ cdef inline double time_feature(const TransferPolicy* policy, KnownJob job) noex
 cdef double tsk_output_fast(
     const TransferPolicy* policy, double nwp, double njp, KnownJob job, bint starts_now
 ) noexcept nogil:
-    # Numerator of equation 2 with the degrees of equation 7. Equation 8 asks for its sign alone,
-    # and the denominator is never negative: the division is left out.
+    # Numerator of equation 2 with the degrees of equation 7. Equation 8 only needs its sign, and
+    # the denominator is never negative, so the division is omitted.
     cdef double total = 0.0
     cdef double degree, time = time_feature(policy, job)
     cdef const TskRule* rule
@@ -98,8 +97,6 @@ cdef double cached_output_fast(
 
 
 cdef class TransferQuestion:
-    """What a transfer policy written in Python is asked: what compiled ones are given."""
-
     cdef readonly int job_processors
     cdef readonly int processors
     cdef readonly int processors_free
@@ -120,7 +117,7 @@ cdef class TransferQuestion:
 cdef bint accept_written(
     const TransferPolicy* policy, KnownJob job, SiteLoad load, bint own
 ) noexcept with gil:
-    # Kernels cannot raise here: they ask for the failure later. Until then own jobs stay.
+    # Kernels cannot raise here: they check for the failure later. Until then own jobs stay.
     cdef CompiledTransfer compiled = <CompiledTransfer> policy.written
     cdef TransferQuestion question
     if compiled.failure is not None:
@@ -176,12 +173,6 @@ cdef bint accept_fast(
 
 
 cdef class MembershipTable:
-    """Room for the memberships of one rule base at a time, for one site and one thread.
-
-    A rule base that is compiled with a table decides to the last bit as without it, several
-    times faster over a long replay. The table belongs to the rule base compiled with it last; one
-    compiled with it before then computes every membership anew.
-    """
 
     def __cinit__(self, processors_t processors, Py_ssize_t rules, Py_ssize_t waiting_max=16384):
         cdef MembershipCache* cache = &self.cache
@@ -210,13 +201,13 @@ cdef class MembershipTable:
         free(self.cache.njp)
 
     cdef int begin(self, Py_ssize_t rules) except -1:
-        # Forgets the former rule base.
+        # Drops the former rule base.
         cdef MembershipCache* cache = &self.cache
         if rules != cache.rules:
             raise ValueError(f"{rules} rules for a table of {cache.rules}")
         cache.stamp += 1
         if cache.stamp == 0:
-            # After 2**32 rule bases old stamps could be taken for new ones.
+            # After 2**32 rule bases old stamps could be mistaken for new ones.
             memset(cache.nwp_stamp, 0, (cache.waiting_max + 1) * sizeof(uint32_t))
             memset(cache.njp_stamp, 0, (<size_t> cache.processors + 1) * sizeof(uint32_t))
             cache.stamp = 1
@@ -224,8 +215,6 @@ cdef class MembershipTable:
 
 
 cdef class CompiledTransfer:
-    """A transfer policy in the form in which every host executes it."""
-
     def __cinit__(self):
         self.owned_rules = NULL
         self.policy.kind = NO_POLICY
@@ -242,25 +231,21 @@ cdef class CompiledTransfer:
 
     @property
     def decides(self):
-        """Whether there is a policy: one made by a constructor below."""
         return self.policy.kind != NO_POLICY
 
     @staticmethod
     def always_keep():
-        """Returns the policy that keeps every own job and takes no other."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         compiled.policy.kind = ALWAYS_KEEP
         return compiled
 
     @staticmethod
     def always_agree():
-        """Returns the policy that offers every own job and takes every other."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         compiled.policy.kind = ALWAYS_AGREE
         return compiled
 
     def railed(self, CompiledRails rails not None):
-        """Returns this policy, deciding among what rails allow."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         if self.policy.railed:
             raise ValueError("this policy has rails already")
@@ -277,21 +262,18 @@ cdef class CompiledTransfer:
 
     @staticmethod
     def accept_when_fit():
-        """Returns the policy that wants a job iff it fits on the free processors."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         compiled.policy.kind = ACCEPT_WHEN_FIT
         return compiled
 
     @property
     def needs_rails(self):
-        """Whether its rules look at what is asked within rails alone, and it has none."""
         return self.policy.further != 0 and not self.policy.railed
 
     @staticmethod
     def rule_base(
         rules, MembershipTable table=None, *, bint requested_time=False, bint starts_now=False
     ):
-        """Compiles rules: γ and σ for NWP, for NJP, for each further feature, then ±1."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         cdef TskRule* rule
         cdef Py_ssize_t i
@@ -326,7 +308,6 @@ cdef class CompiledTransfer:
 
     @staticmethod
     def written(answer):
-        """Returns a policy that asks a function; a replay raises what it has raised."""
         cdef CompiledTransfer compiled = CompiledTransfer()
         compiled.policy.kind = WRITTEN
         compiled.policy.written = <void*> compiled
@@ -334,7 +315,6 @@ cdef class CompiledTransfer:
         return compiled
 
     def check(self):
-        """Raises what a function has raised since the last call."""
         if self.inner is not None:
             self.inner.check()
         failure, self.failure = self.failure, None
@@ -353,12 +333,6 @@ cdef class CompiledTransfer:
         bint starts_now=False,
         books=(0.0, 0.0, 0.0, 0.0),
     ):
-        """Returns whether the deciding site wants to run the job itself.
-
-        Only rails, and rules within them, look at the requested time and at whether the job would
-        start at once; only rails look at the books: own work, own requested, taken and given, as
-        `grms.policy.rails` has them.
-        """
         cdef SiteLoad load
         cdef KnownJob job
         cdef Books own_books
@@ -391,7 +365,6 @@ cdef class CompiledTransfer:
     def output(
         self, double nwp, double njp, *, double requested_time=0.0, bint starts_now=False
     ):
-        """Returns Σφy of a rule base, whose sign is the decision."""
         cdef KnownJob job
         if self.policy.kind != RULE_BASE:
             raise ValueError("only a rule base has an output")

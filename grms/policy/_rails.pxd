@@ -1,8 +1,8 @@
 # Rails: what an exchange has to keep to, whatever a transfer policy would like.
 #
-# A site knows its own users' completed jobs, what it has taken from a partner and given to it, and
-# how the partner has kept its promise: everything here is of that kind. docs/fair-exchange.md says
-# what each rule is for.
+# A site knows its local users' completed jobs, what it has taken from a partner and given to it,
+# and how the partner has kept its promise: nothing else is used here. docs/fair-exchange.md gives
+# the purpose of each rule.
 from libc.math cimport INFINITY
 
 from lrms_sim._types cimport processors_t, seconds_t
@@ -19,14 +19,14 @@ cdef struct RailNumbers:
     int doublings                # of the suspension, at most
 
 cdef struct Books:
-    # What a site has noted when it decides, and tells nobody.
+    # A site's own records when it decides, which it keeps private.
     double own_work              # Σ p·m of its users' jobs that are completed, wherever they ran
     double own_requested         # Σ p·m·requested time of the same
     double taken                 # of the partner's jobs: Σ p·m, of those open Σ requested time·m
     double given                 # Σ p·m of its users' jobs that the partner has completed
 
 cdef struct Trust:
-    # What a site thinks of a partner's promise to start at once what it accepts.
+    # A site's record of a partner's promise to start accepted jobs at once.
     double credit                # Σ requested time·m of jobs that were done as promised
     double open_work             # Σ requested time·m of the jobs that are there
     Py_ssize_t open_count
@@ -83,7 +83,7 @@ cdef inline bint overdue_fast(
 
 
 cdef inline void broken_fast(const RailNumbers* rails, Trust* trust, seconds_t now) noexcept nogil:
-    # A promise was broken; a site finds out when it next thinks of an offer.
+    # A promise was broken; a site notices before its next offer.
     cdef seconds_t until
     trust.credit = 0.0
     if now >= trust.suspended_until:

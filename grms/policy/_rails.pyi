@@ -1,13 +1,8 @@
 class CompiledRails:
-    """Rails in the form in which every host keeps to them.
+    """Rails in the form that every host executes, with the values of `grms.policy.rails`.
 
-    Args:
-        start_now: offer what would not start at once, take what would.
-        guest_length: longest request of a guest, as a multiple of that of own jobs.
-        balance: work taken beyond what was given, seconds of the whole machine.
-        balance_weight: how many times work that was given counts.
-        promise: tolerance, trust and suspension in seconds, and how often the last may double;
-            None where nobody minds.
+    Work in `balance` is in seconds of the whole machine; `promise` is tolerance, trust and
+    suspension in seconds, and the number of doublings, or `None` if it is not enforced.
     """
 
     def __init__(
@@ -21,7 +16,7 @@ class CompiledRails:
     ) -> None: ...
     @property
     def start_now(self) -> bool:
-        """Whether the batch system has to be asked whether a job would start at once."""
+        """Whether a decision needs to know if a job would start at once."""
 
     @property
     def promise(self) -> bool:

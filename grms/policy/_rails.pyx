@@ -7,17 +7,6 @@ from lrms_sim._types cimport processors_t
 
 
 cdef class CompiledRails:
-    """Rails in the form in which every host keeps to them.
-
-    Args:
-        start_now: offer what would not start at once, take what would.
-        guest_length: longest request of a guest, as a multiple of that of own jobs.
-        balance: work taken beyond what was given, seconds of the whole machine.
-        balance_weight: how many times work that was given counts.
-        promise: tolerance, trust and suspension in seconds, and how often the last may double;
-            None where nobody minds.
-    """
-
     def __cinit__(
         self,
         *,
@@ -38,12 +27,10 @@ cdef class CompiledRails:
 
     @property
     def start_now(self):
-        """Whether the batch system has to be asked whether a job would start at once."""
         return bool(self.rails.start_now)
 
     @property
     def promise(self):
-        """Whether partners are held to their promise to start a job at once."""
         return bool(self.rails.promise)
 
     def may_offer(
@@ -58,7 +45,6 @@ cdef class CompiledRails:
         Py_ssize_t open_count,
         double suspended_until,
     ):
-        """Returns whether a site of that size entrusts such a job to a partner."""
         cdef Trust trust
         memset(&trust, 0, sizeof(Trust))
         trust.credit = credit
@@ -70,15 +56,12 @@ cdef class CompiledRails:
         )
 
     def late(self, double delegated, double lasted, double ended):
-        """Returns whether a job that has ended was not started as promised."""
         return bool(late_fast(&self.rails, delegated, lasted, ended))
 
     def overdue(self, double delegated, double requested_time, double now):
-        """Returns whether a job that has not ended should have, by its request."""
         return bool(overdue_fast(&self.rails, delegated, requested_time, now))
 
     def broken(self, double now, *, int breaches, double suspended_until):
-        """Returns breaches and the end of the suspension once another promise is broken."""
         cdef Trust trust
         memset(&trust, 0, sizeof(Trust))
         trust.breaches = breaches

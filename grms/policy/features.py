@@ -1,9 +1,9 @@
-"""What rules can look at, beside the two features of paper 003.
+"""Further features for rules, besides the two of paper 003.
 
-The paper's rules look at the queue (NWP) and at the job's width (NJP). Within rails a decision reads
-two further numbers, and rules may look at them too: the time that the job requests, and whether the
-site's own batch system would start it at once (docs/rule-bases.md). Both are asked in the same way in
-a replay, in a site's core and in its daemon (docs/information-policy.md).
+The paper's rules use the queue (NWP) and the job's width (NJP). Within rails, rules may also use two
+numbers that a decision reads anyway: the requested time of the job, and whether the site's own batch
+system would start it at once (docs/rule-bases.md). A replay, a site's core and its daemon obtain
+both in the same way (docs/information-policy.md).
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,21 +17,18 @@ PAPER_FEATURES: Final = (
     {"name": "nwp", "definition": "waiting processors / site processors", "scale": 1},
     {"name": "njp", "definition": "job processors / site processors", "scale": 100},
 )
-"""The features of every rule, in their order, with the factor each is multiplied by."""
+"""The features of every rule, in order, with the factor each is multiplied by."""
 
 
 @dataclass(frozen=True, slots=True)
 class FurtherFeature:
-    """A feature that rules within rails may look at.
+    """A feature that rules within rails may use.
 
     Attributes:
         name: in files and in `grms.policy.transfer.Rule`.
-        word: on the command line.
-        heading: for tables.
-        definition: what it is, for files.
-        start: genes of its γ and σ begin between 0 and this.
-        step: standard deviation of their mutation where the strategy does not adapt it: the
-            thousandth part of `start`, as for the paper's features.
+        start: initial range of the genes of its γ and σ, from 0.
+        step: standard deviation of their mutation if the strategy does not adapt it: a thousandth of
+            `start`, as for the paper's features.
     """
 
     name: str
@@ -67,14 +64,13 @@ STARTS_NOW: Final = FurtherFeature(
 FURTHER_FEATURES: Final[Mapping[str, FurtherFeature]] = MappingProxyType(
     {one.name: one for one in (REQUESTED_TIME, STARTS_NOW)}
 )
-"""All of them by their name, in the order in which files and genomes have them."""
+"""By name, in the order of files and genomes."""
 
 FEATURE_WORDS: Final = tuple(one.word for one in FURTHER_FEATURES.values())
-"""What they are called on the command line."""
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns names of further features once each, in their order.
+    """Returns names of further features without duplicates, in their order.
 
     Raises:
         ValueError: there is no such feature.

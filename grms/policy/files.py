@@ -1,7 +1,7 @@
 """Rule bases as files: JSON with a schema version, features, rules and provenance.
 
-The format is described in docs/rule-bases.md. Every error names the file, the place in it, what
-was found and what is expected.
+docs/rule-bases.md describes the format. Every error names the file, the place in it, what was found
+and what is expected.
 """
 
 import json
@@ -17,13 +17,10 @@ from lrms_sim.spelling import shown
 from lrms_sim.text_files import read_json, write_json
 
 SCHEMA = "hanse.rule-base/1"
-"""Value of the key `schema` in files that this version reads and writes."""
-
 RULES_MAX = 1000
-"""Most rules in one file; far beyond any learned base, and a bound on a decision's time."""
+"""Most rules in one file; far above any learned base, and a bound on the time of a decision."""
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
-"""Largest file that is read."""
 
 
 class RuleBaseError(HanseError, ValueError):
@@ -31,13 +28,7 @@ class RuleBaseError(HanseError, ValueError):
 
 
 def load_rule_base(path: str | os.PathLike[str]) -> RuleBase:
-    """Reads a rule base.
-
-    Args:
-        path: the JSON file.
-
-    Returns:
-        The rule base, with the file's provenance.
+    """Reads a rule base, including its provenance.
 
     Raises:
         RuleBaseError: the file cannot be read, is no JSON, or breaks the format.
@@ -47,11 +38,7 @@ def load_rule_base(path: str | os.PathLike[str]) -> RuleBase:
 
 
 def rule_base_from_document(document: object, *, source: str) -> RuleBase:
-    """Builds a rule base from decoded JSON.
-
-    Args:
-        document: what the JSON says.
-        source: what to call it in errors.
+    """Builds a rule base from decoded JSON; `source` names it in errors.
 
     Raises:
         RuleBaseError: the document breaks the format.
@@ -92,21 +79,16 @@ def rule_base_to_document(rule_base: RuleBase) -> dict[str, Any]:
 
 
 def save_rule_base(rule_base: RuleBase, path: str | os.PathLike[str]) -> None:
-    """Writes a rule base; a reader sees the old file or the whole new one.
-
-    Args:
-        rule_base: its numbers come back to the last bit.
-        path: the JSON file.
+    """Writes a rule base atomically and without loss of precision.
 
     Raises:
         OSError: the file cannot be written.
-        TypeError: the provenance holds what JSON cannot say.
+        TypeError: the provenance is not representable as JSON.
     """
     write_json(path, rule_base_to_document(rule_base))
 
 
 def _further(features: object) -> tuple[str, ...]:
-    """Returns the names of the features that a file has beside the two of the paper."""
     documents = {name: feature.document for name, feature in FURTHER_FEATURES.items()}
     said = features if isinstance(features, list) else []
     names = tuple(name for name, document in documents.items() if document in said)

@@ -1,11 +1,11 @@
-"""A guard: where exchange has cost a site's own users too much, the site takes no guests for a while.
+"""The circuit breaker: if exchange has cost local users too much, the site pauses it.
 
-What exchange has brought is computed from the site's own journal (`grms.site.care.alone`): its own users'
-jobs that have ended, as it was, beside a replay of the same jobs without partners. It lags: of a job that
-runs nobody knows how long. So the guard is no rule of a decision but a look from time to time.
+The effect of exchange is computed from the site's own journal (`grms.site.care.alone`): completed jobs
+of local users as they ran, compared with a replay of the same jobs without partners. It lags, as the run
+time of running jobs is unknown. So the guard is a periodic check rather than a rule of each decision.
 
-It keeps nothing. Whether exchange stands still follows from the journal and these numbers alone, so that
-a restart finds the same as the daemon before. docs/fair-exchange.md says what that means for operators.
+It is stateless: whether exchange is stopped follows from the journal and these numbers alone, so that a
+restart yields the same result. docs/fair-exchange.md explains it for operators.
 """
 
 import math
@@ -17,13 +17,13 @@ DAY: Final = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class GuardFound:
-    """What a guard has found when it looked last.
+    """Result of the guard's latest check.
 
     Attributes:
-        looked: when it did, seconds on the site's clock.
-        jobs: own users' jobs that were compared.
-        improvement: 1 - AWRT as it was / AWRT alone, of these; nan where there is none.
-        stopped_since: the first of the looks in a row that stopped exchange, seconds; nan while it goes on.
+        looked: its time, seconds on the site's clock.
+        jobs: compared jobs of local users.
+        improvement: 1 - AWRT as it was / AWRT alone; nan without jobs.
+        stopped_since: the first of the consecutive checks that stopped exchange, seconds; nan otherwise.
     """
 
     looked: float
@@ -39,18 +39,15 @@ class GuardFound:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeGuard:
-    """When exchange stands still.
+    """Parameters of the guard.
 
     Attributes:
-        cost: of the AWRT that own users would have had alone; more than that stops exchange. A part,
-            at least 0.
-        window: jobs that have ended in so long count, seconds, more than 0.
-        jobs: with fewer jobs in the window nothing can be said, and exchange goes on; at least 1.
-        period: between two looks, seconds, more than 0.
-        since: only jobs that have ended after this moment count, seconds: how an operator begins anew.
-
-    Raises:
-        ValueError: a number is out of its bounds.
+        cost: largest tolerated loss, as a fraction of the AWRT that local users would have had alone; at
+            least 0.
+        window: age up to which completed jobs count, seconds, more than 0.
+        jobs: with fewer jobs in the window there is no verdict, and exchange continues; at least 1.
+        period: between two checks, seconds, more than 0.
+        since: only jobs that have ended after this moment count, seconds; lets an operator start afresh.
     """
 
     cost: float = 0.02
@@ -60,7 +57,6 @@ class ExchangeGuard:
     since: float = -math.inf
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         if not 0 <= self.cost < math.inf:
             raise ValueError(f"cost is {self.cost}; it must be finite and at least 0")
         if self.jobs < 1:
@@ -72,25 +68,13 @@ class ExchangeGuard:
             raise ValueError(f"since is {self.since}; it must be a moment")
 
     def stops(self, jobs: int, improvement: float) -> bool:
-        """Returns whether exchange stands still.
-
-        Args:
-            jobs: own users' jobs that have ended in the window and are compared.
-            improvement: 1 - AWRT as it was / AWRT alone, of these; nan where there is none.
-        """
+        """Returns whether exchange is stopped, given the compared jobs and their improvement (nan: none)."""
         return jobs >= self.jobs and improvement < -self.cost
 
     def found(
         self, before: GuardFound | None, now: float, jobs: int, improvement: float
     ) -> GuardFound:
-        """Returns what a look has found.
-
-        Args:
-            before: by the look before; None for the first one.
-            now: seconds on the site's clock.
-            jobs: see `stops`.
-            improvement: same.
-        """
+        """Returns the result of a check at `now` (seconds); the other arguments are as in `stops`."""
         since = math.nan
         if self.stops(jobs, improvement):
             since = before.stopped_since if before is not None and before.stops else now

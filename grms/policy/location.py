@@ -1,7 +1,7 @@
 """Location policies: whom to ask first.
 
-All know of a partner what a site may know: its name, and how one's own jobs fared there. Hosts ask a
-policy for `order` and `count_open`; one written in Python is asked with a `PartnerRecord` of each partner.
+All use what a site may know of a partner: its name, and how the site's own jobs fared there. Hosts call
+`order` and `count_open`; a policy written in Python gets a `PartnerRecord` of each partner.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,28 +15,23 @@ from lrms_sim.written import name_of_written
 
 @dataclass(frozen=True, slots=True)
 class AwrtLocation:
-    """Asks in ascending order of the AWRT of the jobs one has delegated to each partner.
+    """Asks in ascending order of the AWRT of the jobs delegated to each partner.
 
-    Only jobs that have been delivered to the partner and are completed by now count; a partner
-    without history counts 0 and comes first; ties go by site order (paper 003, section 7.1).
+    Only jobs delivered to the partner and completed by now count; a partner without history counts 0
+    and comes first; ties go by site order (paper 003, section 7.1).
 
-    A partner that accepts jobs and never completes them would so keep the good name of its last
-    completed job for ever, or stay first without one. A site can therefore count the jobs that
-    are open at a partner: as soon as they have waited there longer, on average, than the
-    completed ones took, they count with the time they have waited so far, and with the
-    consumption they asked for. Open jobs never make a partner look better.
+    A partner that accepts jobs and never completes them would thereby keep the rank of its last completed
+    job, or stay first without one. A site can therefore count open jobs: once they have waited at the
+    partner longer, on average, than the completed ones took, they count with the time waited so far and
+    the requested consumption. Open jobs never improve a partner's rank.
 
     Attributes:
         open_jobs: "ignore" (the paper) or "count".
-
-    Raises:
-        ValueError: `open_jobs` is something else.
     """
 
     open_jobs: Literal["ignore", "count"] = "ignore"
 
     def __post_init__(self) -> None:
-        """Checks the word."""
         if self.open_jobs not in {"ignore", "count"}:
             raise ValueError(f"open_jobs is {self.open_jobs!r}; it must be 'ignore' or 'count'")
 
@@ -62,10 +57,7 @@ class AwrtLocation:
 
 @dataclass(frozen=True, slots=True)
 class FixedOrder:
-    """Asks in a given order; a partner that is not named is not asked.
-
-    Attributes:
-        order: names of partners, each once.
+    """Asks in a given order; partners not in `order` are not asked.
 
     Raises:
         ValueError: a name comes twice.
@@ -74,7 +66,6 @@ class FixedOrder:
     order: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Checks that no name comes twice."""
         for position, partner in enumerate(self.order):
             if partner in self.order[:position]:
                 raise ValueError(f"partner {partner!r} comes twice in the order {self.order}")
@@ -96,12 +87,10 @@ class FixedOrder:
 
 @dataclass(frozen=True, slots=True)
 class PartnerRecord:
-    """What a site knows of a partner when it decides whom to ask first.
+    """What a site knows of a partner when it chooses whom to ask first.
 
     Attributes:
-        name: of the partner.
-        consumption: Σ p·m of own jobs that were delegated there and are completed,
-            processor-seconds.
+        consumption: Σ p·m of completed own jobs delegated there, processor-seconds.
         weighted_response: Σ p·m·(C - r) of these.
     """
 
@@ -111,7 +100,7 @@ class PartnerRecord:
 
     @property
     def awrt(self) -> float:
-        """Their average weighted response time, seconds; 0 where there are none."""
+        """Their average weighted response time, seconds; 0 if there are none."""
         return self.weighted_response / self.consumption if self.consumption > 0 else 0.0
 
 
@@ -119,11 +108,8 @@ class PartnerRecord:
 class WrittenLocation:
     """A location policy written in Python: a function, or an object with a method `ask`.
 
-    It is given a `PartnerRecord` of each partner, in site order, and returns the names of those
-    to ask, in order; a partner that is left out is not asked. It is called for every job.
-
-    Attributes:
-        written: the object or function.
+    It gets a `PartnerRecord` of each partner, in site order, and returns the names to ask, in order;
+    partners left out are not asked. It is called for every job.
     """
 
     written: Any
@@ -135,7 +121,7 @@ class WrittenLocation:
 
     @property
     def order(self) -> None:
-        """There is no fixed order: the policy is asked for every job."""
+        """`None`: there is no fixed order, as the policy is called for every job."""
         return
 
     @property
@@ -148,11 +134,11 @@ class WrittenLocation:
         return self
 
     def asking_order(self, partners: Sequence[PartnerRecord]) -> list[str]:
-        """Returns the names of partners in the order in which they are to be asked.
+        """Returns the names of partners in the order in which they are asked.
 
         Raises:
-            ValueError: the policy has named somebody twice, or who is no partner.
-            TypeError: it has not returned several names.
+            ValueError: the policy returned a duplicate or a name that is no partner.
+            TypeError: it did not return a collection of names.
         """
         ask = getattr(self.written, "ask", self.written)
         answer = ask(list(partners))
@@ -160,7 +146,7 @@ class WrittenLocation:
             raise TypeError(
                 f"location policy {self.name!r} returns {answer!r}; it must be a list of names"
             )
-        # One more than there are is enough to see a name twice, and an iterator may have no end.
+        # One more name than partners suffices to see a duplicate, and an iterator may be endless.
         names = list(islice(answer, len(partners) + 1))
         known = {partner.name for partner in partners}
         for place, name in enumerate(names):
@@ -180,9 +166,9 @@ def location_of(policy: Any) -> LocationPolicy:
     """Returns a location policy; one written in Python is wrapped.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is no location policy.
     """
-    # First what asks by itself: a class of a user may be derived from one of those above.
+    # First what has a method `ask`: a user's class may derive from one of those above.
     asks = callable(getattr(policy, "ask", None)) and not isinstance(policy, type)
     if isinstance(policy, FunctionType) or asks:
         return WrittenLocation(policy)

@@ -1,9 +1,9 @@
-"""Rails: what an exchange keeps to, whatever the transfer policy inside would like.
+"""Rails: constraints of an exchange, whatever the transfer policy within them.
 
-A transfer policy says what a site wants. Rails say what is fair: they are rules that a site keeps by
-itself, from what it knows anyway, so that its own users lose less, or nothing. They bound no loss: in
-half-years of recorded logs hardly a site has lost by them, and four jobs make one lose nearly everything
-(docs/fair-exchange.md). What they are for, in plain words, is in docs/fair-exchange.md; the tie rules are in docs/disciplines.md.
+A transfer policy says what a site wants; rails say what is fair. A site enforces them by itself, from
+what it knows anyway, so that its own users lose less, or nothing. They do not bound losses: in half-years
+of recorded logs hardly a site has lost by them, yet four jobs can make one lose nearly everything.
+docs/fair-exchange.md gives their purpose, docs/disciplines.md the tie rules.
 """
 
 import math
@@ -19,7 +19,7 @@ HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 
 DOUBLINGS_MAX: Final = 30
-"""A day doubled so often is three million years."""
+"""A day doubled this often is three million years."""
 
 
 def _at_least(name: str, value: float, least: float, *, beyond: bool = False) -> None:
@@ -30,22 +30,18 @@ def _at_least(name: str, value: float, least: float, *, beyond: bool = False) ->
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """How a site holds a partner to its promise to start at once what it accepts.
+    """How a partner is held to its promise to start accepted jobs at once.
 
-    A partner breaks its promise with a job that comes back later than that, or has not come back
-    when by its request it should have. Its credit is then gone, and it gets no offer for a
-    while.
+    A partner breaks its promise with a job that returns later, or has not returned by when its request
+    says it should have. It then loses its credit and gets no offers for a while.
 
     Attributes:
-        tolerance: a delay that is no breach, seconds, at least 0.
-        trust: work a partner without credit may hold at once, as seconds of the whole machine of
-            the site that offers, at least 0; credit adds the requests of all jobs done as
-            promised. A single job goes to a partner that holds none, however long it is.
-        suspension: without offers after the first breach, seconds, more than 0.
-        doublings: how often the suspension doubles with further breaches, at most; 0 to 30.
-
-    Raises:
-        ValueError: a number is out of its bounds.
+        tolerance: delay that is no breach, seconds, at least 0.
+        trust: work that a partner without credit may hold at once, as seconds of the offering site's whole
+            machine, at least 0; credit adds the requests of all jobs done as promised. A partner that holds
+            none may get a single job of any length.
+        suspension: time without offers after the first breach, seconds, more than 0.
+        doublings: how often further breaches double the suspension; 0 to 30.
     """
 
     tolerance: float = HOUR
@@ -54,7 +50,6 @@ class Promise:
     doublings: int = 5
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         _at_least("tolerance", self.tolerance, 0)
         _at_least("trust", self.trust, 0)
         _at_least("suspension", self.suspension, 0, beyond=True)
@@ -64,20 +59,17 @@ class Promise:
 
 @dataclass(frozen=True)
 class Rails:
-    """The rules an exchange keeps to. The defaults are those of `fair-exchange`.
+    """The constraints of an exchange; the defaults are those of `fair-exchange`.
 
     Attributes:
         start_now: home offers only what its own batch system would not start at once; a partner
             accepts only what its own would.
-        guest_length: a guest may request at most so many times what own users' completed jobs have
-            requested on the average, weighted by their work; None: any time. More than 0.
-        balance: work of a partner's jobs taken, less `balance_weight` times the work it has done
-            for this site, at most; as seconds of this site's whole machine, at least 0; None: any.
-        balance_weight: how many times work that was given counts; at least 0.
-        promise: how partners are held to their promise; None: nobody looks.
-
-    Raises:
-        ValueError: a number is out of its bounds.
+        guest_length: most that a guest may request, as a multiple of the mean request of own users'
+            completed jobs, weighted by work; more than 0; `None`: any.
+        balance: most work taken of a partner minus `balance_weight` times the work it has done for this
+            site, as seconds of this site's whole machine, at least 0; `None`: any.
+        balance_weight: factor on work given; at least 0.
+        promise: `None`: not enforced.
     """
 
     start_now: bool = True
@@ -87,7 +79,6 @@ class Rails:
     promise: Promise | None = Promise()
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         if self.guest_length is not None:
             _at_least("guest_length", self.guest_length, 0, beyond=True)
         if self.balance is not None:
@@ -95,7 +86,7 @@ class Rails:
         _at_least("balance_weight", self.balance_weight, 0)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leaves the compiled form out, which is rebuilt where rails arrive in another process."""
+        """Omits the compiled form, which is rebuilt in another process."""
         return {name: value for name, value in vars(self).items() if name != "compiled"}
 
     @cached_property
@@ -114,10 +105,10 @@ class Rails:
 
 
 START_NOW: Final = Rails(guest_length=None, balance=None, promise=None)
-"""Offer what would not start at once, take what would; nothing else."""
+"""Offers what would not start at once, takes what would; nothing else."""
 
 SHORT_GUESTS: Final = Rails(balance=None, promise=None)
-"""The same, and no guest that is much longer than own users' jobs."""
+"""The same, and no guest much longer than own users' jobs."""
 
 FAIR_EXCHANGE: Final = Rails()
 """All four: start now, length of guests, balance, promise."""
@@ -125,4 +116,3 @@ FAIR_EXCHANGE: Final = Rails()
 RAILS: Final[Mapping[str, Rails]] = MappingProxyType(
     {"start-now": START_NOW, "short-guests": SHORT_GUESTS, "fair-exchange": FAIR_EXCHANGE}
 )
-"""The rails that have a word, by it."""

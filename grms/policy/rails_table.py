@@ -1,4 +1,4 @@
-"""What files of scenarios and of sites say of rails and of spans of time, as validated models."""
+"""Rails and time spans in files of scenarios and sites, as validated models."""
 
 from dataclasses import replace
 from typing import Annotated, Final
@@ -29,13 +29,10 @@ SPAN_MAX: Final = 1e9
 
 
 def span(value: object) -> float:
-    """Returns a span of time in seconds.
-
-    Args:
-        value: a number of seconds, or a text such as "15min", "4h", "1d", "900s".
+    """Returns seconds from a number of seconds or a text such as "15min", "4h", "1d", "900s".
 
     Raises:
-        PydanticCustomError: it is neither, or out of its bounds.
+        PydanticCustomError: it is neither, or out of bounds.
     """
     seconds: float | None = None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -77,17 +74,9 @@ Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class RailsSpec(BaseModel):
-    """Rails whose numbers are others than those of their word; a number puts its rule in force.
+    """Rails with other numbers than those of their word; a number enables its rule.
 
-    Attributes:
-        rules: which rules are in force: a word for rails.
-        guest_length: most that a guest may request, as a multiple of own jobs' mean request.
-        balance: work taken beyond what was given, as time of the whole machine.
-        balance_weight: how many times work that was given counts.
-        tolerance: a delay that breaks no promise.
-        trust: work a partner without credit may hold, as time of the whole machine.
-        suspension: without offers after the first breach.
-        doublings: how often the suspension doubles at most.
+    `rules` is the word; the numbers are those of `grms.policy.rails`, with spans of time as in `span`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -103,7 +92,7 @@ class RailsSpec(BaseModel):
 
     @property
     def rails(self) -> Rails | None:
-        """The same for a transfer policy; None where nothing is in force."""
+        """The same for a transfer policy; `None` if nothing is in force."""
         given = self.model_dump(exclude_none=True, exclude={"rules"})
         rails = rails_by_word(self.rules)
         if rails is None:
@@ -123,14 +112,7 @@ class RailsSpec(BaseModel):
 
 
 class RoundsSpec(BaseModel):
-    """Rounds of offers that spare questions; see `grms.policy.rounds`.
-
-    Attributes:
-        every: period of the rounds.
-        order: in which waiting jobs are offered: `queue`, or `widest`.
-        questions: most of one round.
-        pause: longest pause between two questions about one job to one partner; at least `every`.
-    """
+    """Rounds of offers with fewer questions, as `grms.policy.rounds.Rounds`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -169,25 +151,17 @@ ReofferField = Annotated[
 
 
 def rails_by_word(word: str) -> Rails | None:
-    """Returns the rails of a word; None for none."""
+    """Returns the rails of a word; `None` for none."""
     return None if word == NO_RAILS else RAILS[word]
 
 
 def rails_said(said: str | RailsSpec | None) -> Rails | None:
-    """Returns the rails that a file wants to be kept to; None for none.
-
-    Args:
-        said: a word, a table, or nothing.
-    """
+    """Returns the rails of a file: of a word, a table, or `None`."""
     if isinstance(said, RailsSpec):
         return said.rails
     return None if said is None else rails_by_word(said)
 
 
 def rounds_said(said: float | RoundsSpec | None) -> float | Rounds | None:
-    """Returns the rounds of offers that a file wants, as a replay takes them.
-
-    Args:
-        said: a period in seconds, a table, or nothing.
-    """
+    """Returns the rounds of a file in the form of a replay: of a period in seconds, a table, or `None`."""
     return said.rounds if isinstance(said, RoundsSpec) else said

@@ -1,9 +1,8 @@
-"""What a site notes of its rounds of offers: who has declined which job, and when it is asked again.
+"""A site's notes of its rounds of offers: who declined which job, and when it is asked again.
 
-The kernel of a federation's replay keeps the same notes (`grms/federation/_rounds.pxd`), for years of
-rounds at a time; docs/disciplines.md has the rules. Nothing happens during a round but that jobs are
-placed: a partner that has declined a job, as it does not start at once or by its width, its request or
-their product, declines each job that is at least as wide and as long.
+The kernel of a federation's replay keeps the same notes (`grms/federation/_rounds.pxd`); the rules are in
+docs/disciplines.md. During a round only placements happen: a partner that has declined a job because it does
+not start at once, or by its width, request or their product, declines each job at least as wide and as long.
 """
 
 import math
@@ -13,21 +12,15 @@ from typing import Final, NamedTuple
 from grms.policy.rounds import Rounds
 
 REFUSALS_MAX: Final = 16
-"""So many are remembered of one partner, for one round."""
+"""Most refusals remembered per partner and round."""
 
 
 Pauses = dict[int, dict[str, tuple[float, float]]]
-"""By job and partner: when it is asked again, and how long it was to be left in peace, seconds."""
+"""By job and partner: when it is asked again, and the length of the pause, seconds."""
 
 
 class Waiting(NamedTuple):
-    """A job that waits.
-
-    Attributes:
-        job: its number.
-        processors: its width.
-        requested_time: seconds.
-    """
+    """A waiting job; `requested_time` is in seconds."""
 
     job: int
     processors: int
@@ -35,16 +28,11 @@ class Waiting(NamedTuple):
 
 
 def ordered(waiting: Iterable[Waiting], rounds: float | Rounds | None) -> list[Waiting]:
-    """Returns waiting jobs in the order in which they are offered in a round.
-
-    Args:
-        waiting: the jobs, in the order of the queue.
-        rounds: how rounds are held.
-    """
+    """Returns waiting jobs, given in queue order, in the order in which a round offers them."""
     order = list(waiting)
     if not isinstance(rounds, Rounds) or rounds.order == "queue" or len(order) < 2:
         return order
-    # Sorting keeps the order of equals. Who declines the easiest is hardly asked further.
+    # Sorting is stable. A partner that declines the easiest job is hardly asked further.
     widest = sorted(order, key=lambda one: -one.processors)
     easiest = min(widest, key=lambda one: (one.processors, one.requested_time))
     widest.remove(easiest)
@@ -52,15 +40,7 @@ def ordered(waiting: Iterable[Waiting], rounds: float | Rounds | None) -> list[W
 
 
 def lengthen(pauses: Pauses, rounds: Rounds, job: int, partner: str, now: float) -> None:
-    """Notes that a partner has declined a job: it is left in peace, each time for longer.
-
-    Args:
-        pauses: are changed.
-        rounds: how long pauses are; there may be none.
-        job: its number.
-        partner: its name.
-        now: seconds.
-    """
+    """Records a refusal: the partner is not asked about the job for a while, longer each time."""
     if rounds.pause is None:
         return
     of_job = pauses.setdefault(job, {})
@@ -70,15 +50,7 @@ def lengthen(pauses: Pauses, rounds: Rounds, job: int, partner: str, now: float)
 
 
 class RoundMemory:
-    """Notes of one site's rounds.
-
-    Attributes:
-        left: questions of this round that may still be put.
-
-    Args:
-        rounds: how questions are spared; a number of seconds: not at all.
-        pauses: of before.
-    """
+    """Notes of one site's rounds; `left` is the number of questions left in this round."""
 
     def __init__(self, rounds: float | Rounds, pauses: Pauses | None = None) -> None:
         self._rounds = rounds if isinstance(rounds, Rounds) else None
@@ -87,14 +59,7 @@ class RoundMemory:
         self._pauses: Pauses = {job: dict(of_job) for job, of_job in (pauses or {}).items()}
 
     def begin(self, waiting: Iterable[Waiting]) -> list[Waiting]:
-        """Begins a round.
-
-        Args:
-            waiting: the jobs, in the order of the queue.
-
-        Returns:
-            The same in the order in which they are offered.
-        """
+        """Begins a round; returns the jobs, given in queue order, in the order in which they are offered."""
         rounds = self._rounds
         order = ordered(waiting, rounds)
         if rounds is None:
@@ -105,11 +70,9 @@ class RoundMemory:
         return order
 
     def go_on(self, questions: int, declined: Iterable[tuple[Waiting, str]]) -> None:
-        """Takes over how far a round has come that was begun here just now, and elsewhere before.
+        """Takes over the progress of a round that was begun here just now, and elsewhere before.
 
-        Args:
-            questions: that were put in it.
-            declined: the jobs that were declined in it, and by whom; pauses know of them.
+        `questions` have been asked in it; pauses already include `declined`.
         """
         self.left -= questions
         if self._rounds is not None:
@@ -117,13 +80,7 @@ class RoundMemory:
                 self._refused(one, partner)
 
     def spares(self, one: Waiting, partner: str, now: float) -> bool:
-        """Returns whether a partner is not asked about a job, as its answer is known or was no.
-
-        Args:
-            one: the job.
-            partner: its name.
-            now: seconds.
-        """
+        """Returns whether a partner need not be asked about a job, as its answer is known or was no."""
         if self._rounds is None:
             return False
         until, _ = self._pauses.get(one.job, {}).get(partner, (-math.inf, 0.0))
@@ -137,13 +94,7 @@ class RoundMemory:
         )
 
     def declined(self, one: Waiting, partner: str, now: float) -> None:
-        """Notes that a partner has declined a job.
-
-        Args:
-            one: the job.
-            partner: its name.
-            now: seconds.
-        """
+        """Records that a partner has declined a job."""
         rounds = self._rounds
         if rounds is None:
             return
@@ -151,7 +102,7 @@ class RoundMemory:
         self._refused(one, partner)
 
     def _refused(self, one: Waiting, partner: str) -> None:
-        # Those that this one makes superfluous go.
+        # Drop refusals that this one makes redundant.
         kept = [
             (width, requested_time)
             for width, requested_time in self._refusals.get(partner, ())

@@ -1,8 +1,8 @@
-"""Rounds of offers: when a site offers its waiting jobs again, and how it spares questions.
+"""Rounds of offers: when a site offers its waiting jobs again, with few questions.
 
-A period alone puts every waiting job to every partner in every round, as docs/disciplines.md has it. Most
-of these questions have answers that are known: nothing happens during a round but that jobs find a place,
-so that a partner which has declined one job declines every other that is no narrower and no shorter.
+A period alone asks every partner about every waiting job in every round (docs/disciplines.md). Most of
+these answers are known: during a round only placements happen, so that a partner which has declined one job
+declines every other that is no narrower and no shorter.
 """
 
 import math
@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 PERIOD_MIN: Final = 1.0
-"""The shortest period, seconds."""
-
 QUESTIONS_MAX: Final = 2**62
-"""A bound that is none."""
+"""No bound."""
 
 RoundOrder = Literal["queue", "widest"]
 ROUND_ORDERS: Final[tuple[RoundOrder, ...]] = get_args(RoundOrder)
@@ -21,23 +19,20 @@ ROUND_ORDERS: Final[tuple[RoundOrder, ...]] = get_args(RoundOrder)
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """When waiting jobs are offered again, sparing questions.
+    """When waiting jobs are offered again, with fewer questions.
 
-    In a round a partner that has declined a job is not asked about those that are at least as wide and
-    request at least as much. Where partners take what starts at once, and rails but no policy of their
-    own decide besides, jobs go where they would go if every question were put.
+    In a round a partner that has declined a job is not asked about jobs at least as wide and with at least
+    its request. If partners take what starts at once and use rails but no other policy, jobs go where they
+    would go if every question were asked.
 
     Attributes:
         period: rounds are held at its multiples, seconds, at least 1.
-        order: in which jobs are offered: that of the queue; or the widest first, behind the
-            narrowest (of these the shortest), as who declines that one is hardly asked further.
-        questions: that a site puts to its partners in a round, at most; None: any number.
-        pause: the longest pause between two questions about one job to one partner, seconds, at
-            least the period. A first no is followed by a pause of one period, each further one by
-            twice the last; None: there are no pauses.
-
-    Raises:
-        ValueError: a value is out of its bounds.
+        order: of offers: that of the queue; or the widest first, after the narrowest (of these the shortest),
+            as a partner that declines that one is hardly asked further.
+        questions: most questions of a site in a round; `None`: any number.
+        pause: longest pause between two questions about one job to one partner, seconds, at least the
+            period. The first refusal is followed by one period, each further one by twice the last;
+            `None`: no pauses.
     """
 
     period: float
@@ -46,7 +41,6 @@ class Rounds:
     pause: float | None = None
 
     def __post_init__(self) -> None:
-        """Checks the values."""
         if not PERIOD_MIN <= self.period < math.inf:
             raise ValueError(f"the period is {self.period} s; at least {PERIOD_MIN:g} s is needed")
         if self.order not in ROUND_ORDERS:
@@ -65,11 +59,7 @@ class Rounds:
 
 
 def period_of(reoffer: float | Rounds | None) -> float:
-    """Returns after how many seconds there is a round again; infinity where there are none.
-
-    Args:
-        reoffer: the period alone, or more exactly; None for no rounds.
-    """
+    """Returns the period of rounds in seconds; infinity without rounds."""
     if reoffer is None:
         return math.inf
     return reoffer.period if isinstance(reoffer, Rounds) else reoffer

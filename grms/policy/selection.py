@@ -1,4 +1,4 @@
-"""Which policy to use for a partner one was not trained with."""
+"""Selects a policy for a partner that none was trained with."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,8 @@ from grms.policy.transfer import TransferPolicy
 def nearest_size(pool: Mapping[int, TransferPolicy], processors: int) -> TransferPolicy:
     """Returns the policy learned against the partner nearest in size (paper 003, section 8.1).
 
-    Args:
-        pool: policies by the size, in processors, of the partner each was learned against.
-        processors: size of the unknown partner.
-
-    Returns:
-        The policy whose size is nearest; of two as near, that of the smaller.
+    `pool` has the policies by the size, in processors, of the partner each was learned against. Of two equally
+    near ones the smaller size wins.
 
     Raises:
         ValueError: the pool is empty, or a size is less than 1.

@@ -1,9 +1,9 @@
 """Transfer policies: does this site want to run this job itself, now?
 
-A site asks the same question of its own users' jobs (yes: keep; no: offer to a partner) and of a
-partner's offers (yes: accept; no: decline). The answer rests on what the site knows of itself and
-on the job's request. The theory is section 4 of Fölling, Grimme, Lepping and Papaspyrou,
-"Decentralized Grid Scheduling with Evolutionary Fuzzy Systems" (JSSPP 2009), called "the paper".
+A site asks the same question of its own users' jobs (yes: keep; no: offer to a partner) and of a partner's
+offers (yes: accept; no: decline). The answer depends on what the site knows of itself and on the job's
+request. The theory is section 4 of Fölling, Grimme, Lepping and Papaspyrou, "Decentralized Grid Scheduling
+with Evolutionary Fuzzy Systems" (JSSPP 2009), called "the paper".
 """
 
 import math
@@ -92,13 +92,7 @@ class AlwaysAgree(_CompiledOnce):
 
 @dataclass(frozen=True)
 class Railed(_CompiledOnce):
-    """A policy that decides among what rails allow.
-
-    Attributes:
-        rails: what the exchange keeps to.
-        policy: what decides within them; one that always agrees where left out.
-        name: a word for people.
-    """
+    """A policy that decides within rails; without `policy` it always agrees."""
 
     rails: Rails = FAIR_EXCHANGE
     policy: TransferPolicy = field(default_factory=AlwaysAgree)
@@ -116,17 +110,13 @@ class Gaussian:
 
     Attributes:
         gamma: γ, where membership is 1; in the feature's unit.
-        sigma: σ, how wide it is; in the feature's unit, not 0. Its sign does not matter.
-
-    Raises:
-        ValueError: γ is not finite, or σ is not finite or is 0.
+        sigma: σ, its width; in the feature's unit, not 0. Its sign does not matter.
     """
 
     gamma: float
     sigma: float
 
     def __post_init__(self) -> None:
-        """Checks the parameters."""
         if not math.isfinite(self.gamma):
             raise ValueError(f"gamma is {self.gamma}; it must be a finite number")
         if not math.isfinite(self.sigma) or self.sigma == 0:
@@ -143,10 +133,8 @@ class Rule:
         njp: membership of the normalized job parallelism (equation 10), 100 times the job's
             processors over the site's processors; percent, 0 to 100.
         accept: the recommendation, y = +1 or −1 (equation 5).
-        requested_time: of the decimal logarithm of the requested time in seconds; None where rules
-            do not look at it.
-        starts_now: of 1 where the site would start the job at once, else 0; None where rules do
-            not look at it.
+        requested_time: of the decimal logarithm of the requested time in seconds; `None` if unused.
+        starts_now: of 1 if the site would start the job at once, else 0; `None` if unused.
     """
 
     nwp: Gaussian
@@ -157,7 +145,7 @@ class Rule:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The features it looks at beside NWP and NJP, in their order."""
+        """The features it uses besides NWP and NJP, in order."""
         return tuple(name for name in FURTHER_FEATURES if getattr(self, name) is not None)
 
     @property
@@ -171,17 +159,14 @@ class Rule:
 class RuleBase(_CompiledOnce):
     """A Takagi-Sugeno-Kang rule base with binary recommendations (the paper, section 4).
 
-    The site wants the job iff Σφy > 0, φ being the product of a rule's memberships (equations 2,
-    7, 8). Where all memberships vanish the sum is 0 and the answer no. Rules that look at more than
-    NWP and NJP decide within rails alone.
+    The site wants the job iff Σφy > 0, φ being the product of a rule's memberships (equations 2, 7, 8). If
+    all memberships vanish, the sum is 0 and the answer no. Rules that use more than NWP and NJP need rails.
 
     Attributes:
-        rules: at least one; all look at the same features.
-        name: a word for people.
-        provenance: where the rules come from: traces, seed, fitness and the like.
+        rules: at least one; all use the same features.
 
     Raises:
-        ValueError: there is no rule, or two look at different features.
+        ValueError: there is no rule, or two use different features.
     """
 
     rules: tuple[Rule, ...]
@@ -189,7 +174,6 @@ class RuleBase(_CompiledOnce):
     provenance: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        """Checks the rules."""
         if not self.rules:
             raise ValueError("a rule base needs at least one rule")
         for number, rule in enumerate(self.rules):
@@ -201,7 +185,7 @@ class RuleBase(_CompiledOnce):
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The features it looks at beside NWP and NJP, in their order."""
+        """The features it uses besides NWP and NJP, in order."""
         return self.rules[0].further
 
     @cached_property
@@ -217,11 +201,7 @@ class RuleBase(_CompiledOnce):
 
 @dataclass(frozen=True)
 class WrittenTransfer(_CompiledOnce):
-    """A transfer policy written in Python, under a name.
-
-    Attributes:
-        written: a function, or an object with a method `accept`.
-    """
+    """A named transfer policy written in Python: a function, or an object with a method `accept`."""
 
     written: Any
 
@@ -237,10 +217,10 @@ class WrittenTransfer(_CompiledOnce):
 
 
 def compiled_transfer(policy: object) -> CompiledTransfer:
-    """Returns a policy as every host executes it.
+    """Returns a policy in the form that every host executes.
 
-    One written in Python is a function or an object with a method `accept`. It is given a
-    `TransferQuestion` and says whether the site wants to run the job itself.
+    One written in Python is a function or an object with a method `accept`. It gets a `TransferQuestion`
+    and returns whether the site wants to run the job itself.
 
     Raises:
         TypeError: it has no such form.
@@ -260,13 +240,9 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
 
 
 def yes_or_no(answer: object, name: str) -> bool:
-    """Returns what a transfer policy written in Python has answered.
+    """Returns the answer of a transfer policy written in Python.
 
     Any object has a truth value: without this check a forgotten `return` would decline every job.
-
-    Args:
-        answer: of the policy.
-        name: of the policy, for people.
 
     Raises:
         TypeError: it is neither True nor False, 1 nor 0.
@@ -280,12 +256,7 @@ def yes_or_no(answer: object, name: str) -> bool:
 
 
 def without_rails(policy: object, rails: Rails | None = None) -> str:
-    """Returns why a policy cannot decide with these rails alone, for people; nothing where it can.
-
-    Args:
-        policy: one that has to decide.
-        rails: what is to be around it; None for none.
-    """
+    """Returns why a policy cannot decide with these rails alone, for people; empty if it can."""
     if not isinstance(policy, RuleBase):
         return ""
     if rails is not None and not rails.start_now and "starts_now" in policy.further:

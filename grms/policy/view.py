@@ -1,4 +1,4 @@
-"""A rule base in the terminal: its rules, and a map of what it decides."""
+"""A rule base in the terminal: its rules, and a map of its decisions."""
 
 from rich.console import Console
 from rich.table import Table
@@ -10,24 +10,18 @@ from lrms_sim.spelling import duration
 
 MAP_COLUMNS = 60
 MAP_ROWS = 20
-"""Cells of the map: along NWP, and along NJP, 5 % each."""
+"""Rows of the map along NWP; along NJP, 5 % each."""
 
 REQUEST_SHOWN = 3600.0
-"""The requested time that the map is for where rules look at it, seconds."""
+"""Requested time of the map if rules use it, seconds."""
 
 ACCEPT = "█"
 DECLINE = "·"
 
 
 def print_rule_base(console: Console, rule_base: RuleBase, nwp_max: float) -> None:
-    """Prints the rules, and a map of what they decide.
-
-    Args:
-        console: where to.
-        rule_base: the policy.
-        nwp_max: the map shows the normalized waiting parallelism from 0 to this.
-    """
-    # As Text, for a name may look like markup.
+    """Prints the rules, and a map of their decisions for NWP from 0 to `nwp_max`."""
+    # As Text, as a name may look like markup.
     table = Table("rule", title=Text(rule_base.name), title_justify="left")
     for heading in ("NWP γ", "NWP σ", "NJP γ, %", "NJP σ, %"):
         table.add_column(heading, justify="right")
@@ -50,7 +44,7 @@ def print_rule_base(console: Console, rule_base: RuleBase, nwp_max: float) -> No
 
 
 def _sections(rule_base: RuleBase) -> list[tuple[str, bool]]:
-    """Returns which maps are shown, with their captions: one where rules are the paper's."""
+    """Returns the maps to show, with captions; a single one for the paper's rules."""
     further = rule_base.further
     request = (
         f"request of {duration(REQUEST_SHOWN)}" if REQUESTED_TIME.name in further else "any request"
@@ -77,7 +71,7 @@ def decision_lines(rule_base: RuleBase, nwp_max: float, *, starts_now: bool = Fa
             ACCEPT if accepts(nwp_max * (column + 0.5) / MAP_COLUMNS, njp) else DECLINE
             for column in range(MAP_COLUMNS)
         )
-        # Every fourth row says where it ends.
+        # Every fourth row is labelled with its end.
         label = "" if (row + 1) % 4 else str(100 * (row + 1) // MAP_ROWS)
         lines.append(f"{label:>4} {''.join(cells)}")
     lines.append(f"     0{f'{nwp_max:g}':>{MAP_COLUMNS - 1}}")

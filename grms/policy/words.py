@@ -1,7 +1,7 @@
-"""Policies by what files and command lines call them.
+"""Policies by their names in files and on command lines.
 
-A transfer policy has a word, or is a rule base's file; a location policy has a word, or is a list of
-partners' names. A further policy needs a word here and nowhere else.
+A transfer policy has a word or is a rule base file; a location policy has a word or is a list of
+partners' names. A new policy only needs a word here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,20 +36,17 @@ _POLICIES: Final[tuple[TransferPolicy, ...]] = (
 TRANSFER_POLICIES: Final[Mapping[str, TransferPolicy]] = MappingProxyType(
     {policy.name: policy for policy in _POLICIES}
 )
-"""The policies that have a word, by it. One object for all pairs of sites: a thousand sites have a
-million of them."""
+"""By word. One object serves all pairs of sites: a thousand sites have a million of them."""
 
 NO_EXCHANGE: Final = "none"
 """The word for no exchange of jobs with a partner, and so for no policy."""
 
 TRANSFER_DEFAULT: Final = AcceptWhenFit().name
-"""The word of the policy where nobody names one."""
-
 POOL_WORDS: Final = tuple(TRANSFER_POLICIES)
-"""What a policy of a pool can be besides the path of a rule base file."""
+"""Values for a policy of a pool besides the path of a rule base file."""
 
 TRANSFER_WORDS: Final = (*TRANSFER_POLICIES, NO_EXCHANGE)
-"""What the policy for a partner can be besides the path of a rule base file."""
+"""Values for the policy of a partner besides the path of a rule base file."""
 
 
 def is_written(name: str) -> bool:
@@ -58,11 +55,7 @@ def is_written(name: str) -> bool:
 
 
 def written_transfer(name: str) -> WrittenTransfer:
-    """Returns a transfer policy written in Python.
-
-    Raises:
-        RuleBaseError: it cannot be loaded, or is none.
-    """
+    """Returns a transfer policy written in Python; `RuleBaseError` if it cannot be loaded or is no policy."""
     try:
         written = load_written(TRANSFER_GROUP, name, "transfer policy")
         compiled_transfer(written)
@@ -72,11 +65,7 @@ def written_transfer(name: str) -> WrittenTransfer:
 
 
 def written_location(name: str) -> LocationPolicy:
-    """Returns a location policy written in Python.
-
-    Raises:
-        ValueError: it cannot be loaded, or is none.
-    """
+    """Returns a location policy written in Python; `ValueError` if it cannot be loaded or is no policy."""
     try:
         return location_of(load_written(LOCATION_GROUP, name, "location policy"))
     except TypeError as error:
@@ -86,26 +75,21 @@ def written_location(name: str) -> LocationPolicy:
 LOCATION_POLICIES: Final[Mapping[str, LocationPolicy]] = MappingProxyType(
     {"awrt-completed": AwrtLocation(), "awrt-open": AwrtLocation(open_jobs="count")}
 )
-"""The location policies that have a word, by it."""
-
 AWRT: Final = "awrt"
-"""The word for one of the two, which depends on the host: a scenario does as the paper, a daemon counts
-open jobs."""
+"""One of the two, depending on the host: a scenario follows the paper, a daemon counts open jobs."""
 
 LOCATION_WORDS: Final = (AWRT, *LOCATION_POLICIES)
-"""What a location policy can be besides a list of partners' names."""
+"""Values for a location policy besides a list of partners' names."""
 
 
 def location_by_name(named: str | Sequence[str], awrt: str) -> LocationPolicy:
-    """Returns a location policy.
+    """Returns a location policy; `awrt` is what the word `awrt` means, one of `LOCATION_POLICIES`.
 
-    Args:
-        named: one of `LOCATION_WORDS`, an entry point of the group `hanse.location_policies`,
-            `package.module:name`, or the names of partners in the order in which they are asked.
-        awrt: what the word `awrt` means, one of `LOCATION_POLICIES`.
+    `named` is one of `LOCATION_WORDS`, an entry point of the group `hanse.location_policies`,
+    `package.module:name`, or the names of partners in the order in which they are asked.
 
     Raises:
-        ValueError: a name comes twice, or what is written in Python cannot be loaded, or is none.
+        ValueError: a name comes twice, or code cannot be loaded or is no policy.
     """
     if not isinstance(named, str):
         return FixedOrder(tuple(named))
@@ -122,12 +106,11 @@ class PolicyShelf:
     def policy_by_name(self, name: str) -> TransferPolicy:
         """Returns a policy.
 
-        Args:
-            name: one of `TRANSFER_POLICIES`, the path of a rule base file, an entry point of the
-                group `hanse.transfer_policies`, or `package.module:name`.
+        `name` is one of `TRANSFER_POLICIES`, the path of a rule base file, an entry point of the group
+        `hanse.transfer_policies`, or `package.module:name`.
 
         Raises:
-            RuleBaseError: the file cannot be used, or what is written in Python not be loaded.
+            RuleBaseError: the file cannot be used, or the code cannot be loaded.
         """
         if name in TRANSFER_POLICIES:
             return TRANSFER_POLICIES[name]

@@ -1,8 +1,8 @@
-"""Local accounts other than the daemon's: as which partners' jobs may run, and who is let into a job's folder.
+"""Local accounts for partners' jobs besides the daemon's, and their access to jobs' folders.
 
-The daemon has no rights of root. It hands such a job in through sudo, as the account, and both work in the
-job's folder by the account's own group, of which the daemon's user is a member: the folder stays the daemon's,
-new files in it are the group's, and what the daemon has put there nobody else can take away (sticky bit).
+The daemon does not run as root. It submits such a job through sudo, as the account, and both work in the job's
+folder through the account's own group, which has the daemon's user as a member: the folder stays the daemon's, new
+files in it belong to the group, and nobody else can remove the daemon's files (sticky bit).
 """
 
 import grp
@@ -18,13 +18,13 @@ from grms.lrms.port import LrmsRefusedError
 from grms.names import ACCOUNT
 
 UID_MIN: Final = 1000
-"""Accounts with a smaller number are root's and the system's (login.defs, UID_MIN), and run nobody's jobs."""
+"""Lower numbers are root's and the system's (login.defs, UID_MIN), and run no jobs."""
 
 FOLDER_MODE: Final = 0o3770
 _RUN: Final = frozenset(("launch", "program"))
 _READ: Final = frozenset(("values", "outputs.json"))
 WRITTEN: Final = ("stdout", "stderr", "begun", "begun.died")
-"""Files that are there before the job: who would make them could keep them from the daemon."""
+"""Files created before the job: another creator could deny the daemon access."""
 
 _VERSION: Final = 2
 _OWNER, _USER, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
@@ -34,13 +34,10 @@ _NAMES: Final = ("system.posix_acl_access", "system.posix_acl_default")
 
 
 def account_number(name: str) -> tuple[int, int]:
-    """Returns the numbers of an account and of its group.
-
-    Args:
-        name: of the account.
+    """Returns the user and group number of an account.
 
     Raises:
-        LrmsRefusedError: there is none, or it is the system's.
+        LrmsRefusedError: there is none, or it is a system account.
     """
     if ACCOUNT.fullmatch(name) is None:
         raise LrmsRefusedError(f"{name[:80]!r} is no name of a local account")
@@ -55,13 +52,10 @@ def account_number(name: str) -> tuple[int, int]:
 
 
 def common_group(name: str) -> int:
-    """Returns the number of an account's group, of which this process is a member.
-
-    Args:
-        name: of the account.
+    """Returns the number of an account's group, which must have this process as a member.
 
     Raises:
-        LrmsRefusedError: it is none that may run jobs, or this process is no member.
+        LrmsRefusedError: the account may not run jobs, or this process is no member.
     """
     _, group = account_number(name)
     if os.geteuid() != 0 and group not in {os.getegid(), *os.getgroups()}:
@@ -71,7 +65,7 @@ def common_group(name: str) -> int:
 
 
 def group_name(number: int) -> str:
-    """Returns the name of a group; its number where it has none."""
+    """Returns the name of a group; its number if it has none."""
     try:
         return grp.getgrgid(number).gr_name
     except KeyError:
@@ -79,7 +73,7 @@ def group_name(number: int) -> str:
 
 
 def check_account(name: str) -> Finding | None:
-    """Returns what is in the way of jobs as an account, as this host's users and groups say; None for nothing."""
+    """Returns what keeps jobs from running as an account on this host; `None` for nothing."""
     what = "account"
     try:
         account_number(name)
@@ -112,25 +106,15 @@ def _own_name() -> str:
 
 
 def sudoers_line(accounts: Sequence[str], programs: Sequence[str]) -> str:
-    """Returns the line by which sudo lets this user run programs as accounts.
-
-    Args:
-        accounts: their names.
-        programs: paths.
-    """
+    """Returns the sudoers line that lets this user run programs (paths) as accounts."""
     return f"{_own_name()} ALL = ({', '.join(accounts)}) TIMEOUT=60 NOPASSWD: {', '.join(programs)}"
 
 
 def lend(place: Path, group: int) -> None:
-    """Lets a group use a job's folder, as it is before the job.
-
-    Args:
-        place: the folder, which nobody else can enter yet; whatever is in it is the daemon's, but for links.
-        group: its number.
-    """
+    """Opens a job's folder, which nobody else can enter yet, to a group before the job runs."""
     for name in WRITTEN:
         (place / name).touch()
-    # Upward: what is open to the group is not looked at any more, or a link could be laid on the way.
+    # Bottom-up: what is open to the group is not visited again, or a link could be placed on the way.
     for folder, _, names in os.walk(place, topdown=False):
         for name in names:
             path = Path(folder, name)
@@ -148,17 +132,13 @@ def _give(path: Path, group: int, mode: int) -> None:
 
 
 def let_in(folder: Path, uid: int) -> None:
-    """Lets an account enter a folder that is otherwise its owner's alone, and read what will be in it.
+    """Lets an account enter a folder that is otherwise private to its owner, and read new files in it.
 
-    By a POSIX access list, as `setfacl` writes it; no right of root is needed. New files can be read by the account as far as
-    whoever makes them lets a group read them.
-
-    Args:
-        folder: this process's own, with nothing in it yet.
-        uid: number of the account.
+    Uses a POSIX ACL, as `setfacl` does, which needs no root. The account can read new files as far as their creator
+    grants the group read access. The folder must be this process's own and empty.
 
     Raises:
-        OSError: the file system has no such lists, or none that can be written here.
+        OSError: the file system has no ACLs, or they cannot be written here.
     """
     entries = (
         (_OWNER, _ALL, _NOBODY),

@@ -1,6 +1,6 @@
-"""What makes an adapter of a batch system: its settings, and a function that makes it.
+"""The definition of an adapter of a batch system: its settings, and its factory.
 
-`grms.site.configuration.lrms_kinds` finds them by name: a few by itself, all others by entry points.
+`grms.site.configuration.lrms_kinds` finds them by name: some built in, all others by entry points.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,14 +27,14 @@ class Timekeeper(Protocol):
 
 
 class LrmsSettings(Model):
-    """What every adapter's table `[lrms]` has.
+    """Keys that every adapter's table `[lrms]` has.
 
     Attributes:
         kind: which adapter.
-        load_age_s: a load that is older is not known any more: own jobs stay at home, offers are
-            declined. Real seconds.
-        command_timeout_s: a command that has had no answer by then has an unknown outcome.
-        commands: commands under way at one time; ends of jobs, which go together, are not counted.
+        load_age_s: maximum age of a load, real seconds; with an older one local jobs stay local and
+            incoming offers are declined.
+        command_timeout_s: after this the outcome of a command is unknown.
+        commands: concurrent commands, not counting cancellations, which are batched.
     """
 
     kind: str
@@ -50,20 +50,17 @@ class LrmsSettings(Model):
 
 @dataclass(frozen=True, slots=True)
 class LrmsSite:
-    """What an adapter is told of the site above it.
+    """What an adapter learns about its site.
 
     Attributes:
-        name: of the site.
-        processors: size of its machine, as its configuration has it.
-        clock: the site's.
-        folder: where the adapter may keep files; the journal's. It exists.
-        shared: folders in which jobs may use files in place.
-        accounts: as which partners' jobs may run, beside the daemon's own.
-        running: jobs that the journal has as started and not ended, with their starts, seconds.
-        waiting: jobs that the journal has as handed over and not started, oldest first.
-        moment: the last moment at which anything is known to have happened, seconds; minus
-            infinity where nothing has.
-        passes_held: a round of offers of a replay was under way (`ReplayableLrms.hold_passes`).
+        processors: size of the machine, from its configuration.
+        folder: existing folder for the adapter's files; the journal's.
+        shared: folders whose files jobs may use in place.
+        accounts: local accounts for partners' jobs, besides the daemon's own.
+        running: jobs started and not ended by the journal, with their starts, seconds.
+        waiting: jobs handed over and not started by the journal, oldest first.
+        moment: latest moment of any known event, seconds; minus infinity if there is none.
+        passes_held: a replay's round of offers was under way (`ReplayableLrms.hold_passes`).
     """
 
     name: str
@@ -86,12 +83,11 @@ class Adapter(Generic[S]):
     """A kind of batch system.
 
     Attributes:
-        settings: the model of its table; its `kind` is a `Literal` of the one word.
-        make: makes it. It opens and starts nothing, that is for `Lrms.open`, and raises `LrmsError`
-            where jobs of the journal cannot go on.
-        check: says whether everything is there that a site needs, for `grms lrms check`; the last
-            argument is how long a job may take that is run for that, seconds, None for no job. None
-            where there is nothing to look at.
+        settings: model of its table; its `kind` is a `Literal` of the one word.
+        make: factory. It opens and starts nothing, which is for `Lrms.open`, and raises `LrmsError`
+            if jobs of the journal cannot continue.
+        check: checks for `grms lrms check` whether everything a site needs is there; the last argument is the
+            time limit of a test job in seconds, `None` for no job. `None` if there is nothing to check.
     """
 
     settings: type[S]
@@ -99,14 +95,10 @@ class Adapter(Generic[S]):
     check: Callable[[S, LrmsSite, float | None], Coroutine[Any, Any, list[Finding]]] | None = None
 
     def made(self, settings: Any, site: LrmsSite) -> Lrms:
-        """Returns the batch system of a site.
-
-        Args:
-            settings: an instance of the model.
-            site: above it.
+        """Returns the batch system of a site; `settings` is an instance of the model.
 
         Raises:
-            LrmsError: jobs of the journal cannot go on.
+            LrmsError: jobs of the journal cannot continue.
         """
         assert isinstance(settings, self.settings)
         return self.make(settings, site)

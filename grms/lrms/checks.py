@@ -1,14 +1,13 @@
-"""What a look at a batch system has found out for the operator of a site: data, no rule."""
+"""Results of checking a batch system, for a site's operator."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class FindingLevel(Enum):
-    """How something is.
+    """Severity of a finding.
 
-    GOOD: as it should be.
-    DOUBT: jobs run; something is not known, or will be missed some day.
+    DOUBT: jobs run; something is unknown, or will be missed some day.
     MISSING: jobs cannot run, or not as promised.
     """
 
@@ -19,13 +18,12 @@ class FindingLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        what: it is, in a word or two.
-        level: how it is.
-        text: what was seen, for a person.
-        cure: what to do about it; empty where nothing is to be done.
+        what: was checked, in a word or two.
+        text: what was found, for people.
+        cure: what to do about it; empty if nothing.
     """
 
     what: str

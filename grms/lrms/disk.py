@@ -1,8 +1,7 @@
-"""The jobs' folders as the adapter works on them: in threads, and on a disk that may be full or away.
+"""The adapter's work on the jobs' folders: in threads, and on a disk that may be full or away.
 
-Whatever goes wrong there is no end of anything: the work is repeated, or the job goes to another site, and the log
-says why, not more than so often. Where nothing can be written at all there is a problem that operators see, until a
-look finds room again.
+Errors are never final: the work is repeated, or the job goes to another site, and the log gives the reason at a
+limited rate. If nothing can be written at all, operators see a problem until a poll finds room again.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ import structlog
 from grms.lrms.port import LrmsDiskError
 
 ALIKE_LOGGED_S: Final = 30.0
-"""The same error is logged again after so long, real seconds, with how often it came meanwhile."""
+"""Interval at which an identical error is logged again with a count, real seconds."""
 
 _log = structlog.get_logger()
 
@@ -25,13 +24,10 @@ R = TypeVar("R")
 
 
 class Disk:
-    """Does work on the jobs' folders.
+    """Works on the jobs' folders.
 
-    Attributes:
-        problem: why nothing can be written there, for a person; empty where it can, as far as is known.
-
-    Args:
-        probe: writes something there, and raises where that is not possible; it may block.
+    `problem` says why nothing can be written, for people; empty if nothing is known to prevent it. `probe`
+    writes a test file or raises; it may block.
     """
 
     def __init__(self, probe: Callable[[], None]) -> None:
@@ -41,15 +37,10 @@ class Disk:
         self._left_out: Counter[int | None] = Counter()
 
     async def do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Returns what some work on the disk returns.
-
-        Args:
-            work: a method of the folders, or of notes; it may block.
-            args: of it.
-            kwargs: of it.
+        """Runs work on the disk, which may block, in a thread and returns its result.
 
         Raises:
-            LrmsDiskError: the disk has not done it.
+            LrmsDiskError: it failed because of the disk.
         """
         try:
             return await asyncio.to_thread(work, *args, **kwargs)
@@ -58,14 +49,14 @@ class Disk:
             raise LrmsDiskError(f"the jobs' folders: {error}") from error
 
     async def tried(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """Returns what some work returns that may be left undone; None where the disk has not done it."""
+        """Returns the result of optional work; `None` if it failed because of the disk."""
         try:
             return await self.do(work, *args, **kwargs)
         except LrmsDiskError:
             return None
 
     async def look(self) -> None:
-        """Finds out whether something can be written again, where it could not."""
+        """Checks whether writing is possible again after a failure."""
         if not self.problem:
             return
         try:
@@ -87,7 +78,7 @@ class Disk:
             self._left_out[kind] += 1
         if self.problem:
             return
-        # Of one job's folder alone, or of all?
+        # Is it one job's folder, or all?
         try:
             await asyncio.to_thread(self._probe)
         except OSError as whole:

@@ -1,4 +1,4 @@
-"""What jobs leave behind, of an LRMS that gives each a folder of its own."""
+"""Results of jobs, for an LRMS that gives each a folder of its own."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,9 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """The folder in which a job runs or has run.
+    """The folder in which a job runs or has run, and the names of its streams and declared outputs.
 
-    Attributes:
-        path: of the folder.
-        names: of the files that the job leaves, or should leave: its streams and what it has
-            declared. Whoever reads them must follow no link: the job could write here.
+    Readers must not follow links: the job could write here.
     """
 
     path: Path
@@ -22,52 +19,41 @@ class JobFolder:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """Files that lie in a job's folder.
-
-    Attributes:
-        files: how many.
-        size: bytes of all.
-    """
+    """Number and total bytes of files in a job's folder."""
 
     files: int = 0
     size: int = 0
 
 
 class JobFolders(Protocol):
-    """The folders of all jobs; every method touches the disk, and raises `OSError` where that fails."""
+    """The folders of all jobs; every method accesses the disk, and raises `OSError` on failure."""
 
     def left(self, key: str) -> JobFolder | None:
-        """Returns a job's folder; None where there is none, or none any more."""
+        """Returns a job's folder, if it exists."""
 
     def others(self, key: str) -> Remains:
-        """Returns what a job has left beside its streams and what it has declared.
+        """Returns what a job has left besides its streams and declared outputs.
 
-        What it was given is none of it, as long as it is as it was; nor are links, which have no content.
+        Unchanged inputs and links, which have no content, do not count.
         """
 
     def changed(self, key: str) -> float:
-        """Returns when anything in a job's folder has changed last, seconds since 1970."""
+        """Returns when a job's folder last changed, seconds since 1970."""
 
     def clear(self, key: str, copied: Collection[str]) -> Remains:
-        """Deletes what a job has left and somebody else has now; that it has been here is remembered.
+        """Deletes outputs of a job that have been copied elsewhere; its presence is remembered.
 
-        Args:
-            key: of the job.
-            copied: names of the files that somebody has.
+        `copied` are names of files.
 
         Returns:
-            What stays, as nobody has it; where that is nothing, the rest of the folder is deleted as well.
+            What remains uncopied; if nothing does, the rest of the folder is deleted as well.
         """
 
     def remove(self, key: str) -> None:
         """Deletes a job's folder."""
 
     def stale(self, before: float) -> Sequence[str]:
-        """Returns the keys of folders in which nothing has changed since a moment.
-
-        Args:
-            before: that moment, seconds since 1970.
-        """
+        """Returns the keys of folders unchanged since a moment, seconds since 1970."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Jobs of a simulated machine whose ends somebody waits for, and when the first of these may be."""
+"""Jobs of a simulated machine whose ends are awaited, and a bound of the first end."""
 
 import heapq
 import math
@@ -8,15 +8,11 @@ from grms.lrms.port import LrmsPhase
 
 
 class FollowedJobs:
-    """Jobs that are followed until they have ended.
-
-    Args:
-        phase_of: where a job stands; None for one that is forgotten.
-    """
+    """Jobs followed until they have ended; `phase_of` returns `None` for a forgotten one."""
 
     def __init__(self, phase_of: Callable[[str], LrmsPhase | None]) -> None:
         self._phase_of = phase_of
-        # What has left a heap's phase is still in it until it comes to the top.
+        # A job that has left a heap's phase stays in it until it reaches the top.
         self._waiting: list[tuple[float, str]] = []
         self._running: list[tuple[float, str]] = []
 
@@ -29,10 +25,9 @@ class FollowedJobs:
         heapq.heappush(self._running, (end_time, key))
 
     def first_end(self, next_event_time: float) -> float:
-        """Returns a moment before which none of them ends; infinity for no job.
+        """Returns a moment before which none of them ends; infinity without jobs.
 
-        Args:
-            next_event_time: of the machine, seconds; what waits starts no sooner.
+        Waiting jobs start no sooner than the machine's `next_event_time`, seconds.
         """
         waiting, running = self._waiting, self._running
         while waiting and self._phase_of(waiting[0][1]) is not LrmsPhase.WAITING:

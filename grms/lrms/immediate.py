@@ -1,7 +1,7 @@
-"""What a batch system may offer beyond the port: answers at once, and what a replay needs.
+"""Optional extensions of the port: immediate answers, and replays.
 
-Only one in the daemon's own memory can. The driver uses it where it is there, so that a replay
-with a virtual clock is in step with its conductor, and costs no switch of tasks for each job.
+Only a batch system in the daemon's own memory can. The driver uses it if available, so that a replay with a virtual
+clock is in step with its conductor, and needs no task switch per job.
 """
 
 from typing import Protocol, runtime_checkable
@@ -13,15 +13,11 @@ from grms.lrms.port import Lrms, LrmsJob, LrmsLoad, LrmsRecord
 class ImmediateLrms(Lrms, Protocol):
     """A batch system that answers at once, at the present moment of the site's clock.
 
-    What a command leads to is told during the call where it is told at all.
+    Events that follow from a command are emitted during the call.
     """
 
     def submit_now(self, job: LrmsJob) -> None:
-        """Does what `submit` does.
-
-        Raises:
-            LrmsRefusedError: it will never be taken.
-        """
+        """Does what `submit` does; `LrmsRefusedError` if it will never be accepted."""
 
     def cancel_now(self, key: str, *, only_waiting: bool = False) -> bool:
         """Does what `cancel` does."""
@@ -36,15 +32,10 @@ class ImmediateLrms(Lrms, Protocol):
         """Returns the load as it is at this moment."""
 
     def starts_now(self, processors: int, requested_time: float) -> bool:
-        """Returns whether a job would start at this moment, if it were submitted behind all others.
-
-        Args:
-            processors: at most the machine's.
-            requested_time: seconds, more than 0.
-        """
+        """Returns whether a job submitted now, behind all others, would start at once."""
 
     def tell_now(self) -> None:
-        """Tells what has happened up to this moment and was not told."""
+        """Emits pending events up to this moment."""
 
 
 @runtime_checkable
@@ -56,11 +47,7 @@ class ReplayableLrms(ImmediateLrms, Protocol):
         """When it next does something by itself, seconds; infinity for never."""
 
     def finish(self, moment: float) -> None:
-        """Does everything due up to and including a moment after which no submission of it comes.
-
-        Args:
-            moment: seconds.
-        """
+        """Processes everything due up to and including a moment (seconds), after which no submission at it follows."""
 
     def hold_passes(self) -> None:
         """Leaves the pass that follows jobs taken out of the queue to `make_pass`; time stands still."""
@@ -69,14 +56,7 @@ class ReplayableLrms(ImmediateLrms, Protocol):
         """Makes that pass, and lets all further ones be made by themselves."""
 
     def follow(self, key: str) -> None:
-        """Counts a job in `first_end`, until it has ended; one that is not known changes nothing.
-
-        Args:
-            key: which.
-        """
+        """Includes a job in `first_end` until it has ended; an unknown one changes nothing."""
 
     def first_end(self) -> float:
-        """Returns a moment before which no job that is followed ends, seconds.
-
-        Infinity for no job.
-        """
+        """Returns a moment before which no followed job ends, seconds; infinity without jobs."""

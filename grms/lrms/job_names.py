@@ -1,25 +1,23 @@
-"""Names of jobs at a batch system: what names a job for ever, behind the word that its user has for it.
+"""Names of jobs at a batch system: the user's word followed by a unique tag.
 
-The latter is for people (`squeue`, `qstat`) alone. Everything that looks a job up goes by the former: it is
-unique for all time, stands in the table, in the completion log and in accounting, and guards a cancellation.
+The user's word is for people (`squeue`, `qstat`) alone. All look-ups use the tag: it is unique for all time,
+appears in the queue, the completion log and accounting, and guards a cancellation.
 """
 
 import re
 from typing import Final
 
 WORD_MAX: Final = 64
-"""So many characters of a user's word are shown."""
+"""Most characters shown of a user's word."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def shown_name(word: str, tag: str, mark: str) -> str:
-    """Returns the name that a batch system is given.
+    """Returns a job's name for the batch system.
 
-    Args:
-        word: the user's; may be empty. Whatever a table or a log could be read wrongly by becomes `_`.
-        tag: what names the job for ever.
-        mark: a character between the two, which no word has.
+    Characters of the user's word that could confuse a queue or log become `_`; `tag` is unique for all time,
+    `mark` a separator that words do not contain.
     """
     plain = _OTHER.sub("_", word)[:WORD_MAX]
     if not plain:
@@ -32,13 +30,7 @@ def shown_name(word: str, tag: str, mark: str) -> str:
 
 
 def tag_of(name: str, prefix: str, mark: str) -> str:
-    """Returns what names a job for ever; empty of a name that is not of this site.
-
-    Args:
-        name: at the batch system.
-        prefix: of the tags of this site.
-        mark: as for `shown_name`.
-    """
+    """Returns the unique tag in a name at the batch system; empty for a name of another site."""
     if name.startswith(prefix):
         return name
     tag = name.partition(mark)[2]

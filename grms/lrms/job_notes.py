@@ -1,7 +1,7 @@
-"""What the daemon keeps of each job outside its folder: what is wanted of it, and as whom it runs.
+"""The daemon's notes of each job outside its folder: its wanted state, and its account.
 
-It survives a restart, and a script that empties its own folder in the end: by what is kept here a job that has run
-is told from one that was never there. A job that runs as another account cannot reach it.
+The notes survive a restart, and a script that empties its own folder at the end: they distinguish a job that has
+run from one that was never there. A job that runs as another account cannot reach them.
 """
 
 import errno
@@ -15,32 +15,32 @@ from typing import Final
 from lrms_sim.text_files import write_durable
 
 ACCOUNTS: Final = ".accounts"
-"""In the folder of the jobs: which of them run as another account; the daemon alone may look."""
+"""In the jobs' folder: which of them run as another account; private to the daemon."""
 
 MARKS: Final = ".marks"
-"""Beside it, and as closed: what is kept of each job."""
+"""Next to it, and as private: the notes of each job."""
 
 IDENTITY: Final = "identity"
-"""Among these: tells the folders of a site's jobs from an empty folder in their place."""
+"""Among these: distinguishes the folders of a site's jobs from an empty folder in their place."""
 
 STATE: Final = "state.json"
-"""In a job's folder: where an older site has kept it of one that runs as the daemon's own account."""
+"""In a job's folder: where an older site kept the notes of one that runs as the daemon's own account."""
 
 
 Given = dict[str, str]
-"""Files by name; of each a word that is another as soon as the file is another (`word_of`)."""
+"""Files by name, each with a word that changes with the file (`word_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is kept of a job over a restart; it becomes more and never less.
+    """State of a job that survives a restart; it only grows.
 
     Attributes:
-        run: it is wanted to run, and does not wait for a release by the site.
-        released: the hold with which it was submitted was lifted, or was about to be.
+        run: it should run, without waiting for a release by the site.
+        released: its submission hold was lifted, or was about to be.
         number: the batch system's id at that time.
         begun: it had begun to run when its folder was cleared.
-        limit_s: its requested time; 0 where an older site has submitted it.
+        limit_s: its requested time; 0 if an older site has submitted it.
     """
 
     run: bool
@@ -56,11 +56,10 @@ def word_of(status: os.stat_result) -> str:
 
 
 class JobNotes:
-    """The notes of all jobs. All methods touch the disk, but for what has been read.
+    """The notes of all jobs. All methods access the disk, except for what has been read.
 
-    Args:
-        folder: in which each job has its folder, whose name is the job's here.
-        known: a file elsewhere by which that folder is recognised; None where nobody looks whether it is another.
+    `folder` has one for each job, whose name is the job's here. `known` is a file elsewhere that identifies that
+    folder; `None` without this check.
     """
 
     def __init__(self, folder: Path, known: Path | None = None) -> None:
@@ -75,11 +74,11 @@ class JobNotes:
         return self._opened
 
     def open(self) -> None:
-        """Makes the folder of the notes; where it is missing later, the disk is away.
+        """Creates the folder of the notes; if it is missing later, the disk is away.
 
         Raises:
             FileNotFoundError: it is not the folder that was there before.
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         if not self._opened:
             (self._folder / MARKS).mkdir(mode=0o700, exist_ok=True)
@@ -101,10 +100,10 @@ class JobNotes:
             raise FileNotFoundError(errno.ENOENT, f"{text} ({cure})", str(self._folder))
 
     def check_there(self) -> None:
-        """Returns if what is not found is not there, and no disk is away that may have it.
+        """Ensures that a missing note is truly missing, rather than on a disk that is away.
 
         Raises:
-            FileNotFoundError: nothing is there any more of what this process has opened, or was before.
+            FileNotFoundError: what this process has opened, or an earlier one, is gone.
         """
         if self._opened or self._known is not None:
             if self._opened and (self._folder / MARKS).is_dir():
@@ -116,7 +115,7 @@ class JobNotes:
         """Returns the account as which a job runs; empty for this process's own.
 
         Raises:
-            OSError: what is kept of that cannot be read, or is damaged.
+            OSError: the note is unreadable or damaged.
         """
         return self._known_accounts().get(name, "")
 
@@ -139,7 +138,7 @@ class JobNotes:
                 self._accounts.pop(name, None)
 
     def marks(self, name: str) -> Marks | None:
-        """Returns what was kept of a job; None of one that was never submitted here."""
+        """Returns the marks of a job; `None` if it was never submitted here."""
         try:
             place = self._place(name)
             if not place.exists() and not self.account(name):
@@ -149,7 +148,7 @@ class JobNotes:
             self.check_there()
             return None
         except (ValueError, TypeError):
-            # Half a file is none of ours: they are replaced whole. It counts as the worst.
+            # Notes are replaced atomically, so a partial file is not ours. Assume the worst.
             return Marks(run=True, released=True)
 
     def keep(self, name: str, marks: Marks) -> None:
@@ -160,7 +159,7 @@ class JobNotes:
         write_durable(path, asdict(marks))
 
     def given(self, name: str) -> Given:
-        """Returns what lay in a job's folder before it began; nothing where that cannot be said."""
+        """Returns the files in a job's folder before it began; empty if unknown."""
         try:
             return dict(json.loads(self._given(name).read_text()))
         except (FileNotFoundError, ValueError, TypeError):
@@ -174,7 +173,7 @@ class JobNotes:
             self._given(name).unlink(missing_ok=True)
 
     def names(self, before: float) -> list[str]:
-        """Returns the jobs of which something was kept, and nothing since a moment, seconds since 1970."""
+        """Returns the jobs whose notes have not changed since a moment, seconds since 1970."""
         notes = (self._folder / MARKS).glob("*+*+*.json")
         return [note.stem for note in notes if note.lstat().st_mtime < before]
 
@@ -185,7 +184,7 @@ class JobNotes:
                 try:
                     known[note.name] = str(json.loads(note.read_text()))
                 except ValueError as error:
-                    # As whom the job runs is not guessed.
+                    # The job's account is never guessed.
                     raise OSError(errno.EIO, "a note is damaged", str(note)) from error
             self.check_there()
             if not self._opened:

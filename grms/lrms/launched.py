@@ -1,20 +1,18 @@
-"""What starts a job in its folder, and what that says there of each run: that it began, and how its script ended.
+"""The launcher of a job, and its record of each run: begin and end of the script.
 
-The script has a process of its own, below the one that the batch system has started: that one waits, writes down
-the exit code with the time, and ends as the script has. A signal that ended the script ends it too, so that the
-batch system sees what it would have seen. A shell tells a signal from an exit code above 128 by saying so on
-standard error alone (POSIX gives both the same status), which here is a file; of SIGINT and SIGPIPE it says
-nothing, and these two become exit codes. What it is sent itself it passes over, as the script is sent it too.
+The script has a process of its own below the one started by the batch system, which waits, records exit code and
+time, and ends as the script has. A signal that ended the script ends it, too, so that the batch system sees the
+same end. A shell distinguishes a signal from an exit code above 128 only by a message on standard error (POSIX
+gives both the same status), which is a file here; SIGINT and SIGPIPE yield no message, and become exit codes.
+Signals sent to it are ignored, as the script gets them, too.
 
-It runs in the job's folder, or where its user has handed it in, with the path of that folder as its argument. Then
-what the job prints, and the files that it declares, lie where its user wants them, and in its folder under a second
-name; a copy, made at the end, where that is on another disk. No variable is set before the script has ended: one of
-the same name could be the user's, and the script would find it changed.
+It runs in the job's folder, or where its user has submitted it, with the path of that folder as its argument. Then
+output and declared files are where the user wants them, and linked into the folder, or copied at the end if that is
+on another disk. No variable is set before the script has ended, as the user could have one of the same name.
 
-Where a job is not to run twice, a second run ends before its script does anything: `begun` says that one has begun.
-A file beside it (`ONCE`) is made in one step that fails where it is there (`O_EXCL`, of which file servers keep the
-promise as well), so that of two runs at one time one goes on. Where the node cannot see the job's folder, another one
-is not taken for it.
+If a job may not run twice, a second run ends before its script starts, as `begun` says that one has begun. `ONCE`
+is created atomically (`O_EXCL`, which file servers honour as well), so that of two concurrent runs one continues.
+If the node cannot see the job's folder, another one is not mistaken for it.
 """
 
 import re
@@ -25,16 +23,16 @@ from grms.lrms.port import LrmsEnd
 from grms.outcomes import Outcome
 
 BEGUN: Final = "begun"
-"""A line for each beginning (how often the batch system had started the job anew, and when) and each end."""
+"""A line for each begin (the restart count by the batch system, and the time) and each end."""
 
 DIED: Final = "begun.died"
-"""What the shell says of the script's end."""
+"""The shell's message on the script's end."""
 
 FENCED: Final = 113
-"""Exit code of a run that has not run the script, as one had begun before."""
+"""Exit code of a run that skipped the script, as one had begun before."""
 
 ONCE: Final = "begun.once"
-"""Is there when a run has begun that is to be the only one."""
+"""Exists once a run has begun that must be the only one."""
 
 _FIRST = """\
 #!/bin/sh
@@ -75,28 +73,26 @@ exit "$code"
 """
 
 LAUNCH: Final = _FIRST + _LAUNCH
-"""What the batch system runs, nothing of the job stands in it."""
+"""Run by the batch system; independent of the job."""
 
 LAUNCH_ONCE: Final = _FIRST + _FENCE + _LAUNCH
-"""The same for a job that is not to run twice, whoever starts it a second time."""
+"""The same for a job that may not run twice."""
 
 _LINE = re.compile(r"(\d+)(?: (\d+))?")
 _KILLED: Final = frozenset((128 + 9, 128 + 15))
 """Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
 
 _KILLING_S: Final = 60.0
-"""So long a batch system may take to end a job, seconds: it asks first, and insists after a while."""
+"""How long a batch system may take to end a job, seconds: it terminates, and kills after a while."""
 
 _END = re.compile(r"ended (\d{1,3}) (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptEnd:
-    """How a job's script has ended, by its own folder.
+    """The end of a job's script, by its own folder.
 
-    Attributes:
-        code: exit code.
-        run_time: seconds, by the clock of the node; None where it has not said.
+    `run_time` is in seconds, by the node's clock; `None` if unknown.
     """
 
     code: int
@@ -104,43 +100,29 @@ class ScriptEnd:
 
 
 def read_runs(text: str) -> list[str]:
-    """Returns the runs that a job has begun: of each how often it had been started anew by then.
-
-    Args:
-        text: of `begun`; the job itself could have written more.
-    """
+    """Returns the restart count at each run in `begun`, to which the job itself could have written."""
     words = [word for line in text.splitlines() for word in line.split()[:1]]
     runs = [word for word in words if word != "ended"]
     return runs or ["0"] * ("ended" in words)  # a script may have emptied its folder
 
 
 def read_begun_at(text: str) -> float | None:
-    """Returns when the last run has begun, by the clock of its node, seconds; None where it has not said.
-
-    Args:
-        text: of `begun`, its last lines.
-    """
+    """Returns when the last run in `begun` began, by its node's clock, seconds; `None` if unknown."""
     begins = [line for line in map(_LINE.fullmatch, text.splitlines()) if line is not None]
     return float(begins[-1][2]) if begins and begins[-1][2] else None
 
 
 def is_fenced(end: LrmsEnd, script: ScriptEnd | None, *, begun: bool | None) -> bool:
-    """Returns whether what has ended is a second run that has not run the script.
+    """Returns whether a second run that skipped the script has ended.
 
-    Args:
-        end: as the batch system has it.
-        script: how the script has ended, by the job's folder; it may have returned that code itself.
-        begun: the folder says that the script has begun; None where that says nothing.
+    The script itself may have returned that code (`script`, by the job's folder); `begun` is `None` if the folder
+    does not say.
     """
     return bool(begun) and end.exit_code == FENCED and (script is None or script.code != FENCED)
 
 
 def read_script_end(text: str) -> ScriptEnd | None:
-    """Returns how the last run has ended, by its own word; None where it has not said.
-
-    Args:
-        text: of `begun`, its last lines.
-    """
+    """Returns the end of the last run in `begun`; `None` if it is not there."""
     *before, last = text.splitlines() or [""]
     end = _END.fullmatch(last)
     if end is None or not text.endswith("\n") or int(end[1]) > 255:
@@ -163,18 +145,18 @@ def true_end(
     begun: bool | None = None,
     once: bool = False,
 ) -> LrmsEnd:
-    """Returns how a job has ended that the batch system says to have been ended at its limit, or with its node.
+    """Corrects the end of a job that the batch system reports as ended at its limit, or with its node.
 
-    A batch system that forgets an end in a crash of its own takes the job for running, and ends it so later. One that
-    forgets its start as well has the job wait again, until that copy is cancelled. And what a node that dies has never
-    heard of runs for the batch system until its limit is over.
+    A batch system that forgets an end in a crash considers the job running, and later ends it this way. If it
+    forgets the start as well, the job waits again until that copy is cancelled. And a job that a dying node has
+    never received runs for the batch system until its limit.
 
     Args:
-        end: as the batch system has it.
-        script: how its script has ended; None where it has not said.
-        limit_s: its requested time, seconds; 0 where that is not known any more.
-        begun: its folder says that the script has begun; None where that says nothing.
-        once: its script does not run a second time, whoever starts it.
+        end: by the batch system.
+        script: how its script has ended; `None` if unknown.
+        limit_s: its requested time, seconds; 0 if unknown.
+        begun: whether the script has begun, by its folder; `None` if unknown.
+        once: its script cannot run a second time.
     """
     if script is not None and once and is_unstarted(end) and script.code not in _KILLED:
         return replace(
@@ -188,7 +170,7 @@ def true_end(
         return end
     early = script.run_time is not None and script.run_time < limit_s - 1.0
     if script.run_time is not None and script.code in _KILLED:
-        # What it ran was ended a moment before the script itself: the limit may have been lowered since.
+        # Its child was ended a moment before the script itself: the limit may have been lowered since.
         early = early and end.run_time - script.run_time > _KILLING_S
     if end.outcome is Outcome.TIMEOUT and not early:
         return end  # it may have ended as it was told that its time is over
@@ -204,12 +186,7 @@ def true_end(
 
 
 def ended_itself(script: ScriptEnd, at: float) -> LrmsEnd:
-    """Returns the end of a job of which its folder alone knows.
-
-    Args:
-        script: how its script has ended.
-        at: no later than this, seconds.
-    """
+    """Returns the end of a job known only by its folder, no later than `at` (seconds)."""
     outcome = Outcome.FAILED if script.code else Outcome.COMPLETED
     reason = "no record of the batch system says it; its folder does"
     return LrmsEnd(outcome, at, script.run_time or 0.0, script.code, reason=reason)

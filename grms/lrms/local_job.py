@@ -1,4 +1,4 @@
-"""A job as a simulated machine knows it: how long it runs, and how it ends."""
+"""A job of a simulated machine: how long it runs, and how it ends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from lrms_sim.groups import GROUPS
 from lrms_sim.stepped import SUBMITTED
 
 NOT_RUN: Final = "simulated: its script was not run"
-"""The reason that a job with a script ends with."""
+"""The end reason of a job with a script."""
 
 CUT_OFF: Final = "ended at the limit of its requested time"
-"""The reason of a job that would have run longer."""
+"""The end reason of a job that would have run longer."""
 
 
 @dataclass(slots=True)
@@ -45,11 +45,9 @@ def group_of(job: LrmsJob) -> int:
 
 
 def submitted(jobs: Sequence[LocalJob], time: float) -> npt.NDArray[np.void]:
-    """Returns what a machine is told of jobs that it gets together, one row each.
+    """Returns a machine's input for jobs submitted together, one row each.
 
-    Args:
-        jobs: that wait.
-        time: seconds; since then wait those whose machine is gone.
+    Jobs whose machine is gone wait since `time`, seconds.
     """
     rows = (
         (

@@ -1,10 +1,9 @@
-"""A batch machine of `lrms_sim`, moved step by step, in the words of the port.
+"""A batch machine of `lrms_sim`, stepped, in the terms of the port.
 
-The machine lives in the daemon's memory and dies with it. What it holds is in the daemon's journal:
-the jobs that run, each with its start, and those that wait, in order. Of these a machine is built
-that goes on as the old one would have. The same is done on a cancel, as the simulation kernel
-cannot take a job back. Promises of a conservative queue are made afresh on that occasion; the
-other disciplines hold none between two passes.
+The machine lives in the daemon's memory and dies with it. The daemon's journal has its content: the running jobs
+with their starts, and the waiting ones in order. From these an equivalent machine is rebuilt. The same happens on a
+cancel, as the simulation kernel cannot remove a job. A conservative queue then makes its promises afresh; the other
+disciplines have none between two passes.
 """
 
 import math
@@ -29,23 +28,18 @@ from lrms_sim.disciplines import Discipline
 from lrms_sim.stepped import Machine
 
 FORGOTTEN_AFTER = 4096
-"""Jobs that have ended are looked up no more when so many further ones have ended."""
+"""An ended job is forgotten after this many further ones have ended."""
 
 REBUILT_AFTER = 1_000_000
-"""A machine that has had so many jobs is built anew, without those that have ended."""
+"""A machine with this many jobs is rebuilt without the ended ones."""
 
 
 MachineEvent = Started | Ended
-"""What happens on the machine by itself, and by `cancel`."""
+"""Events of the machine itself, and of `cancel`."""
 
 
 class SteppedMachine:
-    """A batch machine in memory.
-
-    Args:
-        processors: size of the machine.
-        discipline: of its queue.
-    """
+    """A batch machine in memory."""
 
     def __init__(self, processors: int, discipline: Discipline) -> None:
         self._processors = processors
@@ -73,16 +67,16 @@ class SteppedMachine:
         moment: float,
         passes_held: bool = False,
     ) -> "SteppedMachine":
-        """Returns a machine that holds these jobs and goes on from there.
+        """Returns a machine that continues with these jobs.
 
-        The first `poll` says again that the running ones have started.
+        The first `poll` repeats that the running ones have started.
 
         Args:
             processors: size of the machine.
             discipline: of its queue.
-            running: jobs that have started and not ended, with their starts, seconds.
-            waiting: jobs that have not started, in the order in which they were submitted.
-            moment: the last one at which anything is known to have happened, seconds; -inf for none.
+            running: jobs started and not ended, with their starts, seconds.
+            waiting: jobs not started, in order of submission.
+            moment: the latest moment of any known event, seconds; -inf for none.
             passes_held: jobs were being taken out of the queue, and `make_pass` is still to come.
 
         Raises:
@@ -104,11 +98,7 @@ class SteppedMachine:
         return lrms
 
     def submit(self, job: LrmsJob, now: float) -> None:
-        """Puts a job into the queue; a job id that is already known changes nothing.
-
-        Args:
-            job: what to run.
-            now: seconds.
+        """Submits a job at `now`, seconds; a known key changes nothing.
 
         Raises:
             LrmsRefusedError: the job cannot run on this machine, or the moment is past.
@@ -135,15 +125,7 @@ class SteppedMachine:
         self.advance(now)
 
     def cancel(self, key: str, now: float) -> bool:
-        """Removes a waiting job or kills a running one.
-
-        Args:
-            key: which.
-            now: seconds.
-
-        Returns:
-            Whether it was there to be cancelled.
-        """
+        """Removes a waiting job or kills a running one; returns whether it was there."""
         self.advance(now)
         known = self._jobs.get(key)
         if known is None or known.phase not in {LrmsPhase.WAITING, LrmsPhase.RUNNING}:
@@ -161,15 +143,7 @@ class SteppedMachine:
         return True
 
     def withdraw(self, key: str, now: float) -> bool:
-        """Takes a job out of the queue if it waits; one that has started stays.
-
-        Args:
-            key: which.
-            now: seconds.
-
-        Returns:
-            Whether it was waiting.
-        """
+        """Removes a job from the queue if it waits, and returns whether it did; a started one stays."""
         self.advance(now)
         known = self._jobs.get(key)
         if known is None or known.phase is not LrmsPhase.WAITING:
@@ -184,81 +158,51 @@ class SteppedMachine:
         return True
 
     def hold_passes(self, now: float) -> None:
-        """Leaves the pass that follows withdrawals to `make_pass`; until then the clock stands still.
-
-        Args:
-            now: seconds.
-        """
+        """Leaves the pass that follows withdrawals to `make_pass`; until then the clock stands still."""
         self.advance(now)
         self._passes_held = True
 
     def make_pass(self, now: float) -> None:
-        """Makes the pass that is left to be made, if one is, and holds no further ones.
-
-        Args:
-            now: seconds.
-        """
+        """Makes the pass that is due, if any, and holds no further ones."""
         self._passes_held = False
         self._machine.make_pass()
         self.advance(now)
 
     def load_at(self, now: float) -> LrmsLoad:
-        """Returns the three numbers as they are at a moment.
-
-        Args:
-            now: seconds.
-        """
+        """Returns the load at a moment."""
         self.advance(now)
         state = self._machine.state
         return LrmsLoad(now, state.processors, state.processors_free, state.processors_waiting)
 
     def starts_now_at(self, now: float, processors: int, requested_time: float) -> bool:
-        """Returns whether a job that is submitted at a moment would start at it.
-
-        Args:
-            now: seconds.
-            processors: at most the machine's.
-            requested_time: seconds, more than 0.
-        """
+        """Returns whether a job submitted at `now` would start at once."""
         self.advance(now)
         starts = self._machine.starts_now(processors=processors, requested_time=requested_time)
-        # A pass that was still to be made has been made for the answer.
+        # The answer includes a pass that was still due.
         self._collect()
         return starts
 
     def poll(self, now: float) -> Sequence[MachineEvent]:
-        """Returns what has happened since the last call, ends of a moment before its starts.
-
-        Args:
-            now: seconds; events up to and including this moment are due.
-        """
+        """Returns events up to and including `now` since the last call, ends of a moment before its starts."""
         self.advance(now)
         events, self._events = self._events, []
         return events
 
     def advance(self, now: float) -> None:
-        """Brings the machine's clock to a moment; one that is past changes nothing.
-
-        Args:
-            now: seconds.
-        """
+        """Advances the machine's clock to a moment; a past one changes nothing."""
         if self._passes_held or now < self._machine.now:
             return
         self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
         self._collect()
 
     def finish(self, moment: float) -> None:
-        """Does everything due up to and including a moment after which no submission of it comes.
-
-        Args:
-            moment: seconds.
-        """
+        """Processes everything due up to and including a moment (seconds), after which no submission at it follows."""
         if moment >= self._machine.now:
             self._machine.advance(moment)
             self._collect()
 
     def look_up(self, key: str) -> LrmsRecord | None:
-        """Returns what is known of a job; None for an id that was never submitted."""
+        """Returns what is known of a job; `None` if it was never submitted."""
         known = self._jobs.get(key)
         if known is None:
             return None
@@ -281,11 +225,7 @@ class SteppedMachine:
         }
 
     def follow(self, key: str) -> None:
-        """Counts a job in `first_end`, until it has ended; one that is not known changes nothing.
-
-        Args:
-            key: which.
-        """
+        """Includes a job in `first_end` until it has ended; an unknown one changes nothing."""
         known = self._jobs.get(key)
         if known is None or known.followed:
             return
@@ -299,12 +239,7 @@ class SteppedMachine:
         self._followed.run(known.job.key, self._machine.times_of(known.number)[1])
 
     def first_end(self) -> float:
-        """Returns a moment before which no job that is followed ends, as only a simulation can.
-
-        Returns:
-            The earliest end of those that run; one that waits starts no sooner than anything
-            else happens. Infinity for no job.
-        """
+        """Returns a moment before which no followed job ends, as only a simulation can; infinity without jobs."""
         return self._followed.first_end(self._machine.next_event_time)
 
     def _phase_of(self, key: str) -> LrmsPhase | None:
@@ -346,7 +281,7 @@ class SteppedMachine:
             assert known.start_time is not None
             self._resubmit(known, known.start_time)
         if running:
-            # Each starts when it did: there is room, as the others of then are gone.
+            # Each starts when it did: there is room, as the other jobs of that time are gone.
             now = max(now, self._start_of(running[-1]))
         if now > -math.inf:
             self._machine.advance(now, inclusive=self._inclusive)

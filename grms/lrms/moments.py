@@ -1,4 +1,4 @@
-"""What has happened on a simulated machine, in the order in which it did."""
+"""Events of a simulated machine in order."""
 
 from enum import IntEnum
 
@@ -14,11 +14,7 @@ class Kind(IntEnum):
 
 
 def moments(machine: Machine) -> list[tuple[float, Kind, int]]:
-    """Returns what has happened since the last call: when, seconds, what, and the job's number.
-
-    Args:
-        machine: whose starts and ends are collected.
-    """
+    """Returns events since the last call: moment in seconds, kind, and the job's number."""
     started, ended = machine.collect()
     if not started and not ended:
         return []

@@ -1,10 +1,10 @@
-"""Jobs that users have handed to the batch system itself, and that a site may move to a partner.
+"""Jobs that users submit to the batch system itself, and that a site may move to a partner.
 
-Such a job is the *original*; the site makes a job of its own of it. Exactly one of the two may run. Which one is
-decided once, in a file that is on the disk before anything follows from it: `HOME` lifts the original's
-hold, and the site's job is never submitted; `AWAY` cancels the original, and the site's job runs, wherever that is. The
-original is held from before the site's job is known until one of the two has happened, so that
-whatever is undone by a crash of the batch system is a job that is held.
+Such a job is the *original*; the site makes a job of its own from it. Exactly one of the two may run. The choice is
+made once, in a file that is durable before anything follows from it: `HOME` releases the original, and the site's
+job is never submitted; `AWAY` cancels the original, and the site's job runs, wherever that is. The original is held
+from before the site's job is known until one of the two has happened, so that whatever a crash of the batch system
+undoes is a held job.
 """
 
 import json
@@ -20,7 +20,7 @@ from grms.lrms.port import LrmsUnavailableError
 from lrms_sim.text_files import write_durable
 
 VARIABLE: Final = "HANSE_ORIGINAL"
-"""Variable of a site's job that says which original it was made of, by a token that means nothing to others."""
+"""Variable of a site's job that names its original by an opaque token."""
 
 
 class Fate(Enum):
@@ -31,28 +31,21 @@ class Fate(Enum):
 
 
 def word_of(number: str, submitted: int) -> str:
-    """Returns what names a job at its batch system for ever: numbers are used again.
-
-    Args:
-        number: the batch system's.
-        submitted: when it was handed over, seconds since 1970.
-    """
+    """Returns a unique name of a job at its batch system, which reuses numbers; `submitted` is seconds since 1970."""
     return f"{number}@{submitted}"
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What is kept of an original.
+    """Note about an original.
 
     Attributes:
-        token: names it, and means nothing to others.
-        number: the batch system's.
-        submitted: when it was handed to the batch system, seconds since 1970; a number may be used twice.
-        user: whose it is.
-        held_at: just after the hold that keeps it from starting, seconds since 1970; 0 before.
-        job_id: of the site's job; empty before it is known.
-        fate: which of the two runs; None where that is open.
-        done: the original has been seen to go its way at home; nobody touches it any more.
+        token: opaque name.
+        submitted: to the batch system, seconds since 1970; a number may be reused.
+        held_at: just after the hold that prevents its start, seconds since 1970; 0 before.
+        job_id: of the site's job; empty until known.
+        fate: which of the two runs; `None` while undecided.
+        done: the original was seen to proceed at home and is left alone.
     """
 
     token: str
@@ -66,19 +59,16 @@ class Original:
 
     @property
     def word(self) -> str:
-        """See `word_of`."""
+        """Its unique name (`word_of`)."""
         return word_of(self.number, self.submitted)
 
 
 class OriginalNotes:
-    """The files; every method touches the disk.
-
-    Args:
-        folder: where they are.
+    """The notes' files; every method accesses the disk.
 
     Raises:
-        LrmsUnavailableError: by every method that reads: a file is damaged.
-        OSError: by every method: one cannot be read or written.
+        LrmsUnavailableError: by every reading method: a file is damaged.
+        OSError: by every method: a file cannot be read or written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,9 +101,9 @@ class OriginalNotes:
         return changed
 
     def choose(self, token: str, fate: Fate) -> Fate | None:
-        """Returns which of the two runs: `fate` where nobody has said, and what was said first otherwise.
+        """Returns which of the two runs: `fate` if undecided, the first decision otherwise.
 
-        None of an original that is not known here.
+        Returns `None` if the original is unknown here.
         """
         with self._lock:
             original = self._read(token)
@@ -125,11 +115,11 @@ class OriginalNotes:
             return original.fate
 
     def of(self, token: str) -> Original | None:
-        """Returns what is kept of an original; None of one that is not known here."""
+        """Returns the note about an original; `None` if it is unknown here."""
         return self._read(token)
 
     def forget(self, token: str) -> None:
-        """Deletes the note of an original of which nothing is left to do."""
+        """Deletes the note of an original that is done with."""
         with self._lock:
             self._place(token).unlink(missing_ok=True)
 
@@ -147,7 +137,7 @@ class OriginalNotes:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            # Not taken for one that is unknown: what was decided would be decided again.
+            # Not treated as unknown: the decision would be made again.
             raise LrmsUnavailableError(
                 f"{place}: the note of a job is damaged: {error!r}"
             ) from error
@@ -163,17 +153,15 @@ class OriginalNotes:
 
 @dataclass(frozen=True, slots=True)
 class OriginalRow:
-    """A job in the batch system's table, whoever's it is.
+    """A job in the batch system's queue, of any user.
 
     Attributes:
-        number: the batch system's.
         submitted: seconds since 1970.
-        user: whose it is.
         waiting: it has not started, and may.
         cancelled: it was ended by somebody.
-        held: it waits for the end of a hold, its owner's or an operator's.
-        held_here: it waits for the end of an operator's hold, which its owner cannot lift.
-        offered: its user, or the batch system for its user, has put it at the site's disposal.
+        held: by its owner or an operator.
+        held_here: by an operator, which its owner cannot lift.
+        offered: put at the site's disposal by its user, or by the batch system for its user.
     """
 
     number: str
@@ -187,21 +175,13 @@ class OriginalRow:
 
     @property
     def word(self) -> str:
-        """See `word_of`."""
+        """Its unique name (`word_of`)."""
         return word_of(self.number, self.submitted)
 
 
 @dataclass(frozen=True, slots=True)
 class OriginalWanted:
-    """What a site's job is made of.
-
-    Attributes:
-        name: the user's word for it.
-        processors: that it needs.
-        requested_time_s: seconds that it may run.
-        script: its text.
-        reason: why it stays at home; empty where it can go.
-    """
+    """What a site's job is made of; `reason` says why it stays at home, empty if it can go."""
 
     name: str
     processors: int
@@ -220,7 +200,7 @@ class OriginalSystem(Protocol):
         """Returns what a job asks for."""
 
     async def hold(self, number: str) -> None:
-        """Keeps a waiting job from starting, whoever's it is."""
+        """Holds a waiting job of any user."""
 
     async def release(self, number: str) -> None:
         """Lifts that hold."""
@@ -231,24 +211,18 @@ class OriginalSystem(Protocol):
     async def gone(self, number: str, submitted: int) -> bool:
         """Returns whether the batch system itself says that it does not have a job.
 
-        Args:
-            number: of the job.
-            submitted: when, seconds since 1970; a number may have been given away anew.
+        A number may have been reused since `submitted`, seconds since 1970.
         """
 
     async def tell(self, number: str, text: str) -> None:
-        """Says something of a job where its user finds it; nothing rests on it."""
+        """Shows a message about a job to its user; nothing depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What is needed to watch a batch system.
 
-    Attributes:
-        system: it.
-        notes: of its originals.
-        poll_s: seconds from look to look.
-        settle_s: so old a hold must be that a crash of the batch system cannot undo it.
+    Polls come every `poll_s` seconds; holds older than `settle_s` seconds survive a crash of the batch system.
     """
 
     system: OriginalSystem
@@ -263,4 +237,4 @@ class WithOriginals(Protocol):
 
     @property
     def watched(self) -> Watched | None:
-        """What is needed for that; None where it is not wanted."""
+        """What is needed for that, if configured."""

@@ -1,7 +1,7 @@
-"""Which jobs the parts of a machine take: a batch system's partitions or queues, as a look has shown them. Pure.
+"""Which jobs a batch system's partitions or queues accept, by a poll. Pure.
 
-A part that is shut for new jobs may still start those that wait there (Slurm's DRAIN), and one that takes jobs may
-start none of them (DOWN). A job that several parts could run is taken where any takes it.
+A partition closed to new jobs may still start its waiting ones (Slurm's DRAIN), and one that accepts jobs may start
+none (DOWN). A job that several partitions could run is accepted if any accepts it.
 """
 
 from typing import Final
@@ -11,15 +11,14 @@ from grms.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A part of a machine that jobs are handed to.
+    """A partition or queue of the machine.
 
     Attributes:
-        name: of it.
-        state: in the batch system's word.
-        takes: new jobs can be handed to it.
-        starts: what waits there starts when there is room.
-        longest_s: the longest job that it runs, seconds; None for any.
-        widest: the widest, processors; None for any.
+        state: in the batch system's words.
+        takes: accepts new jobs.
+        starts: starts waiting jobs when there is room.
+        longest_s: longest job, seconds; `None` for any.
+        widest: in processors; `None` for any.
     """
 
     name: str
@@ -30,12 +29,7 @@ class Partition:
     widest: int | None = None
 
     def too_much(self, processors: int, requested_time: float) -> str:
-        """Returns why no such job ever runs here, for a person; empty where one can.
-
-        Args:
-            processors: of the job.
-            requested_time: of it, seconds.
-        """
+        """Returns why no such job (requested time in seconds) ever runs here, for people; empty if one can."""
         if self.longest_s is not None and requested_time > self.longest_s:
             return f"the longest job in {self.name} may run {self.longest_s / 60:g} min"
         if self.widest is not None and processors > self.widest:
@@ -45,52 +39,28 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The parts to which a site's jobs are handed.
-
-    Attributes:
-        each: of them; nothing where the batch system has none, or says nothing of them: then any job is taken.
-    """
+    """The partitions to which a site's jobs are submitted; if empty, any job is accepted."""
 
     each: tuple[Partition, ...] = ()
 
     def never(self, processors: int, requested_time: float) -> str:
-        """Returns why no part runs such a job, whatever its state; empty where one does.
-
-        Args:
-            processors: of the job.
-            requested_time: of it, seconds.
-        """
+        """Returns why no partition runs such a job, whatever its state; empty if one does."""
         reasons = [one.too_much(processors, requested_time) for one in self.each]
         return "" if not reasons or not all(reasons) else "; ".join(reasons)
 
     def shut(self, processors: int, requested_time: float) -> str:
-        """Returns why no part that runs such a job can be handed one now; empty where one can.
-
-        Args:
-            processors: of the job.
-            requested_time: of it, seconds.
-        """
+        """Returns why no partition that runs such a job accepts one now; empty if one does."""
         fit = self._fit(processors, requested_time)
         return "" if any(one.takes for one in fit) else _states(fit)
 
     def why_not(self, processors: int, requested_time: float) -> str:
-        """Returns why such a job, handed in now, would not start however much room there is; empty where it would.
-
-        Args:
-            processors: of the job.
-            requested_time: of it, seconds.
-        """
+        """Returns why such a job, submitted now, would not start even with room; empty if it would."""
         fit = self._fit(processors, requested_time)
         blocked = "" if any(one.takes and one.starts for one in fit) else _states(fit)
         return self.never(processors, requested_time) or blocked
 
     def stays(self, processors: int, requested_time: float) -> str:
-        """Returns why such a job, which waits there, does not start however much room there is; empty where it does.
-
-        Args:
-            processors: of the job.
-            requested_time: of it, seconds.
-        """
+        """Returns why such a job, already waiting, does not start even with room; empty if it does."""
         fit = self._fit(processors, requested_time)
         blocked = "" if any(one.starts for one in fit) else _states(fit)
         return self.never(processors, requested_time) or blocked
@@ -100,7 +70,7 @@ class Partitions:
 
     @property
     def still(self) -> str:
-        """Why nothing that waits starts, in whatever part; empty where something does."""
+        """Why no partition starts waiting jobs; empty if one does."""
         return "" if any(one.starts for one in self.each) else _states(self.each)
 
 
@@ -109,4 +79,4 @@ def _states(parts: "list[Partition] | tuple[Partition, ...]") -> str:
 
 
 NO_PARTITIONS: Final = Partitions()
-"""Any job is taken."""
+"""Any job is accepted."""

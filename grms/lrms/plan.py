@@ -1,12 +1,11 @@
-"""Whether a batch system that backfills would start one more job now, by what it has planned itself.
+"""Whether a backfilling batch system would start one more job now, by its own plan.
 
-Slurm tells of each waiting job that its backfill scheduler has looked at when it is to start. With that,
-and with the limits of the jobs that run, it is known how many processors stay free, and for how long: a
-further job behind all others starts at once where it takes none that one of them is to have. So nothing
-is asked of the batch system but its table. Pure.
+Slurm shows the planned start of each waiting job that its backfill scheduler has considered. With that, and with
+the limits of the running jobs, the number of free processors and for how long follow: a further job behind all
+others starts at once if it takes none that one of them is to have. So nothing but the queue is queried. Pure.
 
-`sbatch --test-only` is no such answer: Slurm 22.05 counts there with a start behind the longest waiting
-job, held ones too, where its scheduler then starts the job in the next second.
+`sbatch --test-only` does not answer this: Slurm 22.05 assumes a start behind the longest waiting job, even a held
+one, although its scheduler then starts the job within a second.
 """
 
 from collections.abc import Iterable
@@ -17,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 MARGIN_S: Final = 60.0
-"""So long before a planned start a job has to be over: Slurm plans in steps (`bf_resolution`)."""
+"""How long before a planned start a job must be over: Slurm plans in steps (`bf_resolution`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Processors that a job holds or is to have.
+    """Processors that a job holds or will hold.
 
     Attributes:
-        processors: how many.
-        begin: from when on, seconds; of a job that runs any moment of the past.
-        end: until when at the latest, seconds; infinity for what nobody knows.
+        begin: seconds; for a running job any past moment.
+        end: latest, seconds; infinity if unknown.
     """
 
     processors: int
@@ -36,14 +34,10 @@ class Taken:
 
 
 class QueuePlan:
-    """The jobs that run, and those that wait with their planned starts, at one look.
+    """The running jobs, and the waiting ones with their planned starts, at one poll.
 
-    Args:
-        at: moment of the look, seconds.
-        free: processors that no job holds.
-        running: what holds the others.
-        waiting: every job that waits and could start.
-        step_s: the batch system rounds limits up to multiples of so many seconds.
+    At `at` (seconds), `free` processors are held by no job; `waiting` are all jobs that wait and could start.
+    Limits are rounded up to multiples of `step_s`, seconds.
     """
 
     def __init__(
@@ -63,19 +57,16 @@ class QueuePlan:
         self._profile: tuple[NDArray[np.float64], NDArray[np.int64]] | None = None
 
     def less(self, processors: int) -> "QueuePlan":
-        """Returns the plan where so many processors more are held from now on, nobody knows how long."""
+        """Returns the plan with further processors held from now on for an unknown time."""
         more = (*self._running, Taken(processors, self._at, np.inf))
         return QueuePlan(
             self._at, self._now_free - processors, more, self._waiting, step_s=self._step_s
         )
 
     def starts_now(self, processors: int, requested_time: float, now: float) -> bool:
-        """Returns whether a job that is submitted behind all others would start at once.
+        """Returns whether a job submitted behind all others would start at once.
 
-        Args:
-            processors: of the job.
-            requested_time: of the job, seconds.
-            now: seconds, not before the look.
+        `now` is in seconds, not before the poll.
         """
         if self._profile is None:
             self._profile = self._laid_out()
@@ -84,8 +75,8 @@ class QueuePlan:
         return _least(times, free, max(now, self._at) + seconds) >= processors
 
     def _laid_out(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        # How many processors are free from each moment on, until the next. A job that waits and has room
-        # by now is about to start, whatever was planned before the last one ended.
+        # Number of free processors from each moment on. A waiting job with room by now is about to start, whatever
+        # was planned before the last one ended.
         at, waiting = self._at, sorted(self._waiting, key=lambda job: job.begin)
         moments = {at, *(job.end for job in self._running if job.end > at)}
         for job in waiting:
@@ -109,7 +100,7 @@ class QueuePlan:
 
 
 def _least(times: NDArray[np.float64], free: NDArray[np.int64], until: float) -> int:
-    # The fewest processors that are free from the look on until a moment, and a little longer.
+    # Fewest free processors from the poll until a moment, plus a margin.
     return int(free[: np.searchsorted(times, until + MARGIN_S)].min())
 
 

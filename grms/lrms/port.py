@@ -1,21 +1,21 @@
-"""What a site needs of its local batch system (LRMS): the port that every adapter implements.
+"""The port of a site to its local batch system (LRMS), implemented by every adapter.
 
-The LRMS is left untouched: it is handed jobs, told to release or end those that it was handed, and
-looked at. Everything is asynchronous. A command returns when the LRMS has acknowledged it, or says
-that it was refused or that nobody answered; what then becomes of jobs is told as events.
+The LRMS is left untouched: it gets jobs, and releases or ends those that it got, and is polled. Everything is
+asynchronous. A command returns when the LRMS has acknowledged it, or raises that it was refused or unanswered; what
+then happens to jobs is reported by events.
 
 The rules that keep a job from being lost and from running twice:
 
 - Every job has a key, unique for all time. A key that the LRMS has is never submitted a second
-  time: `submit` of it changes nothing. After `LrmsUnavailableError` a command may have been carried
-  out or not; whoever gave it looks the key up before it repeats it.
-- A batch system may forget what it has acknowledged, and undo a cancel or a release. An adapter of
-  such a one tells `Lost`, `Vanished` and `Appeared` when it sees that, and takes precautions of its
-  own: it may hold what it submits until it is sure, and release it last.
-- A doubt is no end. That a table does not show a job proves nothing: it is told as `Unseen`, and as
-  `Ended`, `Lost` or `Vanished` only by other evidence.
-- Events about one key come in the order in which things happened, each once in the life of an
-  adapter. After a restart they may come again; whoever hears them takes that.
+  time: `submit` then does nothing. After `LrmsUnavailableError` a command may have taken effect or
+  not; the caller looks the key up before it repeats it.
+- A batch system may forget what it has acknowledged, and undo a cancel or a release. Its adapter
+  then emits `Lost`, `Vanished` and `Appeared`, and takes precautions of its own: it may hold what
+  it submits until it is sure, and release it last.
+- Doubt is not an end. Absence of a job from the queue proves nothing: it is reported as `Unseen`,
+  and as `Ended`, `Lost` or `Vanished` only on other evidence.
+- Events of one key come in the order of what happened, each once in the life of an adapter. After
+  a restart they may be repeated; consumers must accept that.
 
 Moments are seconds of the site's clock, which under a real batch system is the time since 1970.
 """
@@ -32,19 +32,12 @@ from grms.values import QuickEnum, dataclass
 from lrms_sim.errors import HanseError
 
 if TYPE_CHECKING:
-    # It is of numpy, which a client need not load.
+    # It imports numpy, which a client need not load.
     from grms.lrms.plan import QueuePlan
 
 
 class LrmsError(HanseError):
-    """The LRMS has not done what it was told; the text says what and why.
-
-    Args:
-        reason: for a person.
-
-    Attributes:
-        reason: the same.
-    """
+    """The LRMS has not carried out a command; `reason` says why, for people."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -52,15 +45,11 @@ class LrmsError(HanseError):
 
 
 class LrmsRefusedError(LrmsError):
-    """The LRMS has answered that it does not do it, and has not done it.
-
-    Args:
-        reason: for a person, in the words of the LRMS.
-        passing: it will when something has changed there that is no matter of the job: a partition is drained, an
-            amount used up. Else repeating it is of no use.
+    """The LRMS has refused a command, and not carried it out.
 
     Attributes:
-        passing: the same.
+        passing: it may succeed after a change that is independent of the job: a partition is drained, a
+            quota used up. Otherwise repeating it is useless.
     """
 
     def __init__(self, reason: str, *, passing: bool = False) -> None:
@@ -73,14 +62,9 @@ class LrmsUnavailableError(LrmsError):
 
 
 class LrmsDiskError(LrmsUnavailableError):
-    """A job's own folder, or what is kept of it, cannot be read or written now: the disk is full, or away.
+    """A job's own folder, or its notes, cannot be accessed now: the disk is full, or away.
 
-    Args:
-        reason: for a person.
-        unbegun: nothing has reached the LRMS by this command, nor by one before it.
-
-    Attributes:
-        unbegun: the same.
+    If `unbegun`, nothing has reached the LRMS by this command, nor by an earlier one.
     """
 
     def __init__(self, reason: str, *, unbegun: bool = False) -> None:
@@ -91,13 +75,13 @@ class LrmsDiskError(LrmsUnavailableError):
 class LrmsPhase(QuickEnum):
     """Where a job stands in the LRMS.
 
-    HELD: it does not start before it is released, by whomever it is held.
+    HELD: it does not start before it is released, whoever holds it.
     WAITING: in the queue.
     RUNNING: it has processors.
-    SUSPENDED: it has started, and does not run now.
+    SUSPENDED: it has started, and is paused.
     COMPLETING: it is over; its processors are not free yet.
-    ENDED: it is over, in whatever way.
-    UNKNOWN: the LRMS has it and says nothing that the adapter understands, or does not show it.
+    ENDED: it is over, in any way.
+    UNKNOWN: the LRMS reports a state that the adapter does not understand, or does not show the job.
     """
 
     HELD = "held"
@@ -111,11 +95,11 @@ class LrmsPhase(QuickEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobInput:
-    """A file that a job finds in its folder.
+    """An input file in a job's folder.
 
     Attributes:
         file: its name there, size and digest.
-        content: path of its content, a file of the site's own; empty where the site has none.
+        content: path of its content at the site; empty if the site has none.
     """
 
     file: JobFile
@@ -128,11 +112,9 @@ class Program:
 
     Attributes:
         script: text of the batch script, with its first line (`#!`).
-        arguments: of the script.
-        environment: variables of the job beside those that the LRMS sets.
-        outputs: files that the job leaves in its folder and that its user wants.
-        inputs: files that it finds there.
-        shared: files that it uses where they lie; one of them may be the script, whose text is then empty.
+        environment: variables in addition to those set by the LRMS.
+        outputs: files in its folder that its user wants.
+        shared: files used in place; one of them may be the script, whose text is then empty.
     """
 
     script: str
@@ -145,11 +127,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class HomeRun:
-    """Where and how a job was handed in, so that its own site runs it as if the batch system had been asked itself.
+    """Where and how a job was submitted, so that its own site runs it as the batch system itself would.
 
     Attributes:
-        folder: in which it begins.
-        environment: `NAME=value` each: all that it begins with, beside what the batch system sets.
+        folder: its working directory.
+        environment: `NAME=value` each: complete except for the batch system's own.
         options: of the batch system's own program, `--name` or `--name=value`.
     """
 
@@ -159,7 +141,7 @@ class HomeRun:
 
     @property
     def umask(self) -> int:
-        """The mask of its user, as Slurm writes it among the variables; negative where it is not there."""
+        """The umask of its user from Slurm's variables; negative if missing."""
         found = [each[12:] for each in self.environment if each.startswith(b"SLURM_UMASK=")]
         is_mask = bool(found) and found[-1].isdigit() and not found[-1].strip(b"01234567")
         return int(found[-1], 8) & 0o777 if is_mask else -1
@@ -167,12 +149,11 @@ class HomeRun:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """What a simulated machine does for a job; no other adapter looks at it.
+    """Behaviour of a job on a simulated machine; other adapters ignore it.
 
     Attributes:
-        run_time: seconds it really runs; cut off at the requested time.
-        group: user group, 1 to 5; read under a discipline by group only. None where nobody has
-            said, which counts as 5.
+        run_time: actual run time in seconds; cut off at the requested time.
+        group: user group, 1 to 5, for disciplines by group; `None` counts as 5.
     """
 
     run_time: float
@@ -181,21 +162,21 @@ class SimulatedRun:
 
 @dataclass(frozen=True, slots=True)
 class LrmsJob:
-    """A job as it is handed to the LRMS.
+    """A job as submitted to the LRMS.
 
     Attributes:
-        key: names it, unique for all time: `home site/epoch in hexadecimal/number`.
-        processors: how many it needs, all at once.
-        requested_time: seconds after which it may be killed.
-        user: whose it is, by the name that the kernel of this machine has; empty for a guest.
-        partner: the home site of a guest; empty for a job of the site's own users.
-        program: what runs; None where there is none.
-        simulated: what a simulated machine does instead; None: as long as requested.
-        account: local account as which it runs; empty for the site's own. An adapter that cannot do
-            that refuses the job.
-        name: as its script is to find it in a variable of the batch system; may be empty.
-        home: how it runs here, where it is a job of the site's own users and they have said so. An
-            adapter that does not know how runs it in a folder of its own.
+        key: unique for all time: `home site/epoch in hexadecimal/number`.
+        processors: needed all at once.
+        requested_time: wall-time limit in seconds.
+        user: owner, by the name of this machine's kernel; empty for a guest.
+        partner: the home site of a guest; empty for a local job.
+        program: `None` if there is none.
+        simulated: behaviour on a simulated machine; `None`: as long as requested.
+        account: local account as which it runs; empty for the site's own. An adapter that does not
+            support this refuses the job.
+        name: of the job for its script, in a variable of the batch system; may be empty.
+        home: settings of a local job at its own site, if given. An adapter that does not support them
+            runs it in a folder of its own.
     """
 
     key: str
@@ -215,12 +196,11 @@ class LrmsEnd:
     """How a job ended.
 
     Attributes:
-        outcome: in one word.
-        end_time: when, seconds.
-        run_time: how long it held its processors, seconds; 0 where it never started.
-        exit_code: that its script returned; None where it returned none, or nobody knows.
-        signal: that ended it; None where none did, or nobody knows.
-        reason: for a person, in the words of the LRMS; may be empty.
+        end_time: seconds.
+        run_time: how long it held its processors, seconds; 0 if it never started.
+        exit_code: of its script; `None` if there is none, or it is unknown.
+        signal: that ended it; `None` if there was none, or it is unknown.
+        reason: for people, in the words of the LRMS; may be empty.
     """
 
     outcome: Outcome
@@ -236,10 +216,9 @@ class LrmsRecord:
     """What the LRMS knows of a job.
 
     Attributes:
-        phase: where it stands.
-        start_time: of its present or last run, seconds; None where it has not started.
-        end: how it ended; None where it has not.
-        reason: why it stands where it stands, in the words of the LRMS; may be empty.
+        start_time: of its present or last run, seconds; `None` if it has not started.
+        end: `None` if it has not ended.
+        reason: of its state, in the words of the LRMS; may be empty.
         restarted: it is known to have started, and waits again.
     """
 
@@ -252,16 +231,16 @@ class LrmsRecord:
 
 @dataclass(frozen=True, slots=True)
 class LrmsLoad:
-    """The three numbers a decision rests on, as they were at a moment.
+    """The numbers used by a decision, at one moment.
 
     Attributes:
         taken_at: that moment, seconds.
         processors: size of the part of the machine that the site may use.
         free: processors that no job holds.
-        waiting: waiting parallelism: the sum of the processors of the jobs that wait and could
-            start, everybody's; not of those that are held, depend on others, or can never start.
-        plan: whether one more job would start at that moment; None where the numbers have to do.
-        partitions: which jobs are taken at that moment, and start when there is room.
+        waiting: waiting parallelism: the sum of the processors of everybody's jobs that wait and could
+            start, excluding those that are held, depend on others, or can never start.
+        plan: whether one more job would start at that moment; `None` if only the numbers are known.
+        partitions: which jobs are accepted at that moment, and start when there is room.
     """
 
     taken_at: float
@@ -274,15 +253,12 @@ class LrmsLoad:
 
 @dataclass(frozen=True, slots=True)
 class LrmsSnapshot:
-    """One look at the LRMS.
+    """One poll of the LRMS.
 
     Attributes:
-        taken_at: when, seconds.
-        processors: as in `LrmsLoad`.
-        free: same.
-        waiting: same.
-        jobs: what it has of this site's, ended ones too as long as it remembers them, by key. Jobs
-            that were not submitted by this site are not in it.
+        taken_at: seconds.
+        processors, free, waiting: as in `LrmsLoad`.
+        jobs: of this site, by key, including ended ones as long as it remembers them.
     """
 
     taken_at: float
@@ -302,10 +278,9 @@ class LrmsSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The LRMS has a job, and every load told from now on counts it, unless it is held.
+    """The LRMS has a job, and every later load includes it, unless it is held.
 
-    It comes with or after the return of `submit`; an adapter that looks at intervals tells it when
-    it has seen the job.
+    It comes with or after the return of `submit`; a polling adapter emits it when it has seen the job.
     """
 
     key: str
@@ -313,12 +288,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A job has started.
-
-    Attributes:
-        key: of the job.
-        start_time: when, seconds.
-    """
+    """A job has started; `start_time` in seconds."""
 
     key: str
     start_time: float
@@ -326,12 +296,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """A job that had started waits again, and will start once more; what it has done is lost.
+    """A started job waits again since `time` (seconds), and will start once more; its work is lost.
 
-    Attributes:
-        key: of the job.
-        time: when, seconds.
-        reason: for a person: a node failed, it was preempted, an operator wanted it.
+    `reason` is for people: a node failed, it was preempted, or an operator wanted it.
     """
 
     key: str
@@ -341,14 +308,10 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class Hindered:
-    """A job waits for something that is no room: nobody knows when it could start.
+    """A job waits for something other than room: its start cannot be predicted.
 
-    The part of the machine that would run it is shut, or no part runs such a job. Told again when the reason is
-    another one, and without any when there is none any more.
-
-    Attributes:
-        key: of the job.
-        reason: for a person, in the words of the LRMS; empty where nothing is in its way any more.
+    The partition that would run it is closed, or no partition runs such a job. Emitted again when the reason
+    changes, and with an empty one when nothing is in its way any more.
     """
 
     key: str
@@ -357,13 +320,9 @@ class Hindered:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job has ended, in whatever way and by whomever: by itself, by `cancel`, by other hands.
+    """A job has ended, for any reason: by itself, by `cancel`, or by others.
 
-    Of a job so short that its start was not seen, `Started` is told before it.
-
-    Attributes:
-        key: of the job.
-        end: how.
+    If a job ended between two polls, a `Started` event is emitted first.
     """
 
     key: str
@@ -372,7 +331,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The LRMS has forgotten a job that it had acknowledged, and that has certainly not started.
+    """The LRMS has forgotten an acknowledged job, which has certainly not started.
 
     It may be submitted again under its key.
     """
@@ -383,9 +342,9 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """A job is gone, and nothing says whether it ran, or how it ended. It must not be repeated.
+    """A job is gone, and it is unknown whether it ran or how it ended. It must not be repeated.
 
-    The LRMS itself does not know it, and the time is over within which it could still run.
+    The LRMS itself does not know it, and the time within which it could still run is over.
     """
 
     key: str
@@ -395,12 +354,7 @@ class Vanished:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Where a job stands is not known, and nothing says that it is over; told once, until `SeenAgain` or its end.
-
-    Attributes:
-        key: of the job.
-        reason: for a person.
-    """
+    """The state of a job is unknown, without evidence of its end; emitted once, until `SeenAgain` or its end."""
 
     key: str
     reason: str
@@ -415,10 +369,10 @@ class SeenAgain:
 
 @dataclass(frozen=True, slots=True)
 class Appeared:
-    """There is a job under a key that was not there, and that nobody has submitted now.
+    """A job exists under a key that was not there, and that was not submitted now.
 
-    A cancel that was undone, an end that was taken back, an orphan of an older journal. Whoever
-    hears it goes on with the job where it is wanted, and cancels it where it is not.
+    A cancel or an end was undone, or an older journal left an orphan. The consumer continues with the job if it is
+    wanted, and cancels it otherwise.
     """
 
     key: str
@@ -461,35 +415,36 @@ LrmsEvent = (
 )
 
 Tell = Callable[[Sequence[LrmsEvent]], None]
-"""Takes what one look has shown, in order. It is called on the event loop, returns at once and does
-not raise."""
+"""Receives the events of one poll, in order. It is called on the event loop, returns at once and does not
+raise.
+"""
 
 
 class Lrms(Protocol):
     """A local batch system.
 
-    The order of calls: `listen`, `open`, then `run` as a task beside all others, `close` at the
-    end. All calls come from one event loop; several may be under way at once, but never two about
-    one key. A call may be cancelled at any moment (a time-out); its outcome is then as unknown as
-    after `LrmsUnavailableError`, and no process may be left behind.
+    The order of calls: `listen`, `open`, then `run` as a task beside all others, finally `close`. All calls come
+    from one event loop; several may be under way at once, but never two about one key. A call may be cancelled at
+    any moment (a time-out); its outcome is then as unknown as after `LrmsUnavailableError`, and no process may be
+    left behind.
     """
 
     @property
     def remembers(self) -> float:
-        """So long after its end `look_up` surely finds a job, seconds.
+        """How long after its end `look_up` surely finds a job, seconds.
 
-        Infinity where there are records of all. A job that is not found later than that may have
-        ended: it is not repeated.
+        Infinity if there are records of all. A job that is missing later than that may have ended: it is not
+        repeated.
         """
 
     def listen(self, tell: Tell) -> None:
         """Sets who receives events; called once, before anything else."""
 
     async def open(self) -> None:
-        """Makes ready, without waiting for an LRMS that does not answer.
+        """Prepares, without waiting for an LRMS that does not answer.
 
         Raises:
-            LrmsError: something is missing that an operator has to mend.
+            LrmsError: something is missing that an operator has to fix.
         """
 
     async def run(self) -> None:
@@ -499,30 +454,27 @@ class Lrms(Protocol):
         """Gives back what `open` took; jobs go on."""
 
     def encode(self, key: str) -> str:
-        """Returns the name under which the LRMS has a job of this site, for people and logs.
+        """Returns the name of a job of this site in the LRMS, for people and logs.
 
-        It differs for every key, and for sites that share one LRMS: a job of site A that site B
-        has taken is B's, and A's adapter does not see it.
+        It differs for every key, and for sites that share one LRMS: a job of site A accepted by site B is B's, and
+        invisible to A's adapter.
         """
 
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
-        """Puts a job into the queue; a key that the LRMS has, or has had, changes nothing.
+        """Submits a job; a key that the LRMS has, or has had, changes nothing.
 
-        The exception is a key that was told as `Lost`: it is submitted as if it were new.
-
-        Args:
-            job: what to run.
-            held: it does not start before `release`.
+        The exception is a key reported as `Lost`, which is submitted anew. With `held` it does not start before
+        `release`.
 
         Raises:
-            LrmsRefusedError: it will never be taken, as when it is wider than the machine.
-            LrmsUnavailableError: whether it was taken is unknown.
+            LrmsRefusedError: it will never be accepted, such as when it is wider than the machine.
+            LrmsUnavailableError: whether it was accepted is unknown.
         """
 
     async def release(self, key: str) -> None:
-        """Lets a job start that was submitted held; one that is not held is left as it is.
+        """Releases a job that was submitted held; one that is not held is left as it is.
 
-        A hold that its user or an operator has set stays.
+        A hold set by its user or an operator stays.
 
         Raises:
             LrmsRefusedError: there is no such job, or it may not be released.
@@ -530,15 +482,13 @@ class Lrms(Protocol):
         """
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
-        """Ends a job; that it has ended is told as `Ended`.
+        """Ends a job; its end is reported as `Ended`.
 
-        Args:
-            key: which.
-            only_waiting: leave it alone if it has started, also where it waits again since. The LRMS
-                itself must decide that, in one step.
+        With `only_waiting`, a job that has started is left alone, even if it waits again since. The LRMS itself
+        must decide that, atomically.
 
         Returns:
-            Whether it was there, had not ended, and was told to end.
+            Whether it was there, had not ended, and is being ended.
 
         Raises:
             LrmsRefusedError: it may not be ended.
@@ -546,22 +496,22 @@ class Lrms(Protocol):
         """
 
     async def look_up(self, key: str) -> LrmsRecord | None:
-        """Returns what is known of a job, also of one that ended long ago as far as records reach.
+        """Returns what is known of a job, including one that ended long ago as far as records reach.
 
-        Calls that come close together may share one look, as long as it began after the call.
+        Calls in close succession may share a poll, as long as it began after the call.
 
         Returns:
-            What is known; None where the LRMS has never had it, or has lost it.
+            `None` if the LRMS has never had it, or has lost it.
 
         Raises:
-            LrmsUnavailableError: nobody answered.
+            LrmsUnavailableError: the LRMS did not answer.
         """
 
     async def snapshot(self) -> LrmsSnapshot:
-        """Takes a look at the LRMS now.
+        """Polls the LRMS now.
 
         Raises:
-            LrmsUnavailableError: nobody answered.
+            LrmsUnavailableError: the LRMS did not answer.
         """
 
 
@@ -571,4 +521,4 @@ class WithProblem(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why, for a person; empty where that is not so."""
+        """Why, for people; empty if jobs can be submitted."""

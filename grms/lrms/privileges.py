@@ -1,7 +1,7 @@
-"""Whether sudo can work for a daemon: under "no new privileges" it refuses, whatever sudoers allows.
+"""Whether sudo can work for a daemon: under "no new privileges" it refuses, regardless of sudoers.
 
-systemd sets that flag of the kernel (`NoNewPrivileges=`, and what implies it), containers do too; a process cannot
-take it off, and all that it starts inherit it.
+systemd sets that flag of the kernel (`NoNewPrivileges=`, and what implies it), as do containers; a process cannot
+clear it, and its children inherit it.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Final
 from grms.lrms.checks import Finding, good, missing
 
 SCRIPT_BYTES: Final = 64 << 10
-"""So much of a program is looked through for `sudo`; what calls it is a short script."""
+"""Bytes of a program searched for `sudo`; its callers are short scripts."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _CURE: Final = (
@@ -26,11 +26,7 @@ _CURE: Final = (
 
 
 def no_new_privileges(process: int | None = None) -> bool:
-    """Returns whether a process can gain no rights by what it runs; False where that cannot be seen.
-
-    Args:
-        process: its number; None for this one.
-    """
+    """Returns whether a process (by default this one) cannot gain privileges by exec; `False` if unknown."""
     status = Path("/proc", "self" if process is None else str(process), "status")
     with suppress(OSError):
         for line in status.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -41,7 +37,7 @@ def no_new_privileges(process: int | None = None) -> bool:
 
 
 def listener(path: Path) -> int | None:
-    """Returns the number of the process that listens on a Unix socket; None where none does, or it is hidden."""
+    """Returns the process that listens on a Unix socket; `None` if there is none, or it is hidden."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(1.0)
         try:
@@ -53,7 +49,7 @@ def listener(path: Path) -> int | None:
 
 
 def gains_rights(folder: Path) -> bool:
-    """Returns whether programs in a folder run with other rights than whoever calls them: by sudo, or a bit."""
+    """Returns whether programs in a folder change privileges: by sudo, or setuid."""
     with suppress(OSError):
         for program in sorted(folder.iterdir()):
             with suppress(OSError):
@@ -69,11 +65,9 @@ def gains_rights(folder: Path) -> bool:
 
 
 def in_the_way(needs: Sequence[str], process: int | None = None) -> str:
-    """Returns what cannot work of what needs sudo, for a person; empty where nothing is in the way.
+    """Returns what keeps those `needs`, keys of the site's file, that use sudo from working; empty if nothing.
 
-    Args:
-        needs: keys of the site's file that need it.
-        process: that is to run it; None for this one.
+    `process` is the one to run it; by default this one.
     """
     if not needs or not no_new_privileges(process):
         return ""
@@ -81,12 +75,7 @@ def in_the_way(needs: Sequence[str], process: int | None = None) -> str:
 
 
 def check_sudo(needs: Sequence[str], daemon: int | None) -> list[Finding]:
-    """Returns whether sudo can work for what needs it: here, and for the daemon that runs.
-
-    Args:
-        needs: keys of the site's file that need it.
-        daemon: the number of its process; None where none runs.
-    """
+    """Returns whether sudo works for `needs`, keys of the site's file: here, and for the running daemon."""
     found = []
     for who, process in (("this command", None), (f"the daemon, process {daemon}", daemon)):
         if who.startswith("the") and (daemon is None or daemon == os.getpid()):

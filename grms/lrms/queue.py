@@ -1,4 +1,4 @@
-"""From what a site's configuration says of its simulated queue to the discipline of a machine."""
+"""Turns a site's configuration of its simulated queue into a discipline."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -14,7 +14,7 @@ from lrms_sim.written import WrittenDiscipline
 
 UNIX_FIRST: Final = 1_577_836_800.0
 UNIX_LAST: Final = 2_524_608_000.0
-"""The years 2020 to 2050, for which a daemon has a calendar; beyond, weeks repeat."""
+"""The years 2020 to 2050, for which a daemon has a calendar; later, weeks repeat."""
 
 REPLAY_LAST: Final = 20 * 366 * 86400.0
 """The same for a clock that begins with a replay, seconds."""
@@ -30,20 +30,15 @@ def configured_queue(
 ) -> Discipline:
     """Returns the discipline of a simulated machine.
 
-    Args:
-        discipline: its name; FCFS where there is a strategy.
-        strategy: the path of a strategy file, or None.
-        group_order: of a discipline by group, or None.
-        time_zone: of the site, or None.
-        time_origin: Unix time of second 0 of the site's clock.
+    `discipline` is FCFS if there is a strategy file; `time_origin` is the Unix time of second 0 of the site's clock.
 
     Raises:
-        ValueError: the file cannot be used, or asks what time it is and no zone is given.
+        ValueError: the file cannot be used, or uses the time of day without a time zone.
     """
     if strategy is None:
         chosen = discipline_by_name(discipline)
         if isinstance(chosen, WrittenDiscipline):
-            # Without it the batch system cannot go on, which is for its operator to read and to mend.
+            # Without it the batch system cannot continue, which its operator must read and fix.
             chosen = replace(chosen, fails_as=LrmsError)
         if group_order is None:
             return chosen

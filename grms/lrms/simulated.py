@@ -49,9 +49,9 @@ class SimulatedSettings(LrmsSettings):
         kind: `simulated`.
         discipline: of the machine's queue.
         strategy: a strategy file instead of a discipline.
-        group_order: for a discipline by group: the groups, the one served first in front.
-        time_zone: of the site, for strategies that ask what time it is.
-        time_origin: Unix time of second 0 of the site's clock; of a replay.
+        group_order: for a discipline by group: the groups in the order in which they are served.
+        time_zone: of the site, for strategies that use the time of day.
+        time_origin: Unix time of second 0 of the site's clock; for replays.
     """
 
     kind: Literal["simulated"] = "simulated"
@@ -63,7 +63,7 @@ class SimulatedSettings(LrmsSettings):
 
     @property
     def queue(self) -> Discipline:
-        """The discipline; its file is read anew.
+        """The discipline; its file is read again.
 
         Raises:
             ValueError: the file cannot be used, or a key is missing.
@@ -90,11 +90,7 @@ class SimulatedSettings(LrmsSettings):
 class SimulatedLrms:
     """A machine in memory as an `Lrms`; it answers at once, and can be replayed.
 
-    Held jobs wait beside the machine. The journal does not know them: they are gone after a restart.
-
-    Args:
-        machine: what it stands on.
-        clock: the site's.
+    Held jobs wait outside the machine and the journal: they are gone after a restart.
     """
 
     def __init__(self, machine: SteppedMachine, clock: Timekeeper) -> None:
@@ -108,18 +104,18 @@ class SimulatedLrms:
 
     @property
     def remembers(self) -> float:
-        """See `Lrms.remembers`: what is in the journal is on the machine."""
+        """Infinity: the machine has every job of the journal."""
         return math.inf
 
     def listen(self, tell: Tell) -> None:
-        """See `Lrms.listen`."""
+        """Sets the receiver of events."""
         self._tell = tell
 
     async def open(self) -> None:
-        """See `Lrms.open`; there is nothing to open."""
+        """Does nothing."""
 
     async def run(self) -> None:
-        """Tells what happens when it happens; not on a virtual clock, where a conductor asks."""
+        """Emits events when they happen; not on a virtual clock, where a conductor polls."""
         while True:
             self.tell_now()
             self._wanted.clear()
@@ -135,14 +131,14 @@ class SimulatedLrms:
                 wanted.cancel()
 
     async def close(self) -> None:
-        """See `Lrms.close`; its jobs are in the journal."""
+        """Does nothing: its jobs are in the journal."""
 
     def encode(self, key: str) -> str:
-        """See `Lrms.encode`: the key itself."""
+        """Returns the key itself."""
         return key
 
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
-        """See `Lrms.submit`."""
+        """Submits a job."""
         if job.key in self._held or self._machine.look_up(job.key) is not None:
             return
         if not held:
@@ -156,7 +152,7 @@ class SimulatedLrms:
         self._tell([Accepted(job.key)])
 
     async def release(self, key: str) -> None:
-        """See `Lrms.release`."""
+        """Releases a held job."""
         job = self._held.pop(key, None)
         if job is not None:
             self._machine.submit(job, self._clock.now())
@@ -165,7 +161,7 @@ class SimulatedLrms:
             raise LrmsRefusedError(f"there is no job {key}")
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
-        """See `Lrms.cancel`."""
+        """Ends a job."""
         if self._held.pop(key, None) is not None:
             end = LrmsEnd(Outcome.CANCELLED, self._clock.now(), 0.0)
             self._tell([Ended(key, end)])
@@ -173,11 +169,11 @@ class SimulatedLrms:
         return self.cancel_now(key, only_waiting=only_waiting)
 
     async def look_up(self, key: str) -> LrmsRecord | None:
-        """See `Lrms.look_up`."""
+        """Returns what is known of a job."""
         return self.look_up_now(key)
 
     async def snapshot(self) -> LrmsSnapshot:
-        """See `Lrms.snapshot`."""
+        """Returns the present state."""
         load = self.load_now()
         held = dict.fromkeys(self._held, LrmsRecord(LrmsPhase.HELD))
         jobs = self._machine.jobs() | held
@@ -186,13 +182,13 @@ class SimulatedLrms:
     # --- at once -------------------------------------------------------------------------------
 
     def submit_now(self, job: LrmsJob) -> None:
-        """See `ImmediateLrms.submit_now`; a start at this moment is reported with the next events."""
+        """Submits a job at once; a start at this moment is reported with the next events."""
         self._machine.submit(job, self._clock.now())
         self._tell([Accepted(job.key)])
         self._wanted.set()
 
     def cancel_now(self, key: str, *, only_waiting: bool = False) -> bool:
-        """See `ImmediateLrms.cancel_now`."""
+        """Ends a job at once."""
         machine = self._machine
         done = (machine.withdraw if only_waiting else machine.cancel)(key, self._clock.now())
         self.tell_now()
@@ -200,25 +196,25 @@ class SimulatedLrms:
         return done
 
     def look_up_now(self, key: str) -> LrmsRecord | None:
-        """See `ImmediateLrms.look_up_now`."""
+        """Returns what is known of a job now."""
         if key in self._held:
             return LrmsRecord(LrmsPhase.HELD)
         return self._machine.look_up(key)
 
     def waits_now(self, key: str) -> bool:
-        """See `ImmediateLrms.waits_now`."""
+        """Returns whether a job waits."""
         return self._machine.waits(key)
 
     def load_now(self) -> LrmsLoad:
-        """See `ImmediateLrms.load_now`."""
+        """Returns the present load."""
         return self._machine.load_at(self._clock.now())
 
     def starts_now(self, processors: int, requested_time: float) -> bool:
-        """See `ImmediateLrms.starts_now`."""
+        """Returns whether a job would start at once."""
         return self._machine.starts_now_at(self._clock.now(), processors, requested_time)
 
     def tell_now(self) -> None:
-        """See `ImmediateLrms.tell_now`."""
+        """Emits due events at once."""
         events: list[LrmsEvent] = [*self._machine.poll(self._clock.now())]
         if events:
             self._tell(events)
@@ -227,27 +223,27 @@ class SimulatedLrms:
 
     @property
     def next_event_time(self) -> float:
-        """See `ReplayableLrms.next_event_time`."""
+        """When the next event is due, seconds."""
         return self._machine.next_event_time
 
     def finish(self, moment: float) -> None:
-        """See `ReplayableLrms.finish`."""
+        """Processes everything due at a moment."""
         self._machine.finish(moment)
 
     def hold_passes(self) -> None:
-        """See `ReplayableLrms.hold_passes`."""
+        """Leaves the pass after withdrawals to `make_pass`."""
         self._machine.hold_passes(self._clock.now())
 
     def make_pass(self) -> None:
-        """See `ReplayableLrms.make_pass`."""
+        """Makes the pass that is due."""
         self._machine.make_pass(self._clock.now())
 
     def follow(self, key: str) -> None:
-        """See `ReplayableLrms.follow`."""
+        """Includes a job in `first_end`."""
         self._machine.follow(key)
 
     def first_end(self) -> float:
-        """See `ReplayableLrms.first_end`."""
+        """Returns a moment before which no followed job ends, seconds."""
         return self._machine.first_end()
 
 

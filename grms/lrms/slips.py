@@ -1,4 +1,4 @@
-"""How often a batch system has not kept what it said; for those who watch."""
+"""Counts of what a batch system has not kept, for operators."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -9,15 +9,15 @@ class Slips:
     """Counts since the daemon's start, by kind.
 
     Attributes:
-        submission_forgotten: acknowledged submissions that were forgotten; what is still wanted is submitted again.
-        release_undone: releases that were undone, and made again.
-        cancel_undone: cancels that were undone, and made again.
-        end_undone: jobs that were there again after their end.
-        end_forgotten: jobs that were ended at their limit, or with their node, although their script had ended.
-        run_forgotten: jobs that came back held although they had begun to run, and were not repeated.
-        copied: second copies of a job; those that were held are cancelled.
-        run_again: jobs that ran once more, or at one time with a copy, without being told to.
-        run_fenced: second runs that did not run the script, as the first had begun.
+        submission_forgotten: acknowledged submissions that were forgotten; wanted ones are resubmitted.
+        release_undone: releases that were undone, and repeated.
+        cancel_undone: cancels that were undone, and repeated.
+        end_undone: jobs that reappeared after their end.
+        end_forgotten: jobs ended at their limit, or with their node, although their script had ended.
+        run_forgotten: jobs that reappeared held although they had begun to run, and were not repeated.
+        copied: second copies of a job; held ones are cancelled.
+        run_again: jobs that ran again, or concurrently with a copy, without an order.
+        run_fenced: second runs that skipped the script, as the first had begun.
     """
 
     submission_forgotten: int = 0

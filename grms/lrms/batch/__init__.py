@@ -1,1 +1,1 @@
-"""Real batch systems behind the port: their programs are run, their tables read and compared."""
+"""Real batch systems behind the port: their programs are run, their queues parsed and compared."""

@@ -1,7 +1,7 @@
-"""The port for batch systems that are looked at from time to time.
+"""The port for batch systems that are polled.
 
-What is asked of the batch system here rests on a look at it (`looks`) and on what all looks so far have
-shown (`ledger`). What has to be repeated later is an order of the ledger's, and `orders` carries it out.
+Calls rely on a poll of the batch system (`looks`) and on what all polls so far have shown (`ledger`). What has
+to be repeated later is an order of the ledger, carried out by `orders`.
 """
 
 import asyncio
@@ -43,18 +43,10 @@ _STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETI
 class BatchLrms:
     """A batch system behind the port.
 
-    Args:
-        system: how it is spoken to.
-        spool: the folders of the jobs.
-        poll_s: seconds from look to look.
-        settle_s: age in seconds at which a submission can no longer be forgotten by a crash of the
-            batch system; jobs are released then.
-        records_s: seconds after which records say how a job that is gone has ended.
-        grace_s: so long after its limit a job that nobody knows is waited for, seconds.
-        repeats: whether a job may run again that has begun: where a node fails, it is preempted, or the batch
-            system has forgotten its run.
-        watched: jobs that users hand to the batch system itself; None where they are left alone.
-        clock: seconds since 1970.
+    `poll_s` is the poll interval; submissions older than `settle_s` survive a crash of the batch system, and only
+    then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
+    until `grace_s` after its limit (all in seconds). With `repeats`, a job that has begun may run again: if a node
+    fails, it is preempted, or the batch system has forgotten its run.
     """
 
     def __init__(
@@ -91,12 +83,12 @@ class BatchLrms:
 
     @property
     def slips(self) -> Slips:
-        """How often the batch system has not kept what it said."""
+        """Counts of what the batch system has not kept."""
         return self._ledger.slips
 
     @property
     def problem(self) -> str:
-        """See `WithProblem`: why no job can be handed in, as nothing can be written."""
+        """Why no job can be submitted: nothing can be written; empty otherwise."""
         problem = self._disk.problem
         return f"nothing can be written to the jobs' folders: {problem}" if problem else ""
 
@@ -109,31 +101,31 @@ class BatchLrms:
 
     @property
     def remembers(self) -> float:
-        """See `Lrms.remembers`: what was released has its mark, and is never not there."""
+        """Infinity: a released job has its mark, and is never reported as missing."""
         return math.inf
 
     def listen(self, tell: Tell) -> None:
-        """See `Lrms.listen`."""
+        """Sets the receiver of events."""
         self._looks.tell = tell
 
     async def open(self) -> None:
-        """See `Lrms.open`."""
+        """Prepares the folders and the batch system."""
         await self._disk.tried(self._spool.open)
         await self._system.open()
 
     async def run(self) -> None:
-        """See `Lrms.run`."""
+        """Polls the batch system until cancelled."""
         await self._looks.follow(self._orders.carry_out)
 
     async def close(self) -> None:
-        """See `Lrms.close`."""
+        """Does nothing."""
 
     def encode(self, key: str) -> str:
-        """See `Lrms.encode`."""
+        """Returns the name of a job at the batch system."""
         return self._system.encode(check_key(key))
 
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
-        """See `Lrms.submit`."""
+        """Submits a job held, and releases it when it is safe."""
         key, want = check_key(job.key), Want.HELD if held else Want.RUN
         program = check_program(job.program)
         if await self._stays(job):
@@ -151,14 +143,14 @@ class BatchLrms:
             _check_taken(job, (await self._looks.last()).table)
             if job.home is not None:
                 home = await asyncio.to_thread(usable, check_home(job.home))
-                # Another account's folder is not the daemon's to say, and a partner's none of this site's.
+                # Another account's folder is not for the daemon to choose, and a partner's not of this site.
                 job = replace(job, home=None if job.partner or job.account else home)
             folder = await self._prepared(job, program, run=not held)
             self._ledger.intended(key, want)
             number = await self._system.submit(self._system.encode(key), job, folder)
         except (LrmsRefusedError, LrmsDiskError) as error:
-            # This attempt, or one before, may have come to the batch system all the same. An own job that is
-            # handed in again finds it; of one that is over here, or goes elsewhere, nothing lifts the hold.
+            # This attempt, or an earlier one, may have reached the batch system all the same. If a local job is
+            # resubmitted, it is found; if it is over here, or goes elsewhere, it stays held.
             if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
                 self._ledger.refused(key)
                 await self._disk.do(self._spool.drop, key)
@@ -184,7 +176,7 @@ class BatchLrms:
             raise LrmsDiskError(error.reason, unbegun=True) from error
 
     async def release(self, key: str) -> None:
-        """See `Lrms.release`."""
+        """Releases a job when it is safe."""
         while True:
             seen = await self._looks.new()
             job = self._ledger.job(check_key(key))
@@ -203,14 +195,14 @@ class BatchLrms:
             await asyncio.sleep(max(min(left, self._settle_s), self._looks.soon_s))
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
-        """See `Lrms.cancel`."""
+        """Ends a job."""
         if only_waiting:
             return await self._let_go(check_key(key))
         return await self._orders.cancel(check_key(key))
 
     async def _let_go(self, key: str) -> bool:
-        # A held job cannot start: what a look shows as held after this stays so, unless a release is
-        # under way, or begins meanwhile.
+        # A held job cannot start: one that a poll shows as held after this stays so, unless a release is under way,
+        # or begins meanwhile.
         async with self._orders.none_of(key):
             row = await self._living(key, only_waiting=True)
             if row is None or await self._has_begun(key):
@@ -218,7 +210,7 @@ class BatchLrms:
             try:
                 await self._system.hold(row)
             except LrmsRefusedError:
-                # A table may show a job for a moment that has just ended.
+                # The queue may briefly show a job that has just ended.
                 if await self._living(key, only_waiting=True) is not None:
                     raise
                 return False
@@ -240,7 +232,7 @@ class BatchLrms:
         return True
 
     async def look_up(self, key: str) -> LrmsRecord | None:
-        """See `Lrms.look_up`."""
+        """Returns what is known of a job."""
         record = await self._looked_up(check_key(key))
         if record is not None and record.phase is LrmsPhase.ENDED:
             await self._looks.count_runs([key])  # it may have ended before this process began
@@ -264,7 +256,7 @@ class BatchLrms:
         return await self._recorded(key)
 
     async def snapshot(self) -> LrmsSnapshot:
-        """See `Lrms.snapshot`."""
+        """Returns a new poll."""
         table = (await self._looks.new()).table
         load = self._ledger.load(table)
         return LrmsSnapshot(
@@ -278,7 +270,7 @@ class BatchLrms:
     # --- what calls have in common -------------------------------------------------------------
 
     async def _stays(self, job: LrmsJob) -> bool:
-        # Of a job that was made of a user's own here: whether that one runs, and this one does not.
+        # For a job made from a user's own here: whether that one runs instead.
         token = job.program.environment.get(VARIABLE, "") if job.program is not None else ""
         if self.watched is None or job.partner or not token:
             return False
@@ -294,7 +286,7 @@ class BatchLrms:
         return True
 
     async def _had_before(self, key: str) -> bool:
-        # Whether an older life of this process has submitted a job that must not be repeated.
+        # Whether an earlier process has submitted a job that must not be repeated.
         marks = await self._disk.do(self._spool.marks, key)
         if marks is None:
             return False
@@ -304,8 +296,8 @@ class BatchLrms:
             return True
         row = self._ledger.row(key, table.rows)
         if row is None and not (marks.released or await self._has_begun(key)):
-            # It was held to the last, or has never come to the batch system: should it be there after
-            # all, it is held, and a second copy.
+            # It was held to the last, or has never reached the batch system: should it be there after all, it is
+            # held, and a second copy.
             return False
         self._ledger.gone(key, marks.number if row is None else row.number, table.began_at)
         self._looks.want()
@@ -328,7 +320,7 @@ class BatchLrms:
         if job is None or job.end is not None or job.row is None or not job.row.live:
             return None
         row = job.row
-        # What is not shown now may have started since.
+        # A job not shown now may have started since.
         if row.phase is LrmsPhase.COMPLETING or (
             only_waiting and (job.missing or row.phase in _STARTED)
         ):
@@ -336,7 +328,7 @@ class BatchLrms:
         return row
 
     async def _has_begun(self, key: str) -> bool:
-        # A job that waits again has done something, or no look has shown that it had started.
+        # A job that waits again has run, even if no poll has shown it started.
         return bool(await self._disk.do(self._spool.runs, key))
 
     async def _record(self, key: str, row: JobRow) -> LrmsRecord:
@@ -372,7 +364,7 @@ class BatchLrms:
         return self._concluded(question, evidence)
 
     def _concluded(self, question: Question, evidence: Evidence) -> LrmsRecord | None:
-        # Of a job of an older life that is shown by no table, or not truly: who asks is told what follows.
+        # For a job of an earlier process that is missing or misreported: the caller learns the conclusion.
         record: LrmsRecord | None = None
         for event in self._ledger.conclude(question, evidence, self._clock()):
             if isinstance(event, Ended):
@@ -387,14 +379,14 @@ class BatchLrms:
 
 
 def _check_taken(job: LrmsJob, table: Table) -> None:
-    # A batch system may take what it never starts, or say no to each of very many attempts.
+    # A batch system may accept what it never starts, or refuse each of very many attempts.
     size, parts = table.processors_all, table.partitions
     if job.processors > size:
         raise LrmsRefusedError(f"the job needs {job.processors} processors; the machine has {size}")
     shut = parts.shut(job.processors, job.requested_time)
     if job.partner:
-        # An own one may wait for a part that is down, or for a longer limit, as one that its user hands in: whether it
-        # is taken is the batch system's to say.
+        # A local job may wait for a partition that is down, or for a longer limit, as after `sbatch`: the batch
+        # system decides.
         never = parts.never(job.processors, job.requested_time)
         if never:
             raise LrmsRefusedError(never)

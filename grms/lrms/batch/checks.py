@@ -1,8 +1,7 @@
-"""Whether everything is there that a site above a real batch system needs, whichever it is.
+"""Checks common to all real batch systems of a site.
 
-Nothing is changed but that files are made in the folder of the jobs and deleted again, and that a job of one
-processor is run where that is wanted. It has a name of its own, so that a daemon of the site that runs
-meanwhile leaves it alone.
+Nothing is changed, except that files are created and deleted in the jobs' folder, and that a job of one processor
+runs on request. It has a name of its own, so that a running daemon of the site ignores it.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from grms.lrms.port import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, Progra
 from grms.outcomes import Outcome
 
 SPACE_MIN: Final = 1 << 30
-"""Less room than this for jobs is told, bytes."""
+"""Less free space than this is reported, bytes."""
 
 _SAID = "hanse-check"
 _PROBE = f"#!/bin/sh\necho {_SAID} >seen\nhostname\ndate +%s\n"
@@ -34,11 +33,7 @@ def probe_name(site: str) -> str:
 
 
 def check_user(uid: int) -> Finding:
-    """Returns whether the daemon's user is one that should run partners' jobs.
-
-    Args:
-        uid: of this process.
-    """
+    """Returns whether the daemon's user, with number `uid`, should run partners' jobs."""
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -51,11 +46,7 @@ def check_user(uid: int) -> Finding:
 
 
 def check_spool(folder: Path) -> list[Finding]:
-    """Returns whether jobs can have folders.
-
-    Args:
-        folder: `lrms.spool`.
-    """
+    """Returns whether jobs can have folders in `lrms.spool`."""
     what = "spool"
     probe = folder / f".check-{os.getpid()}"
     try:
@@ -78,11 +69,7 @@ def check_spool(folder: Path) -> list[Finding]:
 
 
 def check_accounting(path: str) -> Finding:
-    """Returns whether an accounting file can be read, which says how jobs ended.
-
-    Args:
-        path: of the file; one that is not there yet, with its folder, comes with the first end.
-    """
+    """Returns whether an accounting file is readable, or will be when the first job ends."""
     try:
         with Path(path).open("rb"):
             pass
@@ -98,12 +85,7 @@ def check_accounting(path: str) -> Finding:
 
 
 async def check_size(system: BatchSystem, processors: int) -> Finding:
-    """Returns whether the batch system shows its table, and is as large as the site says.
-
-    Args:
-        system: how it is spoken to.
-        processors: size of the machine as the site's file has it.
-    """
+    """Returns whether the batch system shows its queue and has the configured size."""
     what = "table"
     try:
         table = await system.look()
@@ -117,13 +99,9 @@ async def check_size(system: BatchSystem, processors: int) -> Finding:
 
 
 async def check_run(lrms: BatchLrms, spool: Path, site: str, timeout_s: float) -> list[Finding]:
-    """Runs a job and returns whether it ran as a job of a site does.
+    """Runs a job and returns whether it behaves like a job of a site.
 
-    Args:
-        lrms: a port of its own, for jobs of another name.
-        spool: the folder of the jobs.
-        site: name of the port's jobs, which is not the site's.
-        timeout_s: seconds in which it has to end.
+    The port and `site`, the name of its jobs, are used for this alone; the job must end within `timeout_s` seconds.
     """
     ended: asyncio.Future[LrmsEnd] = asyncio.get_running_loop().create_future()
     began = time.time()

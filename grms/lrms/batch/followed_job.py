@@ -1,4 +1,4 @@
-"""A job that is followed in a batch system: what this site wants of it, and what looks have shown. Pure data."""
+"""A tracked job: what this site wants of it, and what polls have shown. Pure data."""
 
 import enum
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from grms.lrms.port import LrmsEnd
 class Want(enum.Enum):
     """What this site wants of a job.
 
-    NOTHING: nobody has said; the job was there before this process.
-    HELD: that it waits for a release.
-    RUN: that it runs.
-    GONE: that it ends.
-    OVER: that it does not run once more, as it has begun; what runs may run.
+    NOTHING: unknown; the job was there before this process.
+    HELD: wait for a release.
+    RUN: run.
+    GONE: end.
+    OVER: not run again, as it has begun; a present run may continue.
     """
 
     NOTHING = "nothing"
@@ -29,33 +29,31 @@ class FollowedJob:
     """A job that is followed.
 
     Attributes:
-        key: of the job.
-        want: what this site wants of it.
-        number: the batch system's id; empty while it is not known whether it was taken.
-        acknowledged_at: when that was, seconds.
-        row: what the last look that showed it has shown.
-        shown_s: for how long looks have shown it, by steps of no more than `STEP_S`.
-        start_time: that was told; None where none was, or it waits again.
-        accepted: whether that was told.
-        released_at: when a release was acknowledged, seconds; None where none was.
-        left_hold: a look has shown it otherwise than held.
+        number: the batch system's id; empty until acknowledged.
+        acknowledged_at: when, seconds.
+        row: of the last poll that showed it.
+        shown_s: how long polls have shown it, in steps of at most `STEP_S`.
+        start_time: as emitted; `None` if none was, or it waits again.
+        accepted: whether `Accepted` was emitted.
+        released_at: when a release was acknowledged, seconds; `None` if none was.
+        left_hold: a poll has shown it not held.
         hold_stays: somebody else holds it.
-        end: how it ended, once told.
-        maybe_released: a release was tried, and may have been carried out.
-        missing: looks one after the other that have not shown it.
-        missing_since: when the first of them began, seconds.
-        missing_s: how long that is, by steps of no more than `STEP_S`.
-        pause: looks after which it is asked about again, once it was.
-        ask_in: looks until then.
-        asked: the last look after which it was asked about; 0 where it was not.
-        doubt: why it is not known where it stands, as told last; empty where it is.
+        end: as emitted.
+        maybe_released: a release was attempted, and may have been carried out.
+        missing: consecutive polls that have not shown it.
+        missing_since: start of the first of them, seconds.
+        missing_s: how long that is, in steps of at most `STEP_S`.
+        pause: polls between questions about it, after the first.
+        ask_in: polls until the next question.
+        asked: the last poll after which it was asked about; 0 if none.
+        doubt: why its state is unknown, as last emitted; empty if it is known.
         doubt_at: when that began, seconds.
-        doubt_s: how long that is, by steps of no more than `STEP_S`.
-        forgotten: that the batch system has forgotten its run was noticed.
-        fenced: that a second run of it was turned away was noticed.
-        ran_again: runs that nobody had ordered, as far as they were noticed.
-        came_back: that it is there after its end was noticed.
-        hindered: what it waits for, where that is no room, as was told.
+        doubt_s: how long that is, in steps of at most `STEP_S`.
+        forgotten: it was recorded that the batch system forgot its run.
+        fenced: it was recorded that a second run was fenced.
+        ran_again: recorded runs that were not ordered.
+        came_back: it was recorded that it reappeared after its end.
+        hindered: what it waits for other than room, as emitted.
     """
 
     key: str

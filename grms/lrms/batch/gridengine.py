@@ -1,8 +1,8 @@
-"""Grid Engine 8.1, by its own programs: `qstat`, `qconf`, `qsub`, `qrls`, `qhold`, `qdel`.
+"""Grid Engine 8.1 by its own programs: `qstat`, `qconf`, `qsub`, `qrls`, `qhold`, `qdel`.
 
-Its master loses nothing that it has acknowledged, and uses no number twice. But what has ended leaves
-the table at once: how is in the accounting file, some time later. A waiting job that is deleted has
-no line there, and a running one that is deleted looks like one that was killed by a signal.
+Its master loses nothing that it has acknowledged, and does not reuse numbers. But ended jobs leave the queue at once:
+how they ended is in the accounting file, some time later. A waiting job that is deleted has no line there, and a
+running one looks like one killed by a signal.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ RECORDS_S: Final = 30.0
 """The accounting file is written every 15 s unless `accounting_flush_time` says otherwise."""
 
 ACCOUNTED_MAX: Final = 50_000
-"""Jobs of this site whose lines of the accounting file are kept."""
+"""Jobs of this site whose accounting lines are kept."""
 
 UTC: Final = {"TZ": "UTC"}
-"""Moments are printed in this zone; jobs are not given this, so `qsub` is not either."""
+"""Moments are printed in this zone; `qsub` does not get it, as jobs would inherit it."""
 
 _UNAVAILABLE = (
     "unable to contact qmaster",
@@ -53,7 +53,7 @@ _UNAVAILABLE = (
     "timeout",
     "critical error",
 )
-"""What Grid Engine's programs say when nobody has answered them; everything else is an answer."""
+"""Messages of Grid Engine's programs without an answer of the master; everything else is an answer."""
 
 
 _DELETED = (
@@ -62,23 +62,14 @@ _DELETED = (
     "has deleted job",
     "has registered the job",
 )
-"""What `qdel` says of a job that has ended, or will."""
+"""Messages of `qdel` for a job that has ended or will."""
 
 
 @dataclass(frozen=True, slots=True)
 class GridEngineSettings:
-    """What a site says of its Grid Engine.
+    """Grid Engine as a site configures it.
 
-    Attributes:
-        site: name of the site, which is part of the names of its jobs.
-        account: user that submits and whose jobs the site's are.
-        accounting: path of the accounting file.
-        queues: cluster queues that are used; all where there is none.
-        parallel_environment: of jobs with more than one processor.
-        project: of all jobs; empty for none.
-        guest_project: of partners' jobs; empty for as above.
-        guest_priority: of partners' jobs, 0 or less.
-        requeue: whether jobs may be run anew.
+    `account` submits, and owns the site's jobs; the other values are those of the table `[lrms]`.
     """
 
     site: str
@@ -93,13 +84,7 @@ class GridEngineSettings:
 
 
 class GridEngine:
-    """Grid Engine as a batch system.
-
-    Args:
-        programs: runs its programs, with its environment (`SGE_ROOT`, …).
-        settings: of the site.
-        clock: seconds since 1970.
-    """
+    """Grid Engine as a batch system; `programs` needs its environment (`SGE_ROOT`, …)."""
 
     def __init__(
         self,
@@ -117,23 +102,23 @@ class GridEngine:
 
     @property
     def forgets(self) -> bool:
-        """See `BatchSystem.forgets`."""
+        """Never."""
         return False
 
     def encode(self, key: str) -> str:
-        """See `BatchSystem.encode`; Grid Engine takes no `/`, and no name begins with a digit."""
+        """Returns a job's name, without `/` and not beginning with a digit."""
         return self._prefix + key.replace("/", "+")
 
     def decode(self, name: str) -> str | None:
-        """See `BatchSystem.decode`."""
+        """Returns the key in a name."""
         key = self._tag(name).removeprefix(self._prefix).replace("+", "/")
         return key if KEY.fullmatch(key) else None
 
     async def open(self) -> None:
-        """See `BatchSystem.open`."""
+        """Does nothing."""
 
     async def look(self) -> Table:
-        """See `BatchSystem.look`."""
+        """Polls the queue."""
         began_at = self._clock()
         settings = self._settings
         jobs, queues, limits = await asyncio.gather(
@@ -172,7 +157,7 @@ class GridEngine:
         return replace(row, hindered=why) if why else row
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
-        """See `BatchSystem.submit`."""
+        """Submits a job held."""
         settings = self._settings
         if job.account:
             raise LrmsRefusedError("above Grid Engine all jobs run as the daemon's user")
@@ -204,15 +189,15 @@ class GridEngine:
         return number
 
     async def release(self, row: JobRow) -> None:
-        """See `BatchSystem.release`."""
+        """Lifts the submission hold."""
         await self._ask("qrls", "-h", "u", row.number)
 
     async def hold(self, row: JobRow) -> None:
-        """See `BatchSystem.hold`."""
+        """Holds a job again."""
         await self._ask("qhold", "-h", "u", row.number)
 
     async def cancel(self, row: JobRow) -> None:
-        """See `BatchSystem.cancel`."""
+        """Ends a job."""
         try:
             await self._ask("qdel", row.number)
         except LrmsRefusedError as error:
@@ -220,7 +205,7 @@ class GridEngine:
                 raise
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
-        """See `BatchSystem.cancel_all`; no number is ever another job's here."""
+        """Ends jobs in one call; numbers are never reused here."""
         answer = await self._programs.run("qdel", ",".join(row.number for row in rows), also=UTC)
         said = f"{answer.error}\n{_text(answer.output)}"
         lines = [line for line in said.splitlines() if line.strip()]
@@ -228,12 +213,12 @@ class GridEngine:
             raise _failure("qdel", answer)
 
     async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
-        """See `BatchSystem.held_since_submission`; no release is ever undone here."""
+        """Returns whether it was never released; no release is ever undone here."""
         del row
         return not released
 
     async def ending(self, question: Question) -> Ending | None:
-        """See `BatchSystem.ending`."""
+        """Looks up the end of a job in the accounting file."""
         await asyncio.to_thread(self._log.read)
         ended = [
             line.ending
@@ -243,7 +228,7 @@ class GridEngine:
         return ended[-1] if ended else None
 
     async def knows(self, question: Question) -> Ending | bool | None:
-        """See `BatchSystem.knows`."""
+        """Asks Grid Engine for one job."""
         if not question.number:
             return None
         try:
@@ -268,7 +253,7 @@ class GridEngine:
 
 
 def _failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
-    # Some of these programs complain on standard output.
+    # Some of these programs report errors on standard output.
     said = f"{answer.error}\n{_text(answer.output)[:1000]}".strip()
     lines = [line for line in said.splitlines() if line.strip() and line.strip() != "Exiting."]
     text = lines[0] if lines else f"status {answer.code}, and nothing said"

@@ -1,6 +1,6 @@
-"""Whether a Grid Engine is as a site above it needs it; it is only asked, and nothing is changed.
+"""Checks of a site's Grid Engine, without changing anything.
 
-`qsub -w v` says whether a job would ever be run with the site's options, without submitting one.
+`qsub -w v` says whether a job would ever run with the site's options, without submitting one.
 """
 
 import re
@@ -14,13 +14,13 @@ from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.port import LrmsUnavailableError
 
 PROGRAMS: Final = ("qstat", "qsub", "qrls", "qhold", "qdel", "qconf")
-"""What a site runs; `qconf` is asked here alone."""
+"""Programs that a site runs; `qconf` only here."""
 
 TESTED: Final = "8.1."
-"""The versions with which all of this was tried begin so."""
+"""Prefix of the tested versions."""
 
 FLUSH_S: Final = 15.0
-"""So often the accounting file is written where the cell does not say otherwise."""
+"""Default interval at which the accounting file is written."""
 
 _INFINITY = "INFINITY"
 
@@ -31,14 +31,7 @@ _FLUSH_TIMES = tuple(
 
 
 class GridEngineCheck:
-    """Looks at a Grid Engine.
-
-    Args:
-        programs: runs its programs.
-        settings: of the site.
-        records_s: of the site, seconds.
-        folder: one that exists, for the script of which qsub is asked.
-    """
+    """Checks a Grid Engine; `folder` must exist, for the script passed to qsub."""
 
     def __init__(
         self, programs: Programs, settings: GridEngineSettings, records_s: float, folder: Path
@@ -79,7 +72,7 @@ class GridEngineCheck:
         return found
 
     async def _options(self) -> list[Finding]:
-        # The script is read by qsub here, and by nobody else.
+        # Only qsub reads this script.
         settings, script, found = self._settings, self._folder / "check.sh", []
         script.write_text("#!/bin/sh\n", encoding="utf-8")
         try:
@@ -134,12 +127,7 @@ def version(text: str) -> Finding:
 
 
 def submit_host(text: str, problem: str) -> Finding:
-    """Returns whether there is a host from which jobs can be submitted; that this is one, `qsub` says.
-
-    Args:
-        text: names of the submit hosts.
-        problem: what was said instead.
-    """
+    """Returns whether there is a submit host; `qsub` shows whether this is one."""
     if not text.split():
         cure = "as a manager of the cell: qconf -as HOST, with this host's name"
         return missing("submit hosts", problem or "there are none", cure)
@@ -149,14 +137,7 @@ def submit_host(text: str, problem: str) -> Finding:
 def queue(
     name: str, fields: dict[str, str] | None, names: Sequence[str], environment: str
 ) -> Finding:
-    """Returns how a queue is that the site uses.
-
-    Args:
-        name: of it.
-        fields: as `qconf -sq` has them; None where there is none.
-        names: of all queues.
-        environment: the parallel environment of the site.
-    """
+    """Returns how a queue of the site is configured; `fields` come from `qconf -sq`, `None` without a queue."""
     what = "queue"
     if fields is None:
         cure = f"set lrms.queues to some of: {', '.join(names) or 'none'}"
@@ -174,12 +155,7 @@ def queue(
 
 
 def parallel(name: str, fields: dict[str, str] | None) -> Finding:
-    """Returns how the parallel environment is.
-
-    Args:
-        name: of it.
-        fields: as `qconf -sp` has them; None where there is none.
-    """
+    """Returns how the parallel environment is configured; `fields` come from `qconf -sp`."""
     what = "parallel"
     if fields is None:
         cure = "set lrms.parallel_environment to one of: qconf -spl; or make one: qconf -ap"
@@ -192,13 +168,7 @@ def parallel(name: str, fields: dict[str, str] | None) -> Finding:
 
 
 def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
-    """Returns whether a job with the site's options would ever be run.
-
-    Args:
-        what: whose jobs.
-        options: of qsub.
-        answer: of `qsub -w v`.
-    """
+    """Returns whether a job with the site's options would ever run, by the answer of `qsub -w v`."""
     words = " ".join(options)
     if answer.code == 0:
         return good(what, f"would be taken with {words}")
@@ -207,18 +177,13 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
 
 
 def flush(fields: dict[str, str], records_s: float) -> Finding:
-    """Returns whether it is waited long enough for the accounting file.
-
-    Args:
-        fields: of the cell's configuration.
-        records_s: of the site, seconds.
-    """
+    """Returns whether the site waits long enough (`records_s`, seconds) for the accounting file."""
     what = "flush"
     params = fields.get("reporting_params", "")
     if re.search(r"accounting=false", params):
         cure = "as a manager of the cell: qconf -mconf, reporting_params accounting=true"
         return missing(what, "the cell writes no accounting file: every job ends as unknown", cure)
-    # Where the accounting file has no time of its own, it has that of all reports.
+    # Without a time of its own, the accounting file has that of all reports.
     said = next(filter(None, (pattern.search(params) for pattern in _FLUSH_TIMES)), None)
     hours, minutes, seconds = (0, 0, FLUSH_S) if said is None else map(int, said.groups())
     seconds += 3600.0 * hours + 60.0 * minutes
@@ -233,6 +198,6 @@ def _text(answer: Answer) -> str:
 
 
 def _said(answer: Answer) -> str:
-    # Some of these programs complain on standard output.
+    # Some of these programs report errors on standard output.
     lines = [line for line in f"{answer.error}\n{_text(answer)}".splitlines() if line.strip()]
     return lines[0][:200] if lines else "it says nothing"

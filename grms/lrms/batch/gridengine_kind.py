@@ -1,4 +1,4 @@
-"""Grid Engine as a site's configuration names it: its table `[lrms]`, and what is made of it.
+"""The Grid Engine adapter and its table `[lrms]`.
 
 Nothing imports this module: it is found by its entry point in the group `hanse.lrms`, as plugins are.
 """
@@ -24,16 +24,16 @@ class GridEngineTable(BatchSettings):
 
     Attributes:
         kind: `gridengine`.
-        root: the folder that it calls SGE_ROOT.
-        cell: that it calls SGE_CELL.
-        master_port: of its master, where that is not in /etc/services.
+        root: SGE_ROOT.
+        cell: SGE_CELL.
+        master_port: of its master, if not in /etc/services.
         execution_port: of its execution daemons, likewise.
-        queues: cluster queues that are used; left out: all.
-        parallel_environment: of jobs with more than one processor.
-        project: of all jobs.
-        guest_project: of partners' jobs; left out: as above.
-        guest_priority: of partners' jobs, 0 or less.
-        records_s: seconds after which the accounting file has the end of a job.
+        queues: cluster queues in use; default: all.
+        parallel_environment: for jobs with more than one processor.
+        project: for all jobs.
+        guest_project: for partners' jobs; default: `project`.
+        guest_priority: for partners' jobs, 0 or less.
+        records_s: delay in seconds until the accounting file has the end of a job.
     """
 
     kind: Literal["gridengine"]

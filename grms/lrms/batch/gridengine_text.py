@@ -1,10 +1,10 @@
-"""Reads what Grid Engine's programs and its accounting file say. Pure: text in, tables out.
+"""Parses the output of Grid Engine's programs and its accounting file. Pure.
 
-The table is XML. A job's name is whatever its owner likes but for a few characters, `/` and line
-feeds among them, so that no name can close an element; it is read by elements that are closed, and
-not as XML, which a `<` in somebody's name would break for all.
+The queue is XML. A job's name may contain anything but a few characters, `/` and line feeds among them, so that no
+name can close an element. Elements are therefore matched by their closing tags rather than parsed as XML, which a `<`
+in anybody's name would break for all.
 
-Moments are asked for in UTC (`TZ=UTC`); the accounting file has seconds since 1970.
+Moments are printed in UTC (`TZ=UTC`); the accounting file has seconds since 1970.
 """
 
 import re
@@ -24,39 +24,32 @@ _FIELD = re.compile(r"<(\w+)>([^\n]*)</\1>\n")
 _QUEUE = re.compile(r"<cluster_queue_summary>(.*?)</cluster_queue_summary>", re.DOTALL)
 
 MARK: Final = "+"
-"""Stands in a job's name between its user's word and what names it for ever."""
+"""Separates a user's name from the unique tag in a job's name."""
 
 LIMIT_REACHED = 37
 SIGNALLED = 100
 NOT_OVER = frozenset((24, 25, 99))
-"""Codes of `failed` in the accounting file: the job was ended at a limit, or by a signal; or it runs
-again: migrated, rescheduled, or by its own wish (accounting(5), "failed")."""
+"""Codes of `failed` in the accounting file: the job was ended at a limit or by a signal, or it runs again:
+migrated, rescheduled, or by its own request (accounting(5), "failed").
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class GridTable:
-    """What qstat has said.
-
-    Attributes:
-        rows: jobs of this site.
-        waiting_others: slots of the other jobs that wait and could start.
-    """
+    """Output of qstat: jobs of this site, and the slots of other jobs that wait and could start."""
 
     rows: tuple[JobRow, ...]
     waiting_others: int
 
 
 def read_jobs(text: str, *, account: str, prefix: str, processors: int) -> GridTable:
-    """Returns what `qstat -u '*' -xml -r` says.
+    """Parses the output of `qstat -u '*' -xml -r`.
 
-    Args:
-        text: what it has printed.
-        account: user whose jobs may be this site's.
-        prefix: of the names of this site's jobs.
-        processors: size of the machine; what is wider cannot start.
+    Jobs of the site belong to `account` and have names beginning with `prefix`; jobs wider than `processors` cannot
+    start.
 
     Raises:
-        ValueError: it is no answer of qstat.
+        ValueError: it is not an answer of qstat.
     """
     if "<job_info" not in text or "</job_info>" not in text:
         raise ValueError(f"qstat says {text.strip()[:80]!r}, not a table of jobs")
@@ -89,7 +82,7 @@ def _row(fields: dict[str, str], phase: LrmsPhase, slots: int) -> JobRow:
 
 
 def phase_of(state: str) -> LrmsPhase:
-    """Returns where a job stands, by its state letters (qstat(1))."""
+    """Returns the phase of a job by its state letters (qstat(1))."""
     if set(state) & set("sST"):
         return LrmsPhase.SUSPENDED
     if set(state) & set("rt"):
@@ -111,11 +104,9 @@ def task_count(text: str) -> int:
 
 
 def read_queues(text: str, queues: tuple[str, ...]) -> tuple[int, int, int]:
-    """Returns the slots that work, all that there are, and those that are free.
+    """Returns the working, all, and free slots, as `qstat -g c -xml` has printed.
 
-    Args:
-        text: what `qstat -g c -xml` has printed.
-        queues: cluster queues that are used; all, where there is none.
+    `queues` are the cluster queues in use; all if empty.
 
     Raises:
         ValueError: it is something else, or has none of these queues.
@@ -139,15 +130,12 @@ def read_queues(text: str, queues: tuple[str, ...]) -> tuple[int, int, int]:
 def read_parts(summary: str, limits: str, queues: tuple[str, ...]) -> Partitions:
     """Returns which jobs the queues take.
 
-    A job is handed to any queue, whatever its state; it waits where all of one is disabled or suspended.
+    A job is handed to any queue, whatever its state; it waits if all are disabled or suspended.
 
-    Args:
-        summary: what `qstat -g c -xml` has printed.
-        limits: what `qconf -sq` has printed of the queues.
-        queues: cluster queues that are used; all, where there is none.
+    `summary` is printed by `qstat -g c -xml`, `limits` by `qconf -sq`; `queues` are those in use, all if empty.
 
     Raises:
-        ValueError: a limit is none.
+        ValueError: a limit is invalid.
     """
     longest = _longest(limits)
     each = []
@@ -165,7 +153,7 @@ def read_parts(summary: str, limits: str, queues: tuple[str, ...]) -> Partitions
 
 
 def _longest(text: str) -> dict[str, float | None]:
-    # Of each queue; a host of it may have another limit than the others: INFINITY,[n1=0:5:0]
+    # By queue; one of its hosts may have another limit: INFINITY,[n1=0:5:0]
     found: dict[str, float | None] = {}
     name = ""
     for line in text.replace("\\\n", " ").splitlines():
@@ -195,13 +183,7 @@ def _moment(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Accounted:
-    """A line of the accounting file about a job of this site.
-
-    Attributes:
-        name: what names the job for ever.
-        number: Grid Engine's id.
-        ending: how it ended; None where it has run anew.
-    """
+    """A line of the accounting file about a job of this site; no `ending` if it has been rerun."""
 
     name: str
     number: str
@@ -209,14 +191,10 @@ class Accounted:
 
 
 def read_accounts(lines: Iterable[str], *, account: str, prefix: str) -> list[Accounted]:
-    """Returns the lines of the accounting file that are about this site's jobs.
+    """Returns the lines of the accounting file about this site's jobs.
 
-    Neither names nor accounts can have a colon or a line feed there.
-
-    Args:
-        lines: whole ones.
-        account: user whose jobs may be this site's.
-        prefix: of the names of this site's jobs.
+    Names and accounts contain no colon or line feed there. Lines must be complete; jobs of the site belong to
+    `account` and have names beginning with `prefix`.
     """
     found = []
     for line in lines:

@@ -1,18 +1,18 @@
-"""The folder in which a job runs: what is in it, and what it says after a restart of the site.
+"""The folder in which a job runs: its content, and what it tells after a restart of the site.
 
-`launch` is what the batch system is given, a constant text in which nothing of the job stands. It
-reads `values`, where arguments and variables are quoted, and runs `program`, the job's script as it
-came. So neither passes through a shell as anything but data, or through a batch system at all (Grid
-Engine cuts arguments at a line feed); and lines of the script that a batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are a comment again. Variables
-such as LD_PRELOAD or BASH_ENV reach the job's own process and no other.
+The batch system gets `launch`, a constant text independent of the job. It reads `values`, in which arguments and
+variables are quoted, and runs `program`, the job's script unchanged. So neither passes through a shell except as
+data, or through a batch system at all (Grid Engine cuts arguments at a line feed), and lines of the script that a
+batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are comments again. Variables such as LD_PRELOAD or
+BASH_ENV reach only the job's own process.
 
-Beginning and end of each run are lines of `begun` (`grms.lrms.launched`): how often the batch system says to have
-started it anew, and the exit code. A batch system that forgets a run in a crash of its own says so less often than
-there are lines; one that forgets an end says another. Where jobs are not to run anew, `launch` runs no script of which
-`begun` says that it has begun, whoever starts it.
+`begun` has a line for the begin and end of each run (`grms.lrms.launched`): the restart count according to the
+batch system, and the exit code. A batch system that forgets a run in a crash reports fewer restarts than there are
+lines; one that forgets an end reports another. If jobs may not run again, `launch` runs no script that has begun by
+`begun`, whoever starts it.
 
-What was wanted of the job, and whether it was released, is kept over a restart (`job_notes`): of a job
-that was released and is in no table and no record any more one may not say that it never ran.
+The wanted state of the job, and whether it was released, survive a restart (`job_notes`): a released job that is
+missing from the queue and all records may have run.
 """
 
 import hashlib
@@ -50,60 +50,52 @@ from grms.lrms.launched import (
 from grms.lrms.port import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
 
 BEGUN_BYTES_MAX: Final = 1024
-"""So much is read of the runs that a job has begun; the job itself could write more."""
+"""Bytes read of the runs that a job has begun; the job itself could write more."""
 
 HOME_BYTES_MAX: Final = 256 << 10
-"""Most of the variables that a job has at home, all together; with its script they are one message."""
+"""Most bytes of a job's variables at home; with its script they are one message."""
 
 SCRIPT_BYTES_MAX: Final = 4 << 20
-"""Longest script: what Slurm takes unless it is told otherwise (slurm.conf(5), "max_script_size")."""
+"""Longest script: Slurm's default (slurm.conf(5), "max_script_size")."""
 
 ARGUMENTS_BYTES_MAX: Final = 64 << 10
 ENVIRONMENT_BYTES_MAX: Final = 64 << 10
-"""Most of each; the kernel takes some 128 KB for one argument and 2 MB for all."""
+"""Most bytes of each; the kernel takes some 128 KB per argument and 2 MB in all."""
 
 ENVIRONMENT: Final = "environ"
-"""In a job's folder: the variables that it has at home, each with a NUL character behind it."""
+"""In a job's folder: its variables at home, each terminated by NUL."""
 
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}(/[0-9]{1,9})?")
-"""A job's key: home site, epoch, number, and how often the batch system has got it, where it had let it go before."""
+"""A job's key: home site, epoch, number, and the count of submissions after the batch system had lost it."""
 
 OUTPUTS_BYTES_MAX: Final = 128 << 10
-"""Most of the list of a job's outputs; the job itself could write more."""
+"""Most bytes of the list of a job's outputs; the job itself could write more."""
 
-# Of the whole process: a thread outlives the task that was cancelled while it waited for it, and its
-# writing then meets that of the next life.
+# Per process: a thread outlives the task that was cancelled while waiting for it, and would otherwise write
+# concurrently with that of the next task.
 _changes = threading.Lock()
 
 PROBE_BYTES: Final = 64 << 10
-"""So much is written to find out whether anything can be: a job's folder without its input."""
+"""Size of the write test: a job's folder without its input."""
 
 _SITES_OWN: Final = OWN_NAMES - frozenset(STREAMS)
 
 _HALF: Final = ".half-"
-"""So begin the names of what is being made, or deleted."""
+"""Prefix of folders that are being created or deleted."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
 
 
 def check_key(key: str) -> str:
-    """Returns a key.
-
-    Raises:
-        LrmsRefusedError: it is none.
-    """
+    """Returns a valid key; `LrmsRefusedError` if it is invalid."""
     if KEY.fullmatch(key) is None:
         raise LrmsRefusedError(f"{key!r} is no key of a job")
     return key
 
 
 def check_program(program: Program | None) -> Program:
-    """Returns what is to run.
-
-    Raises:
-        LrmsRefusedError: there is nothing, or it cannot be handed over as it is.
-    """
+    """Returns a valid program; `LrmsRefusedError` if there is none, or it cannot be passed on unchanged."""
     if program is None or not (program.script or any(each.runs for each in program.shared)):
         raise LrmsRefusedError("the job has no script, and this site runs real jobs alone")
     _check_size("script", len(program.script.encode()), SCRIPT_BYTES_MAX)
@@ -141,11 +133,7 @@ def _check_size(what: str, size: int, most: int) -> None:
 
 
 def check_home(home: HomeRun) -> HomeRun:
-    """Returns how a job runs at home.
-
-    Raises:
-        LrmsRefusedError: it cannot be handed over as it is.
-    """
+    """Returns valid settings of a job at home; `LrmsRefusedError` if they cannot be passed on unchanged."""
     if not home.folder.startswith("/") or any(
         "\0" in word for word in (home.folder, *home.options)
     ):
@@ -159,9 +147,9 @@ def check_home(home: HomeRun) -> HomeRun:
 
 
 def usable(home: HomeRun | None) -> HomeRun | None:
-    """Returns how a job runs at home: in its own folder where this process could not write into its user's.
+    """Returns a job's settings at home, in its own folder if this process cannot write to its user's.
 
-    It touches the disk.
+    Accesses the disk.
     """
     if home is None or not home.folder or os.access(home.folder, os.R_OK | os.W_OK | os.X_OK):
         return home
@@ -171,15 +159,12 @@ def usable(home: HomeRun | None) -> HomeRun | None:
 def values_text(
     program: Program, *, lent: bool = False, name: str = "", home: HomeRun | None = None
 ) -> str:
-    """Returns the file that sets arguments and variables of a job when a POSIX shell reads it.
+    """Returns the file by which a POSIX shell sets a job's arguments and variables.
 
-    The shell's first word is then the program, beneath the folder that its first word was before.
+    The shell's first word is then the program, in the folder that was its first word before.
 
-    Args:
-        program: that is given them.
-        lent: the job runs as another account, and what it writes is to be its group's too.
-        name: as the script is to find it; empty for the batch system's.
-        home: how it runs at home.
+    With `lent` the job runs as another account, and its files get that account's group. `name` is the job's name for
+    the script; empty for the batch system's.
     """
     lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
     first = ["umask 007"] if lent else []
@@ -198,30 +183,22 @@ def values_text(
 
 
 def collect_text(program: Program) -> str:
-    """Returns the file that gives a job's outputs a second name in its folder when a POSIX shell reads it.
-
-    Args:
-        program: that declares them.
-    """
+    """Returns the file by which a POSIX shell links a job's outputs into its folder."""
     lines = []
     for name in program.outputs:
         folder = shlex.quote(f"/{name}".rpartition("/")[0])
         lines.append(f'command -p mkdir -p -- "$1"{folder}')
-        # A link is one there too, and none of it is handed out.
+        # A link is linked, too, and never served.
         word = shlex.quote(name)
         lines.append(f'! {{ test -e {word} || test -h {word}; }} || keep {word} "$1/"{word}')
     return "".join(f"{line}\n" for line in lines)
 
 
 class Spool:
-    """The folders of all jobs.
+    """The folders of all jobs; all methods access the disk.
 
-    All methods touch the disk.
-
-    Args:
-        folder: where they are, one for each job; the machine's nodes must see it under this path.
-        shared: where files may lie that jobs use in place.
-        known: see `JobNotes`.
+    `folder` has one for each job; all nodes must see it under this path. `shared` are folders whose files jobs use in
+    place; `JobNotes` explains `known`.
     """
 
     def __init__(
@@ -232,17 +209,17 @@ class Spool:
         self._notes = JobNotes(folder, known)
 
     def open(self) -> None:
-        """Makes the folder where it is missing, for its owner alone, and clears what was left half made.
+        """Creates the private folder if missing, and removes incomplete entries.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         self._make()
         for left in self._folder.glob(f"{_HALF}*"):
             _remove(left)
 
     def _make(self) -> None:
-        # Once: what is missing later is away, and nothing is laid where it will be again.
+        # Once: if it is missing later, the disk is away, and nothing may be created in its place.
         if self._notes.is_open:
             self._notes.check_there()
             return
@@ -250,11 +227,7 @@ class Spool:
         self._notes.open()
 
     def probe(self) -> None:
-        """Writes something, and deletes it.
-
-        Raises:
-            OSError: that is not possible now.
-        """
+        """Writes a test file, and deletes it; `OSError` if writing is impossible now."""
         self._make()
         path = self._half()
         try:
@@ -268,11 +241,11 @@ class Spool:
     def account(self, key: str) -> str:
         """Returns the account as which a job runs; empty for this process's own.
 
-        A job cannot change what is said of it here: it is not in its folder. What is no key, as others' jobs
-        may have any name, is no job's.
+        The note is outside the job's folder, so that the job cannot change it. An invalid key, as other jobs may
+        have any name, is no job's.
 
         Raises:
-            LrmsDiskError: what is kept of that cannot be read.
+            LrmsDiskError: the note cannot be read.
         """
         known = KEY.fullmatch(key) is not None
         try:
@@ -281,11 +254,7 @@ class Spool:
             raise LrmsDiskError(f"the jobs' accounts cannot be read: {error}") from error
 
     def place(self, key: str) -> Path:
-        """Returns a job's folder.
-
-        Raises:
-            LrmsRefusedError: the key is none.
-        """
+        """Returns a job's folder; `LrmsRefusedError` if the key is invalid."""
         return self._folder / check_key(key).replace("/", "+")
 
     def prepare(
@@ -301,23 +270,22 @@ class Spool:
         home: HomeRun | None = None,
         repeats: bool = False,
     ) -> Path:
-        """Writes a job's folder anew and returns it.
+        """Creates a job's folder anew and returns it.
 
         Args:
             key: of the job.
             program: what it runs.
-            run: whether it is wanted to run at once.
+            run: whether it should run at once.
             limit_s: its requested time.
             account: as which it runs; empty for this process's own.
-            user: local account that may look into its folder, where the file system can let it in; empty for none.
-            name: as its script is to find it; empty for the batch system's.
-            home: how it runs at home, as `usable` has it; None of a partner's job, or where nobody has said.
+            user: local account that may read its folder if the file system has ACLs; empty for none.
+            name: of the job for its script; empty for the batch system's.
+            home: settings at home, from `usable`; `None` for guests, or if not given.
             repeats: it may run again once it has begun; else `launch` does not run the script twice.
 
         Raises:
-            LrmsRefusedError: a file that it is given is not here as it should be, or the account is
-                none that may run jobs.
-            OSError: there is no room for it; what was there of it stays, and nothing of it where it is new.
+            LrmsRefusedError: an input file is missing or differs, or the account may not run jobs.
+            OSError: there is no room; an existing folder stays, a new one is removed.
         """
         group = common_group(account) if account else None
         place = self.place(key)
@@ -361,7 +329,7 @@ class Spool:
         group: int | None,
         user: str,
     ) -> None:
-        # Beside it first: what was there stays whole where the disk has no room for another.
+        # In a temporary folder first: the old one stays intact if the disk is full.
         half = self._half()
         try:
             half.mkdir(mode=0o700)
@@ -376,7 +344,7 @@ class Spool:
                 self._link(half, shared)
             if group is not None:
                 lend(half, group)
-            # An account may have worked in what is there, and laid links: nothing is written through them.
+            # An account may have placed links in the old folder: nothing is written through them.
             old = self._half()
             with suppress(FileNotFoundError):
                 place.rename(old)
@@ -390,7 +358,7 @@ class Spool:
         return self._folder / f"{_HALF}{secrets.token_hex(8)}"
 
     def _link(self, place: Path, file: SharedFile) -> None:
-        # Looked at here as well: a hold, or a partner's work, may have taken days since the last look.
+        # Checked here as well: a hold, or a partner's work, may have taken days since the last check.
         try:
             self._shared.look(file)
             os.close(created(place, file.name))  # its folders, and nothing else in its place
@@ -403,7 +371,7 @@ class Spool:
         link.symlink_to(file.path)
 
     def marks(self, key: str) -> Marks | None:
-        """Returns what was kept of a job; None of one that was never submitted here."""
+        """Returns the marks of a job; `None` if it was never submitted here."""
         return self._notes.marks(self.place(key).name)
 
     def wanted(self, key: str) -> None:
@@ -420,19 +388,19 @@ class Spool:
             marks = self.marks(key)
             if marks is None:
                 return []
-            # Nobody but the job itself takes from its folder what was laid into it.
+            # Only the job itself removes files from its folder.
             emptied = not (self.place(key) / "launch").exists()
-            # A disk that is full may take the name of a file and not a line.
+            # A full disk may accept a file's name but no content.
             return ["0"] * (marks.begun or emptied or (self.place(key) / ONCE).exists())
         with os.fdopen(descriptor, "rb") as file:
             runs = read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
-        # A run may have been cut off before it could say so.
+        # A run may have been interrupted before it could record its begin.
         return runs or ["0"] * (self.place(key) / ONCE).exists()
 
     def evidence(self, key: str) -> Evidence:
         """Returns what a job's folder, and what was kept of it, say about its run."""
         marks, last, runs = self.marks(key), self._last_begun(key), self.runs(key)
-        # A full disk takes the name of a file and not a line; another account has an empty one from the beginning.
+        # A full disk accepts the name but no content; for another account an empty file exists from the beginning.
         half_said = (self.place(key) / BEGUN).exists() and not self.account(key)
         unknown = not runs and (marks is None or half_said)
         return Evidence(
@@ -453,12 +421,7 @@ class Spool:
             return file.read(BEGUN_BYTES_MAX).decode("ascii", "replace")
 
     def released(self, key: str, number: str) -> None:
-        """Keeps that a job's hold is about to be lifted; it is on the disk when this returns.
-
-        Args:
-            key: of the job.
-            number: the batch system's id.
-        """
+        """Records durably that a job's hold is about to be lifted."""
         with _changes:
             marks = self.marks(key) or Marks(run=True)
             self._keep(key, replace(marks, run=True, released=True, number=number))
@@ -468,14 +431,14 @@ class Spool:
 
     def drop(self, key: str) -> None:
         """Deletes the folder of a job that was not taken."""
-        # Its marks first: of a job that has them and no folder it would be said that it had begun.
+        # Marks first: a job with marks but no folder would count as begun.
         self._notes.forget(self.place(key).name)
         shutil.rmtree(self.place(key), ignore_errors=True)
 
     # --- what jobs leave -------------------------------------------------------------------------
 
     def left(self, key: str) -> JobFolder | None:
-        """See `JobFolders.left`."""
+        """Returns the folder of a job with its results."""
         place = self.place(key)
         try:
             descriptor = opened(place, "outputs.json")
@@ -491,16 +454,16 @@ class Spool:
         return JobFolder(place, (*STREAMS, *outputs))
 
     def others(self, key: str) -> Remains:
-        """See `JobFolders.others`."""
+        """Returns undeclared files of a job."""
         folder = self.left(key)
         return Remains() if folder is None else self._remains(folder.path, folder.names)
 
     def changed(self, key: str) -> float:
-        """See `JobFolders.changed`."""
+        """Returns when a job's folder last changed."""
         return _changed(self.place(key))
 
     def clear(self, key: str, copied: Collection[str]) -> Remains:
-        """See `JobFolders.clear`."""
+        """Deletes copied results of a job."""
         place = self.place(key)
         try:
             entries = list(place.iterdir())
@@ -538,16 +501,16 @@ class Spool:
                     if known in _SITES_OWN or known in names or given.get(known) == word_of(status):
                         continue
                     files, size = files + 1, size + status.st_size
-        # What cannot be looked into may be anything.
+        # What is unreadable may be anything.
         return Remains(files + len(unreadable), size)
 
     def remove(self, key: str) -> None:
-        """See `JobFolders.remove`."""
+        """Deletes a job's folder."""
         _remove(self.place(key))
         self._notes.forget(self.place(key).name)
 
     def stale(self, before: float) -> list[str]:
-        """See `JobFolders.stale`."""
+        """Returns the keys of unchanged folders."""
         found = []
         for place in self._folder.iterdir():
             key = place.name.replace("+", "/")
@@ -566,8 +529,8 @@ def _changed(place: Path) -> float:
 
 
 def _remove(place: Path) -> None:
-    # A job may have taken the rights from its own folders. What another account has kept to itself stays; and it
-    # may lay links meanwhile where a folder was, so that every folder is opened by itself and no link is followed.
+    # A job may have removed permissions from its own folders. What another account keeps private stays; it may also
+    # replace folders by links meanwhile, so that each folder is opened by itself without following links.
     if not place.is_dir() or place.is_symlink():
         with suppress(OSError):
             place.unlink()
@@ -586,7 +549,7 @@ def _open_all(place: Path) -> None:
 
 
 def _open_up(name: str | Path, within: int | None) -> None:
-    # Lets its owner into a folder, whatever its rights are; of a link this is an error.
+    # Grants the owner access to a folder whatever its mode; fails for a link.
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     found = os.open(name, flags, dir_fd=within)
     try:
@@ -596,7 +559,7 @@ def _open_up(name: str | Path, within: int | None) -> None:
 
 
 def _lay(place: Path, wanted: JobInput) -> None:
-    # A copy, and checked once more: the job may change it, and nobody else has then changed it.
+    # A copy, checked again: the job may change it without affecting others.
     name, digest, size = wanted.file.name, hashlib.sha256(), 0
     if not wanted.content:
         raise LrmsRefusedError(f"{name}, which the job is given, is not here")

@@ -1,21 +1,20 @@
-"""What is known of the jobs of one batch system, and what a new look at it means. Pure.
+"""Tracks the jobs of one batch system, and interprets each new poll. Pure.
 
-A look is compared with what is known: what has happened since becomes events, and what is not as it
-was ordered becomes orders to repeat. Three lists meet here, after a restart too: what this site
-wants (`want`), what the batch system had at the last look, and what it has now.
+A poll is compared with what is known: changes become events, and deviations from what was ordered become orders to
+repeat. Three lists meet here, also after a restart: what this site wants (`want`), what the batch system had at the
+last poll, and what it has now.
 
-Hold first, release last. A batch system like Slurm answers that it has a job and forgets it when it
-crashes within seconds; it forgets cancels and releases likewise. So every job is submitted held. It
-is released when the submission is older than such a crash can undo (`settle_s`) and a look has shown
-it, once. What is gone while it was held has certainly not started, and may be submitted again; a
-second copy, of a submission that arrived late, is held as well and is cancelled; a release that was
-undone leaves a job that waits for the next look.
+Hold first, release last. A batch system like Slurm acknowledges a job and forgets it if it crashes within seconds;
+it forgets cancels and releases likewise. So every job is submitted held. It is released once the submission is old
+enough to survive such a crash (`settle_s`) and a poll has shown the job. A job that disappears while held has
+certainly not started, and may be submitted again; a second copy, from a submission that arrived late, is held as
+well and is cancelled; a release that was undone leaves a job that waits for the next poll.
 
-A doubt is no end. A table may be empty, cut, filtered or hidden from the site's user while all jobs run: what it
-does not show is asked about (`Question`), and ends by evidence alone: a record, the job's own folder, or the batch
-system's word, asked for that one job, that it does not know it. Even that is believed of a job that may have begun
-only when its limit is over: its script may run on at a node of which a controller has forgotten. Until then it is
-`Unseen`. And what runs is never cancelled by what a table shows or does not show, but where this site wants it gone.
+Doubt is not an end. A queue listing may be empty, truncated, filtered or hidden from the site's user while all jobs
+run. So a missing job is asked about (`Question`), and ends only by evidence: a record, the job's own folder, or the
+batch system's answer, for that one job, that it does not know it. If the job may have begun, even that counts only
+after its limit, as the script may still run on a node that a controller has forgotten. Until then it is `Unseen`. A
+running job is never cancelled because of what a listing shows, but only if this site wants it gone.
 """
 
 import enum
@@ -48,23 +47,24 @@ from grms.lrms.slips import Slips
 from grms.outcomes import Outcome
 
 MISSING_LOOKS: Final = 2
-"""A job is asked about when so many looks one after the other have not shown it."""
+"""A job is asked about after this many consecutive polls without it."""
 
 PAUSE_LOOKS: Final = 30
-"""And again after 1, 2, 4, … looks, at most after so many."""
+"""And again after 1, 2, 4, … polls, at most after this many."""
 
 QUESTIONS_MOST: Final = 200
-"""So many jobs that a look has not shown are asked about at one time; others have their turn in the next ones."""
+"""Most jobs asked about at one time; others follow after the next polls."""
 
 STEP_S: Final = 60.0
-"""From look to look no more seconds count than these, whatever the clock says: it may have been put right."""
+"""Most seconds counted between two polls, as the clock may have been adjusted."""
 
 GRACE_S: Final = 300.0
-"""So long after its limit a job that nobody knows is waited for, seconds: limits are enforced late, and clocks
-of nodes differ."""
+"""How long after its limit an unknown job is waited for, seconds: limits are enforced late, and nodes' clocks
+differ.
+"""
 
 LONGEST_S: Final = 7 * 86400.0
-"""Taken for the limit of a job of which it is not known."""
+"""Assumed for an unknown limit."""
 
 REMEMBERED: Final = 50_000
 """Ended jobs that are remembered; the oldest are forgotten first."""
@@ -77,11 +77,10 @@ _NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 
 
 class Act(enum.Enum):
-    """What is to be done at the batch system.
+    """Operations on the batch system.
 
     RELEASE: lift the hold with which the job was submitted.
     ASK: find out whether the hold is that one, and then lift it.
-    CANCEL: end the job.
     """
 
     RELEASE = "release"
@@ -91,12 +90,9 @@ class Act(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Something to be done at the batch system.
+    """An operation on a job.
 
-    Attributes:
-        act: what.
-        key: of the job; empty for a copy that has no key of its own.
-        row: which job.
+    `key` is empty for a copy without a key of its own.
     """
 
     act: Act
@@ -106,13 +102,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a look has shown.
-
-    Attributes:
-        events: what has happened.
-        questions: jobs that have ended, or are not shown; how they stand is to be found out.
-        orders: what is to be done again.
-    """
+    """Result of a poll: events, questions about jobs that have ended or are missing, and orders to repeat."""
 
     events: list[LrmsEvent] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
@@ -123,17 +113,17 @@ class JobLedger:
     """The jobs of one batch system.
 
     Attributes:
-        slips: how often the batch system has not kept what it said.
-        slipped: the same one by one, each with the key of its job; who writes them down empties it.
+        slips: counts of what the batch system has not kept.
+        slipped: the same as a list with the keys of the jobs; the consumer clears it.
 
     Args:
-        encode: name of a key at the batch system.
-        decode: key of a name; None of a name that is not this site's.
-        settle_s: age in seconds at which a submission can no longer be forgotten.
-        records_s: seconds after which records say how a job has ended that is gone.
-        grace_s: so long after its limit a job that nobody knows is waited for, seconds.
+        encode: returns the name of a key at the batch system.
+        decode: returns the key of a name; `None` for a name of another site.
+        settle_s: age in seconds from which a submission is safe.
+        records_s: delay in seconds until records have the end of a job.
+        grace_s: how long after its limit an unknown job is waited for, seconds.
         forgets: whether the batch system may forget what it has acknowledged.
-        fences: whether a second run of a job does not run its script.
+        fences: whether a second run of a job skips its script.
     """
 
     def __init__(
@@ -164,17 +154,11 @@ class JobLedger:
         self.slipped: list[tuple[str, str]] = []
 
     def job(self, key: str) -> FollowedJob | None:
-        """Returns what is known of a job; None of one that was lost or never there."""
+        """Returns what is known of a job; `None` if it was lost or never there."""
         return self._jobs.get(key) or self._over.get(key)
 
     def gone(self, key: str, number: str, at: float) -> None:
-        """Notes a job that was released before this process began, and is in no table any more.
-
-        Args:
-            key: of the job.
-            number: the batch system's id.
-            at: moment of the look that has not shown it, seconds.
-        """
+        """Records that a job released before this process began is missing from the poll at `at`, seconds."""
         self._jobs[key] = FollowedJob(
             key,
             Want.RUN,
@@ -194,13 +178,7 @@ class JobLedger:
         return job
 
     def acknowledged(self, key: str, number: str, at: float) -> None:
-        """Notes that the batch system has a job.
-
-        Args:
-            key: of the job.
-            number: the batch system's id.
-            at: when it was acknowledged, seconds.
-        """
+        """Records that the batch system acknowledged a job at `at`, seconds."""
         job = self._jobs.get(key)
         if job is not None:  # else a look has shown its end meanwhile, or that it was lost
             job.number, job.acknowledged_at = number, at
@@ -217,13 +195,7 @@ class JobLedger:
             job.maybe_released = True
 
     def released(self, key: str, at: float, *, again: bool = False) -> None:
-        """Notes that the hold with which a job was submitted was lifted.
-
-        Args:
-            key: of the job.
-            at: when, seconds.
-            again: it had begun to run before.
-        """
+        """Records that a job's submission hold was lifted at `at` (seconds), `again` if it had begun before."""
         job = self._jobs.get(key)
         if job is not None:
             if job.released_at is not None:
@@ -235,19 +207,13 @@ class JobLedger:
     def run_forgotten(
         self, key: str, evidence: Evidence, at: float
     ) -> tuple[list[LrmsEvent], bool]:
-        """Looks at a job that is held as if it had never been released, and has begun to run.
+        """Handles a job that is held as if never released, although it has begun to run.
 
-        The batch system has forgotten the run in a crash. Its script may run on all the same, so that its
-        end is waited for until its limit is over. How far it came nobody can say otherwise, so that it is not
-        repeated.
-
-        Args:
-            key: of the job.
-            evidence: of that run.
-            at: seconds.
+        The batch system forgot the run in a crash. The script may still run, so its end is awaited until its limit.
+        As its progress is unknown, it is not repeated. `evidence` is about that run.
 
         Returns:
-            What is to be told of it, and whether it is over: the copy that is held is of no use any more.
+            The events, and whether it is over: the held copy is then useless.
         """
         job = self._jobs.get(key)
         if job is None:
@@ -282,7 +248,7 @@ class JobLedger:
             self._ran_again(job)
 
     def hold_stays(self, key: str) -> None:
-        """Notes that a job is held by somebody else."""
+        """Records that somebody else holds a job."""
         job = self._jobs.get(key)
         if job is not None:
             job.hold_stays = True
@@ -293,7 +259,7 @@ class JobLedger:
 
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
-        # One that had its start forgotten may have run: its folder says so.
+        # One whose start was forgotten may have run: its folder says so.
         doubtful = self._fences and row.end is not None and is_unstarted(row.end)
         return row.exact and not doubtful
 
@@ -309,11 +275,10 @@ class JobLedger:
     # --- a look ----------------------------------------------------------------------------------
 
     def see(self, table: Table) -> Findings:
-        """Compares a look with what is known.
+        """Compares a poll with what is known.
 
         Returns:
-            What has happened. Jobs about which there are questions have not ended yet: `conclude`
-            ends them, or the next look asks again.
+            Events. Jobs with questions have not ended yet: `conclude` ends them, or the next poll asks again.
         """
         last, self._looked_at = self._looked_at, table.taken_at
         step_s = 0.0 if last is None else min(max(0.0, table.taken_at - last), STEP_S)
@@ -330,22 +295,13 @@ class JobLedger:
             job.doubt_s += step_s if job.doubt else 0.0
         unseen = [job for key, job in self._jobs.items() if key not in shown]
         asking = [job for job in unseen if self._not_shown(job, table, step_s)]
-        # Who was not asked about for longest goes first, so that everybody has his turn.
+        # The longest unasked go first, so that all are asked eventually.
         for job in sorted(asking, key=lambda job: (job.asked, job.key))[:QUESTIONS_MOST]:
             findings.questions.append(self._question(job, None))
         return findings
 
     def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
-        """Ends a job about which there was a question, where there is evidence of its end.
-
-        Args:
-            question: about which job.
-            evidence: what is known of it.
-            at: moment of the look, seconds.
-
-        Returns:
-            What is to be told of it.
-        """
+        """Ends the job of a question if there is evidence of its end; `at` is the time of the poll, seconds."""
         job = self._jobs.get(question.key)
         if job is None:
             return []
@@ -366,16 +322,16 @@ class JobLedger:
                 self._slip("end_forgotten", job.key)
             ending = replace(ending, end=end)
         if job.want is Want.GONE and ending.end.signal in _KILLED:
-            # Not every batch system tells a job that it has ended from one that died of itself.
+            # Not every batch system distinguishes a cancelled job from one that died of itself.
             end = replace(ending.end, outcome=Outcome.CANCELLED, signal=None)
             ending = replace(ending, end=end)
         return self._ended(job, ending)
 
     def _concluded_unseen(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
-        # No table and no record has it.
+        # Neither the queue nor any record has it.
         unknown = evidence.known is False
         if not evidence.known:
-            # Without a number nobody can be asked for it.
+            # Without a number it cannot be asked for.
             known_end = unknown or evidence.script is not None or not job.number
             if job.want is Want.GONE and known_end:
                 return self._cancelled(job, at, "cancelled, and gone since")
@@ -398,7 +354,7 @@ class JobLedger:
     def _concluded_unknown(
         self, job: FollowedJob, evidence: Evidence, at: float
     ) -> list[LrmsEvent] | None:
-        # The batch system itself does not know it. None where it may run all the same.
+        # The batch system does not know it. `None` if it may run all the same.
         ran = evidence.begun or job.start_time is not None
         if not self._forgets and not ran:
             return self._cancelled(
@@ -416,7 +372,7 @@ class JobLedger:
         return None
 
     def _concluded_fenced(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
-        # What has ended is a second run that has not run the script: how the first one ends counts.
+        # A second run that skipped the script has ended: the first one's end counts.
         if not job.fenced:
             job.fenced = True
             self._slip("run_fenced", job.key)
@@ -431,7 +387,7 @@ class JobLedger:
         return self._doubted(job, text, at)
 
     def _is_over(self, job: FollowedJob, evidence: Evidence, at: float) -> bool:
-        # Whether a run that began has certainly come to its limit. A clock that jumps may say so too soon.
+        # Whether a begun run has certainly reached its limit; premature if the clock jumps.
         if not job.doubt or job.doubt_s < self._grace_s:
             return False
         latest = job.missing_since if job.missing else job.doubt_at
@@ -495,7 +451,7 @@ class JobLedger:
         job.row = row
 
     def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
-        # One that is held has certainly not begun. What of two copies runs, nobody here can know better.
+        # A held one has certainly not begun. Of running copies none is known to be the better one.
         if (key, copy.number) not in self._copies:
             self._copies.add((key, copy.number))
             self._slip("copied", key)
@@ -506,7 +462,7 @@ class JobLedger:
 
     @staticmethod
     def _chosen(rows: list[JobRow], job: FollowedJob | None) -> JobRow:
-        # What has run or runs goes before what could; of copies that wait the oldest stays.
+        # A job that runs or has run takes precedence; of waiting copies the oldest stays.
         def rank(row: JobRow) -> tuple[int, bool, float, int, str]:
             if row.phase in _HAS_STARTED:
                 place = 0
@@ -520,7 +476,7 @@ class JobLedger:
         return min(rows, key=rank)
 
     def _found(self, key: str, row: JobRow, findings: Findings) -> FollowedJob | None:
-        # A job that nobody follows: ended long ago, or back, or of an older life of this process.
+        # A job that is not followed: ended long ago, or back, or of an earlier process.
         old = self._over.get(key)
         if not row.live:
             return None
@@ -531,8 +487,8 @@ class JobLedger:
             if _is_to_end(old.want, row.phase):
                 findings.orders.append(Order(Act.CANCEL, key, row))
             return None
-        # One whose end was told does not run once more. Of one of which nobody could say how it ended, or that may
-        # be elsewhere by now, no hold is lifted.
+        # A job whose end was emitted does not run again. If its end is unknown, or it may be elsewhere by now, it
+        # stays held.
         want = Want.HELD if key in self._lost else Want.NOTHING
         if old is not None:
             want = Want.OVER if old.end is not None else Want.HELD
@@ -568,7 +524,7 @@ class JobLedger:
 
     @staticmethod
     def _hindered(job: FollowedJob, row: JobRow, findings: Findings) -> None:
-        # By two looks: a batch system that has just begun does not know its own parts at first.
+        # Two polls: a batch system that has just started does not know its own partitions at first.
         before = "" if job.row is None else job.row.hindered
         if row.live and row.hindered != job.hindered and (not row.hindered or before):
             job.hindered = row.hindered
@@ -595,7 +551,7 @@ class JobLedger:
         return events
 
     def _not_shown(self, job: FollowedJob, table: Table, step_s: float) -> bool:
-        # Nothing follows from that; returns whether it is to be asked about now.
+        # Proves nothing; returns whether it should be asked about now.
         if _is_later(job.acknowledged_at, table):
             return False
         if not (job.number or job.maybe_released or job.want is Want.GONE):
@@ -655,11 +611,11 @@ class JobLedger:
     # --- what others ask -------------------------------------------------------------------------
 
     def load(self, table: Table) -> LrmsLoad:
-        """Returns the three numbers of a look, and what is planned.
+        """Returns the load at a poll, with the plan.
 
-        A job of this site counts from the moment on from which it is wanted to run, although it may
-        be held for some seconds to be sure of it, and wait some more for the scheduler: as one that
-        has started where there is room for it, or the next job would be given the same room.
+        A job of this site counts from when it should run, although it may be held for some seconds to be safe and
+        then wait for the scheduler: as started if there is room for it, as the next job would otherwise get the
+        same room.
         """
         free, waiting, plan = table.free, table.waiting_others, table.plan
         for row in table.rows:
@@ -710,12 +666,12 @@ def _is_to_end(want: Want, phase: LrmsPhase) -> bool:
 
 
 def _is_later(moment: float, table: Table) -> bool:
-    # Whether a look cannot show what came about at a moment. A clock that was put back since counts for nothing.
+    # Whether a poll cannot show something from that moment, allowing for a clock set back since.
     return table.began_at <= moment <= table.taken_at + STEP_S
 
 
 def _again(job: FollowedJob, row: JobRow) -> bool:
-    # A batch system may put a start right by a second; a new submission of the same job is a requeue.
+    # A batch system may correct a start by a second; a new submission of the same job is a requeue.
     if job.start_time is None or row.start_time is None:
         return False
     later = row.start_time - job.start_time

@@ -1,4 +1,4 @@
-"""Follows a file that another program appends lines to, over its rotation and over restarts."""
+"""Follows a file that another program appends to, across its rotation and restarts."""
 
 import os
 import threading
@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 FIRST_BYTES_MAX: Final = 16 << 20
-"""So much of the end of the file is read at first."""
+"""Bytes read from the end of the file at first."""
 
 LINE_BYTES_MAX: Final = 1 << 20
-"""A longer line is passed over."""
+"""Longer lines are skipped."""
 
 T = TypeVar("T")
 
 
 class FollowedFile:
-    """A file that grows.
-
-    Args:
-        path: where it is.
-    """
+    """A growing file."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -30,10 +26,7 @@ class FollowedFile:
         self._rest = b""
 
     def new_lines(self) -> list[str]:
-        """Returns the whole lines that are new since the last call.
-
-        A file that is missing or may not be read has none.
-        """
+        """Returns complete lines new since the last call; none if the file is missing or unreadable."""
         try:
             with self._path.open("rb") as file:
                 status = os.fstat(file.fileno())
@@ -58,12 +51,9 @@ class FollowedFile:
 
 
 class FollowedRecords(Generic[T]):
-    """The records in such a file, by the name of the job that each is of.
+    """The records in such a file, by the name of their job.
 
-    Args:
-        path: where the file is.
-        parse: returns the records in some lines, each with that name.
-        most: jobs whose records are kept; those of the first ones go.
+    `parse` returns the records in some lines with these names; at most `most` jobs are kept, the oldest dropped.
     """
 
     def __init__(
@@ -74,7 +64,7 @@ class FollowedRecords(Generic[T]):
         self._most = most
         self._lines: list[str] = []
         self._found: OrderedDict[str, list[T]] = OrderedDict()
-        # Whoever waits for a thread may be cancelled, and the thread reads on: what it has read is kept here.
+        # A waiting task may be cancelled while its thread reads on: the result is kept here.
         self._reading = threading.Lock()
 
     def read(self) -> None:

@@ -1,7 +1,7 @@
-"""Looks at a batch system, and what is told of them.
+"""Polls a batch system, and emits events.
 
-One look is one reading of the whole table; it is shared by all who wait for one, compared with what
-is known (`ledger`), and told as events. Between two looks nothing is known of the batch system.
+A poll reads the whole queue; it is shared by all who wait for one, compared with what is known (`ledger`), and
+emitted as events. Between two polls nothing is known of the batch system.
 """
 
 import asyncio
@@ -31,17 +31,16 @@ from grms.lrms.port import (
 )
 
 REST_SHARE: Final = 10
-"""After a look a pause follows that is at least so many times as long, unless somebody waits."""
+"""A poll is followed by a pause of at least this multiple of its duration, unless a caller waits."""
 
 REST_POLLS: Final = 5
-"""Nor is it longer than so many times `poll_s`."""
+"""The pause is at most this multiple of `poll_s`."""
 
 ORDERS_POLLS: Final = 2
-"""What a look has found is asked about, and then carried out, for no longer than so many times `poll_s` each, as the
-load grows old meanwhile."""
+"""Questions and then orders of a poll take at most this multiple of `poll_s` each, as the load ages meanwhile."""
 
 SOON: Final = 0.2
-"""A look that somebody waits for begins this part of `poll_s` after the last one, at the earliest."""
+"""A poll that a caller waits for begins no earlier than this fraction of `poll_s` after the last one."""
 
 T = TypeVar("T")
 
@@ -50,12 +49,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look has shown.
-
-    Attributes:
-        table: as it was read.
-        orders: what is to be repeated, as the ledger has found by that table.
-    """
+    """A poll with the orders that the ledger derived from it."""
 
     table: Table
     orders: tuple[Order, ...]
@@ -81,19 +75,12 @@ class Rotation:
 
 
 class Looks:
-    """The looks at one batch system, one at a time.
+    """The polls of one batch system, one at a time.
 
     Attributes:
-        ledger: what all looks so far have shown.
-        disk: does work on the folders of the jobs.
-        tell: hears the events.
-        staying: how jobs have ended that were not handed to the batch system; the next look tells it.
-
-    Args:
-        system: what is looked at.
-        spool: the folders of the jobs, which say how often each has run.
-        ledger: what is known of them.
-        poll_s: seconds from look to look.
+        ledger: result of all polls so far.
+        tell: receives the events.
+        staying: ends of jobs that were not handed to the batch system, emitted by the next poll.
     """
 
     def __init__(
@@ -117,24 +104,20 @@ class Looks:
 
     @property
     def soon_s(self) -> float:
-        """Seconds after which a look begins at the earliest that somebody waits for."""
+        """Shortest delay of a poll that a caller waits for, seconds."""
         return self._poll_s * SOON
 
     @property
     def orders_s(self) -> float:
-        """Seconds for which what a look has found is asked about or carried out; the next one finds the rest."""
+        """Time for the questions or the orders of a poll, seconds; the next one finds the rest."""
         return self._poll_s * ORDERS_POLLS
 
     def want(self) -> None:
-        """Says that somebody waits for the next look."""
+        """Requests the next poll soon."""
         self._wanted.set()
 
     async def follow(self, carry_out: Callable[[Iterable[Order]], Awaitable[None]]) -> None:
-        """Looks again and again until it is cancelled.
-
-        Args:
-            carry_out: is given what each look has found to be repeated.
-        """
+        """Polls until cancelled; `carry_out` gets the orders of each poll."""
         while True:
             began = time.monotonic()
             self._wanted.clear()
@@ -149,7 +132,7 @@ class Looks:
             await self._pause(rest_s)
 
     async def _pause(self, seconds: float) -> None:
-        # Somebody who waits for a look has it soon.
+        # A waiting caller gets a poll soon.
         await asyncio.sleep(min(self.soon_s, seconds))
         try:
             async with asyncio.timeout(max(0.0, seconds - self.soon_s)):
@@ -160,22 +143,22 @@ class Looks:
     # --- a look ----------------------------------------------------------------------------------
 
     async def last(self) -> Seen:
-        """Returns the last look, or a first one.
+        """Returns the last poll, or a first one.
 
-        Any look of this life will do for what was there before it began: it has been there since.
+        Any poll of this process serves for what was there before it began.
 
         Raises:
-            LrmsUnavailableError: nobody answers.
+            LrmsUnavailableError: the batch system does not answer.
         """
         if self._last is not None and isinstance(self._last[1], Seen):
             return self._last[1]
         return await self.new()
 
     async def new(self) -> Seen:
-        """Returns a look that begins after the call; it is shared with others who wait for one.
+        """Returns a poll that begins after the call, shared with other waiting callers.
 
         Raises:
-            LrmsUnavailableError: nobody answers.
+            LrmsUnavailableError: the batch system does not answer.
         """
         asked = self._begun
         async with self._looking:
@@ -192,17 +175,17 @@ class Looks:
         try:
             table = await self._system.look()
         except (LrmsError, OSError) as error:
-            # One that refuses to show its table is of no more use than one that is away.
+            # Refusing to show the queue counts as being away.
             if not self._away:
                 self._away = True
                 self.tell([Away(str(error))])
             return LrmsUnavailableError(str(error))
-        # Nothing is awaited between what is noted and what is told: a call can be cancelled.
+        # No await between recording and emitting, as a call can be cancelled.
         findings = self.ledger.see(table)
         self.tell([Back(), *findings.events] if self._away else findings.events)
         self._away = False
         ended = [event.key for event in findings.events if isinstance(event, Ended)]
-        # Told after the submission was answered, which was before this look was asked for.
+        # Emitted after the submission was answered, which was before this poll was requested.
         staying, self.staying = self.staying, {}
         self.tell([Ended(key, end) for key, end in staying.items()])
         ended += await self._answer(findings.questions, table.taken_at)
@@ -212,7 +195,7 @@ class Looks:
         return Seen(table, tuple(findings.orders))
 
     async def _answer(self, questions: list[Question], at: float) -> list[str]:
-        # Returns the keys of those that have ended. What is left to the next look, or had no answer, it asks again.
+        # Returns the keys of ended jobs. Unanswered questions are left to the next poll.
         ended: list[str] = []
         until, records, answers = time.monotonic() + self.orders_s, True, True
         for question in self._rotation.ordered(questions, key=lambda each: each.key):
@@ -222,7 +205,7 @@ class Looks:
             evidence = await self.disk.tried(self._spool.evidence, question.key)
             if evidence is None:
                 continue  # it was logged
-            # Where nobody answers for one, the others are not waited for.
+            # If one question is unanswered, the others are not waited for.
             exact = question.row is not None and question.row.exact
             try:
                 ending = await self._system.ending(question) if records and not exact else None
@@ -234,18 +217,14 @@ class Looks:
             evidence = replace(evidence, ending=ending)
             if ending is None and question.row is None and answers:
                 evidence, answers = await self._asked(question, evidence)
-            # Told at once: this call can be cancelled, and what is concluded is not concluded again.
+            # Emitted at once: this call can be cancelled, and conclusions are not repeated.
             events = self.ledger.conclude(question, evidence, at)
             self.told(events)
             ended += [event.key for event in events if isinstance(event, Ended)]
         return ended
 
     async def evidence(self, question: Question, ending: Ending | None) -> Evidence:
-        """Returns what is known of a job beside what a look shows of it.
-
-        Args:
-            question: about which job.
-            ending: what records say.
+        """Returns what is known of a job besides a poll; `ending` is from records.
 
         Raises:
             LrmsDiskError: the job's folder cannot be read.
@@ -256,7 +235,7 @@ class Looks:
         return (await self._asked(question, evidence))[0]
 
     async def _asked(self, question: Question, evidence: Evidence) -> tuple[Evidence, bool]:
-        # With the batch system's own word, and whether it has answered.
+        # With the batch system's own answer, and whether there was one.
         try:
             known = await self._system.knows(question)
         except LrmsError as error:
@@ -278,7 +257,7 @@ class Looks:
 
     async def count_runs(self, ended: Iterable[str]) -> None:
         """Counts how often jobs have run that have ended, by their keys."""
-        # Each run that was ordered has begun with another count of restarts.
+        # Each ordered run has begun with another restart count.
         for key in ended:
             runs = await self.disk.tried(self._spool.runs, key) or []
             self.ledger.has_run(key, len(runs) - len(set(runs)))

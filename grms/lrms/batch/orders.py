@@ -1,10 +1,10 @@
-"""Carries out what looks have found to be repeated: cancellations, and releases that are still due.
+"""Carries out operations that polls show to be due: cancellations, and pending releases.
 
-Cancellations go together, whoever wants them: one look and one call for very many jobs. What a look has found is carried
-out for so long only as the next look can wait; that one finds the rest.
+Cancellations are batched across callers: one poll and one call for very many jobs. Orders of a poll are carried out
+until the next poll is due, which finds the rest.
 
-A run that the batch system has forgotten is found here, before a release would repeat it: the job's
-folder says that it has begun.
+A run that the batch system has forgotten is detected here, before a release would repeat it: the job's folder says
+that it has begun.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from grms.lrms.port import (
 )
 
 TOGETHER: Final = 200
-"""Jobs that are ended in one call at most."""
+"""Most jobs ended in one call."""
 
 _log = structlog.get_logger()
 
@@ -39,12 +39,7 @@ _log = structlog.get_logger()
 class Orders:
     """Carries out orders, one at a time for each job.
 
-    Args:
-        system: what is told.
-        spool: the folders of the jobs, which say what has happened to each.
-        looks: at the batch system, with the ledger that orders come from.
-        repeats: whether a job may run again whose run the batch system has forgotten.
-        clock: seconds since 1970.
+    With `repeats`, a job may run again if the batch system has forgotten its run. `clock` is in seconds since 1970.
     """
 
     def __init__(
@@ -70,10 +65,10 @@ class Orders:
         self._rotation = Rotation()
 
     async def carry_out(self, orders: Iterable[Order]) -> None:
-        """Carries out orders one after the other; what is refused, or the disk prevents, is left to the next look.
+        """Carries out orders in sequence; those refused, or prevented by the disk, are left to the next poll.
 
         Raises:
-            LrmsUnavailableError: nobody answers.
+            LrmsUnavailableError: the batch system does not answer.
         """
         orders = list(orders)
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
@@ -87,7 +82,7 @@ class Orders:
             try:
                 await self.obey(order)
             except LrmsRefusedError as error:
-                # It has ended meanwhile, or may not be touched; the next look shows which.
+                # It has ended meanwhile, or may not be touched; the next poll shows which.
                 _refused(order.act, order.key, error)
             except LrmsDiskError:
                 pass  # it was logged, and the next look finds the same; no other job waits for that
@@ -98,7 +93,7 @@ class Orders:
         return mark not in self._under_way
 
     async def _end_again(self, rows: Mapping[str, JobRow]) -> LrmsError | None:
-        # Returns what is to be said when others have had their turn: of some nobody has answered.
+        # Returns an error if some were unanswered, after the others have been tried.
         away: LrmsError | None = None
         self._under_way.update(rows)
         try:
@@ -112,15 +107,15 @@ class Orders:
             self._under_way.difference_update(rows)
 
     async def cancel(self, key: str) -> bool:
-        """Ends a job, with all others that are to end at this time; returns whether it was there, and had not ended.
+        """Ends a job together with others due now; returns whether it was there and had not ended.
 
         Raises:
-            LrmsError: it was refused, or nobody answers.
+            LrmsError: it was refused or unanswered.
         """
         self._to_end[key] = None
         try:
             async with self._ending:
-                # Whoever has its turn ends them for all who wait for theirs.
+                # The caller whose turn it is ends the jobs of all waiting ones.
                 while key in self._to_end:
                     await self._end_some()
         finally:
@@ -149,7 +144,7 @@ class Orders:
             if row is not None:
                 rows[key] = row
             elif job is not None and job.end is None and (job.fenced or not job.number):
-                # Nothing is there to be ended, or it has not come: the next looks conclude it.
+                # There is nothing to end, or it has not arrived: the next polls conclude it.
                 over.add(key)
         self._not_wanted([*rows, *over])
         errors = await self._end(rows)
@@ -170,7 +165,7 @@ class Orders:
                 self._ended[key] = answer
 
     async def _end(self, rows: Mapping[str, JobRow]) -> dict[str, LrmsError]:
-        # Returns what went wrong. A number that a crash could give away again is looked at with its name.
+        # Returns the errors. A number that a crash could give away again is checked with its name.
         now, errors = self._clock(), dict[str, LrmsError]()
         sure, alone = list[str](), list[str]()
         for mark in rows:
@@ -198,7 +193,7 @@ class Orders:
         """Carries out an order, unless one of the same job is under way.
 
         Raises:
-            LrmsError: it was refused, or nobody answers.
+            LrmsError: it was refused or unanswered.
         """
         mark = _mark(order)
         if mark in self._under_way:

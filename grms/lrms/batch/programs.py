@@ -1,8 +1,8 @@
-"""Runs the programs of a batch system: no shell, a clean environment, a time-out, few at once.
+"""Runs a batch system's programs: no shell, a clean environment, a time-out, few at once.
 
-A program that does not answer in time is killed with all that it has started. What it was to do may
-have been done all the same, so that this, as every other failure to get an answer, is
-`LrmsUnavailableError`; what a program's own error message means is for who called it.
+A program that exceeds the time-out is killed with all its children. It may have had its effect all the same, so
+this, like every failure to get an answer, is `LrmsUnavailableError`; the meaning of a program's own error message
+is for the caller.
 """
 
 import asyncio
@@ -16,26 +16,20 @@ from typing import Final
 from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-"""Where programs are looked for, unless a folder is given; what jobs find as PATH too."""
+"""Default search path of programs; also the jobs' PATH."""
 
 OUTPUT_BYTES_MAX: Final = 256 << 20
-"""More output than this of one program counts as no answer: 100,000 jobs make some 10 MB."""
+"""A program with more output counts as unanswered: 100,000 jobs make some 10 MB."""
 
 ERROR_CHARACTERS_MAX: Final = 500
-"""So much of an error message is kept."""
+"""Most characters kept of an error message."""
 
 _CHUNK_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a program that has ended by itself.
-
-    Attributes:
-        code: its exit status; negative for the signal that ended it.
-        output: standard output.
-        error: standard error, its end where it was long.
-    """
+    """Result of a program that ended by itself; `code` is negative for a signal."""
 
     code: int
     output: bytes
@@ -43,15 +37,7 @@ class Answer:
 
 
 class SilentError(LrmsUnavailableError):
-    """A program has not ended in time.
-
-    Args:
-        reason: for a person.
-        said: what it has said on standard error until then.
-
-    Attributes:
-        said: the same.
-    """
+    """A program exceeded its time-out; `said` is its standard error until then."""
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(reason)
@@ -62,10 +48,10 @@ class Programs:
     """Runs programs for one batch system.
 
     Args:
-        environment: all that they see; `PATH` is added where it is missing.
-        folder: where the programs are; None looks along `PATH`.
-        timeout_s: real seconds for one program.
-        at_once: programs running at one time; others wait.
+        environment: complete; `PATH` is added if missing.
+        folder: of the programs; `None` searches `PATH`.
+        timeout_s: of one program, real seconds.
+        at_once: concurrent programs; others wait.
     """
 
     def __init__(
@@ -96,19 +82,19 @@ class Programs:
 
         Args:
             program: its name.
-            arguments: handed over as they are.
-            also: variables beside those of all programs.
-            dies_with_us: end it when this process ends, however that comes about, so that a
-                submission under way does not arrive after a restart.
-            account: as which to run it, through sudo; empty for this process's own. It is then neither
-                ended with this process nor after the time-out, as it is another's.
-            folder: in which it runs.
-            umask: of it; negative for this process's.
+            arguments: passed unchanged.
+            also: additional variables.
+            dies_with_us: kill it when this process ends for any reason, so that a pending
+                submission does not arrive after a restart.
+            account: as which to run it, through sudo; empty for this process's own. It is then not killed
+                with this process or at the time-out, as it belongs to another user.
+            folder: its working directory.
+            umask: negative for this process's.
 
         Raises:
-            LrmsRefusedError: an argument is none that a program can be given.
-            LrmsUnavailableError: it is missing, could not be started, was ended by a signal, said
-                too much, or took too long.
+            LrmsRefusedError: an argument cannot be passed to a program.
+            LrmsUnavailableError: it is missing, could not be started, was killed by a signal, had too
+                much output, or took too long.
         """
         command = [program, *arguments]
         if any("\0" in word for word in command):
@@ -137,14 +123,7 @@ class Programs:
         return answer
 
     def place(self, program: str) -> str:
-        """Returns the path of a program.
-
-        Args:
-            program: its name.
-
-        Raises:
-            LrmsUnavailableError: it is missing.
-        """
+        """Returns the path of a program; `LrmsUnavailableError` if it is missing."""
         path = self._environment["PATH"]
         found = _which(program, path)
         if found is None:
@@ -179,8 +158,8 @@ class Programs:
     async def _started(
         self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
     ) -> asyncio.subprocess.Process:
-        # Cancelled while it starts a program, asyncio would end that one process, then wait for
-        # everybody who holds its pipes: what the program has started by then would go on.
+        # If cancelled while it starts a program, asyncio would kill that process only and then wait for all holders
+        # of its pipes, so that children already started would continue.
         start = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *command,
@@ -216,8 +195,8 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def _close_pipes(process: asyncio.subprocess.Process) -> None:
-    # What the program has started in a session of its own may hold them for long, and asyncio takes no
-    # process for ended before they are closed.
+    # Children in a session of their own may hold them for long, and asyncio considers a process ended only when
+    # they are closed.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
     for number in (1, 2):
         pipe = transport.get_pipe_transport(number)

@@ -1,12 +1,12 @@
-"""Reads what Slurm says of a job that a user would submit with `sbatch`. Pure: words and text in, values out.
+"""Parses Slurm's answers about a job submitted by a user with `sbatch`. Pure.
 
-`sbatch --test-only --verbose --verbose` submits nothing and prints every option that is in force, whether it came
-from the command line, from a line `#SBATCH` of the script or from a variable, and then how many processors
-the controller would give the job and in which partition. So what the options mean is said by Slurm, and
-nothing here reads a script. A job with an option that a partner cannot be told stays at home.
+`sbatch --test-only --verbose --verbose` submits nothing and prints every option in force, whether from the command
+line, a `#SBATCH` line of the script or a variable, and then the processors and the partition that the controller
+would choose. So Slurm itself interprets the options, and nothing here reads a script. A job with an option that
+cannot be passed to a partner stays at home.
 
-Where a job that could go stays with its site all the same, the site gives sbatch what its user has given: the
-variables, the folder, and the options of `AT_HOME`. What the site sets itself is in docs/operating.md.
+If an eligible job stays at its site all the same, sbatch gets the user's variables, folder, and options of `AT_HOME`.
+docs/operating.md says what the site sets itself.
 """
 
 import re
@@ -40,22 +40,22 @@ WITHOUT_VALUE: Final = frozenset(
         *("usage", "version"),
     )
 )
-"""Those that have none, or one after `=` alone."""
+"""Those without a value, or only one after `=`."""
 
 SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
-"""Short options with a value, which may be the next word; all others have none."""
+"""Short options whose value may be the next word; all others have none."""
 
 CARRIED: Final = frozenset(
     ("ntasks", "time", "job-name", "export", "test-only", "verbose", "parsable", "wait")
 )
-"""Options that a job may have which goes to a partner: what they say goes with it, or says nothing of it."""
+"""Options compatible with a transfer: they travel with the job, or do not matter to it."""
 
 STREAMS: Final = frozenset(("output", "error", "open-mode"))
-"""Options that are followed at home alone and do no harm: what a job prints is with `grms logs` too."""
+"""Options that only apply at home and do no harm: `grms logs` shows the output, too."""
 
 _SPREAD: Final = frozenset(("cpus-per-task", "nodes", "ntasks-per-node"))
-# How processors are spread over nodes. Of a job with one processor this says nothing; of every other it does,
-# whatever the number: without `-N 1` three tasks may get three nodes.
+# Distribution of processors over nodes. It does not matter for one processor; otherwise it does, whatever the number:
+# without `-N 1` three tasks may get three nodes.
 
 AT_HOME: Final = frozenset(
     (
@@ -65,7 +65,7 @@ AT_HOME: Final = frozenset(
         *STREAMS,
     )
 )
-"""Options that the site gives sbatch for a job of its own user that stays; all others are the site's to say."""
+"""Options that the site passes to sbatch for a local job that stays; all others are the site's choice."""
 
 _NO_VALUE: Final = frozenset(("contiguous", "get-user-env"))
 
@@ -87,7 +87,7 @@ _WHY: Final = {
 _WHY_OTHERWISE: Final = "a partner is told processors and time alone"
 
 ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "wrap", "input"))
-"""Options without which a job would be another; it cannot go without them."""
+"""Options without which a job would be another; it cannot be transferred without them."""
 
 _OPTION = re.compile(r"sbatch: ([a-z][a-z0-9-]*) *: (.*)")
 _ESTIMATE = re.compile(
@@ -99,13 +99,7 @@ _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 @dataclass(frozen=True, slots=True)
 class SbatchWords:
-    """Words behind `sbatch`, apart.
-
-    Attributes:
-        options: of sbatch.
-        script: path of the script; empty where there is none.
-        arguments: of the script.
-    """
+    """Split words of an `sbatch` command line; `script` is empty if there is none."""
 
     options: tuple[str, ...]
     script: str
@@ -117,17 +111,13 @@ class UnknownOptionError(ValueError):
 
 
 def split_words(words: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str], SbatchWords]:
-    """Returns what is the caller's of some words, and what sbatch is to be given.
+    """Splits words into those of the caller and those of sbatch.
 
-    Args:
-        words: of a command line.
-        own: options that are the caller's, with their dashes, and whether each has a value.
-
-    Returns:
-        The caller's options with their values, and the rest.
+    `own` are the caller's options, with their dashes, and whether each has a value; they are returned
+    first, with their values.
 
     Raises:
-        UnknownOptionError: of an option before the script it is not known whether it has a value.
+        UnknownOptionError: it is unknown whether an option before the script has a value.
     """
     mine: list[str] = []
     options: list[str] = []
@@ -201,16 +191,15 @@ def _has_value(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What Slurm has said of a job without taking it.
+    """Slurm's answer about a job without submitting it.
 
     Attributes:
-        options: that are in force, by their long names; values as Slurm prints them.
-        processors: that it would be given; None where Slurm would not take it.
-        partition: where; empty likewise.
-        several: it is a job of several parts, each with options of its own.
-        propagated: what Slurm hands on of who submits, as it names it among the variables: limits, and the mask of
-            new files.
-        problem: why Slurm would not take it, in its words; empty where it would.
+        options: in force, by long names; values as Slurm prints them.
+        processors: it would get; `None` if Slurm would refuse it.
+        partition: likewise; empty if refused.
+        several: a heterogeneous job with options per component.
+        propagated: inherited from the submitter, by the names of Slurm's variables: limits and umask.
+        problem: why Slurm would refuse it, in its words; empty if it would not.
     """
 
     options: Mapping[str, str]
@@ -222,19 +211,14 @@ class DryRun:
 
     @property
     def limit_s(self) -> float | None:
-        """Seconds that it may run; None where no option says so, or none bounds it."""
+        """Wall-time limit in seconds; `None` if there is none."""
         from grms.lrms.batch.slurm_machine import read_limit  # noqa: PLC0415  # as above
 
         return read_limit(self.options["time"]) if "time" in self.options else None
 
 
 def read_dry_run(text: str, code: int) -> DryRun:
-    """Returns what `sbatch --test-only --verbose --verbose` says.
-
-    Args:
-        text: its standard error.
-        code: its exit status.
-    """
+    """Parses the standard error and exit status of `sbatch --test-only --verbose --verbose`."""
     lines = text.splitlines()
     begins = [number for number, line in enumerate(lines) if line == _BEGIN]
     ends = [number for number, line in enumerate(lines) if line == _END]
@@ -257,11 +241,9 @@ def read_dry_run(text: str, code: int) -> DryRun:
 
 
 def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Returns the options that a partner cannot be told, with the reason of each.
+    """Returns the options that cannot be passed to a partner, each with its reason.
 
-    Args:
-        trial: what Slurm says of the job.
-        without: options without which it may go.
+    `without` are options that may be dropped.
     """
     found: dict[str, str] = {}
     if trial.several:
@@ -284,23 +266,14 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class AtHome:
-    """Options of a job at home.
-
-    Attributes:
-        others: all but those of `streams`.
-        streams: where it prints.
-    """
+    """Options of a job at home: those that redirect its output (`streams`), and the others."""
 
     others: tuple[str, ...]
     streams: tuple[str, ...]
 
 
 def words_at_home(trial: DryRun) -> tuple[str, ...]:
-    """Returns the options that sbatch is given for a job that stays with its site, as words.
-
-    Args:
-        trial: what Slurm says of the job.
-    """
+    """Returns the words of sbatch options for a job that stays at its site."""
     words = []
     for name, value in sorted(trial.options.items()):
         if name in _NO_VALUE:
@@ -313,7 +286,7 @@ def words_at_home(trial: DryRun) -> tuple[str, ...]:
 
 
 def _given(name: str, value: str) -> str:
-    # As sbatch takes a value that it has printed.
+    # In the form in which sbatch accepts a value that it has printed.
     if name == "gres":
         return ",".join(each.removeprefix("gres:") for each in value.split(","))
     return {"a": "append", "t": "truncate"}.get(value, value) if name == "open-mode" else value
@@ -328,15 +301,13 @@ def _with_name(pattern: str, name: str) -> str:
 
 
 def options_at_home(words: Sequence[str], name: str, processors: int) -> AtHome:
-    """Returns the options of a job as its site gives them to sbatch.
+    """Returns the options of a job as its site passes them to sbatch.
 
-    Args:
-        words: as `words_at_home` has made them; whoever speaks to the site could have written others.
-        name: of the job, for `%x`: at the batch system it has more in it.
-        processors: that the site has counted.
+    `words` should come from `words_at_home`, but a client could send others. `name` is the job's for `%x`, as the
+    batch system's is longer; `processors` are those that the site has counted.
 
     Raises:
-        LrmsRefusedError: one of them is not a user's to give.
+        LrmsRefusedError: users may not set one of them.
     """
     from grms.lrms.port import LrmsRefusedError  # noqa: PLC0415  # the commands of users need it not
 
@@ -358,16 +329,14 @@ def options_at_home(words: Sequence[str], name: str, processors: int) -> AtHome:
 
 
 def is_all(value: str) -> bool:
-    """Returns whether `--export` takes all variables along, with others beside; so does one that is not given."""
+    """Returns whether `--export` includes all variables, as by default."""
     return not value or "ALL" in value.upper().split(",")
 
 
 def exported(value: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that `--export` names; of `ALL` and `NONE` none.
+    """Returns the variables named by `--export` (value without quotes); none for `ALL` and `NONE`.
 
-    Args:
-        value: of the option, without quotes.
-        environment: of the user; a name that is not in it is left out, as by sbatch.
+    Like sbatch, it omits names missing in the user's environment.
     """
     found = {}
     for word in value.split(","):
@@ -380,10 +349,10 @@ def exported(value: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_default_limit(text: str) -> float | None:
-    """Returns how long a job may run that does not say so, of `sinfo -h -o '%L|%l'`; None for ever.
+    """Returns the default time limit in `sinfo -h -o '%L|%l'`, seconds; `None` if unlimited.
 
     Raises:
-        ValueError: it cannot be read.
+        ValueError: it is unreadable.
     """
     from grms.lrms.batch.slurm_machine import read_limit  # noqa: PLC0415  # as above
 

@@ -1,4 +1,4 @@
-"""What the tables `[lrms]` of all real batch systems have in common, and what is looked at for all of them."""
+"""Common settings and checks of all real batch systems."""
 
 import os
 import pwd
@@ -21,7 +21,7 @@ from grms.lrms.checks import Finding, FindingLevel
 
 
 def _word(value: str) -> str:
-    # A name goes into an argument of a program, several of them with commas between.
+    # A name becomes part of a program's argument, several joined by commas.
     if not value or value.startswith("-") or not all(c.isalnum() or c in "_.@-+" for c in value):
         raise wrong(f"{value!r} is no name; letters, digits and _ . @ - + are allowed")
     return value
@@ -34,7 +34,7 @@ def _absolute(value: str) -> str:
 
 
 def _known(site: LrmsSite) -> Path:
-    # Beside the journal: by it the folders of the jobs are recognised.
+    # Next to the journal: identifies the folders of the jobs.
     return site.folder / f"{site.name}.spool"
 
 
@@ -44,16 +44,16 @@ AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 
 
 class BatchSettings(LrmsSettings):
-    """What the tables of all real batch systems have; each has its own `system`.
+    """Keys common to the tables of all real batch systems; each has its own `system`.
 
     Attributes:
-        poll_s: seconds from look to look.
-        program_timeout_s: a program that has not ended by then counts as no answer.
-        programs: folder of the programs; left out, they are looked for along a fixed path.
-        spool: folder of the jobs, which all nodes see under this path; left out: `jobs` beside the
+        poll_s: poll interval, seconds.
+        program_timeout_s: time-out of a program, after which it counts as unanswered.
+        programs: folder of the programs; default: a fixed search path.
+        spool: folder of the jobs, seen by all nodes under this path; default: `jobs` next to the
             journal.
-        requeue: whether the batch system may run a job anew when a node fails or it is preempted.
-        grace_s: so long after its limit a job that nobody knows is waited for; then it ends as unknown.
+        requeue: whether the batch system may rerun a job if a node fails or it is preempted.
+        grace_s: how long after its limit an unknown job is waited for; then its outcome is unknown.
     """
 
     poll_s: Seconds = 2.0
@@ -64,7 +64,7 @@ class BatchSettings(LrmsSettings):
     grace_s: Seconds = GRACE_S
 
     def spool_folder(self, site: LrmsSite) -> Path:
-        """Returns where the folders of the jobs are."""
+        """Returns the folder that contains those of the jobs."""
         return Path(self.spool) if self.spool is not None else site.folder / "jobs"
 
     def spool_of(self, site: LrmsSite) -> Spool:
@@ -72,11 +72,9 @@ class BatchSettings(LrmsSettings):
         return Spool(self.spool_folder(site), site.shared, _known(site))
 
     def runner(self, environment: dict[str, str], folder: str | None = None) -> Programs:
-        """Returns what runs the programs.
+        """Returns the runner of the programs.
 
-        Args:
-            environment: of this batch system, beside who the user is.
-            folder: of the programs; None for that of `programs`.
+        `environment` is that of this batch system, in addition to the user; `folder` defaults to `programs`.
         """
         user = pwd.getpwuid(os.getuid())
         who = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
@@ -99,14 +97,10 @@ async def common_findings(
     found: list[Finding],
     make: Callable[[T, LrmsSite], BatchLrms],
 ) -> list[Finding]:
-    """Returns findings, and where nothing is missing, what is looked at for every batch system.
+    """Returns findings plus, if nothing is missing, the checks common to all batch systems.
 
-    Args:
-        settings: the table.
-        site: above the batch system.
-        run_s: how long a job may take that is run for this, seconds; None for no job.
-        found: what was found about this kind of batch system.
-        make: makes the batch system of a site.
+    `run_s` is the time limit of a test job in seconds, `None` for no job; `found` are the findings specific to the
+    kind.
     """
     if any(finding.level is FindingLevel.MISSING for finding in found):
         return found

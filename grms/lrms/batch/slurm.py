@@ -1,10 +1,10 @@
-"""Slurm, by its own programs: `squeue`, `sinfo`, `sbatch`, `scontrol`, `scancel`.
+"""Slurm by its own programs: `squeue`, `sinfo`, `sbatch`, `scontrol`, `scancel`.
 
-One `squeue` and one `sinfo` are a look. `squeue` shows the jobs of all partitions, those that are hidden too: an
-operator may move a job, or hide where it runs. A single job is asked for by its number only where it has ended, or
-is not shown; Slurm then answers with the same status as when its controller is down, and the text
-says which. How a job has ended is in the completion log (`JobCompType=jobcomp/filetxt`) where this host can read it, else
-`scontrol show job` as long as the controller remembers the job, else `sacct` where the site has it.
+A poll is one `squeue` and one `sinfo`. `squeue` shows the jobs of all partitions, including hidden ones: an
+operator may move a job, or hide where it runs. A single job is only queried by number if it has ended or is
+missing; Slurm then answers with the same status as when its controller is down, and the text decides. A job's end
+is taken from the completion log (`JobCompType=jobcomp/filetxt`) if this host can read it, else from `scontrol show
+job` while the controller remembers the job, else from `sacct` if the site has it.
 """
 
 import asyncio
@@ -53,28 +53,28 @@ from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailable
 _log = structlog.get_logger()
 
 SETTLE_S: Final = 6.0
-"""Slurm's controller writes its state at the latest some 5 s after a change."""
+"""Slurm's controller saves its state within some 5 s of a change."""
 
 LONG_TEXT: Final = 100_000
-"""A table of more characters is read in a thread."""
+"""Longer output, in characters, is parsed in a thread."""
 
 LOGGED_MAX: Final = 50_000
-"""Jobs of this site whose lines of the completion log are kept."""
+"""Jobs of this site whose completion log lines are kept."""
 
 WANTED_MAX: Final = 50_000
-"""Jobs of this site of which it is kept how much they have asked for."""
+"""Jobs of this site whose requests are kept."""
 
 SCHEDULER_AGE_S: Final = 600.0
-"""Which scheduler Slurm has is asked again after so long, real seconds."""
+"""How long Slurm's scheduler type is cached, real seconds."""
 
 SHAPE: Final = ("--ntasks={processors}",)
-"""Options that ask for processors, where a site's file has no others."""
+"""Default options that request processors."""
 
 OUTPUT: Final = "slurm-%j.out"
-"""Where sbatch has a job print that says nothing of it."""
+"""Default output file of sbatch."""
 
 SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
-"""Moments as seconds since 1970; jobs are not given this, so `sbatch` is not either."""
+"""Prints moments as seconds since 1970; `sbatch` does not get it, as jobs would inherit it."""
 
 _UNAVAILABLE = (
     "Unable to contact slurm controller",
@@ -100,10 +100,10 @@ _UNAVAILABLE = (
     "Network is unreachable",
     "Host is down",
 )
-"""What Slurm's programs say when nobody has answered them; everything else is an answer."""
+"""Messages of Slurm's programs without an answer of the controller; everything else is an answer."""
 
 _RETRIES = "sleeping and retrying"
-"""What sbatch says where the controller has all the jobs that it may have."""
+"""Message of sbatch when the controller has its maximum of jobs."""
 
 _PASSING = (
     "Required partition not available",
@@ -116,31 +116,20 @@ _PASSING = (
     "No space left on device",
     "Disk quota exceeded",
 )
-"""What Slurm's programs say when they refuse a job for what is no matter of the job, and passes."""
+"""Messages of temporary refusals that are independent of the job."""
 
 _NO_JOB = "Invalid job id"
 
 _OVER = (_NO_JOB, "already finished", "already completing")
-"""What is said of a job that has ended, and need not be ended any more."""
+"""Messages about a job that has ended and need not be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmSettings:
-    """What a site says of its Slurm.
+    """Slurm as a site configures it.
 
-    Attributes:
-        site: name of the site, which is part of the names of its jobs.
-        account: user that submits and whose jobs the site's are, but for those lent to others.
-        partitions: which are used; the default one, and all processors, where there is none.
-        slurm_account: which Slurm charges; empty for the user's own.
-        qos: quality of service; empty for the default.
-        guest_account: the same for partners' jobs; empty for as above.
-        guest_qos: same.
-        guest_nice: added to the priority's disadvantage of partners' jobs, 0 or more.
-        shape: options of sbatch that ask for processors; `{processors}` stands for their number.
-        requeue: whether Slurm may run a job anew when a node fails or it is preempted.
-        completion_log: path of the file of jobcomp/filetxt; empty for none.
-        sacct: whether to ask `sacct`.
+    `account` submits, and owns the site's jobs except those lent to others; the other values are those of
+    the table `[lrms]`, with `slurm_account` being its `account`.
     """
 
     site: str
@@ -160,11 +149,8 @@ class SlurmSettings:
 class Slurm:
     """Slurm as a batch system.
 
-    Args:
-        programs: runs Slurm's.
-        settings: of the site.
-        account_of: says as which account a job runs, by its key; empty for the one of `settings`.
-        clock: seconds since 1970.
+    `account_of` returns the account as which a job runs by its key, empty for the one of `settings`; `clock` is in
+    seconds since 1970.
     """
 
     def __init__(
@@ -188,23 +174,23 @@ class Slurm:
 
     @property
     def forgets(self) -> bool:
-        """See `BatchSystem.forgets`: in a crash of the controller, and what has ended after `MinJobAge`."""
+        """In a crash of the controller, and ended jobs after `MinJobAge`."""
         return True
 
     def encode(self, key: str) -> str:
-        """See `BatchSystem.encode`."""
+        """Returns the unique tag of a job's name."""
         return self._prefix + key
 
     def decode(self, name: str) -> str | None:
-        """See `BatchSystem.decode`."""
+        """Returns the key in a name."""
         key = tag_of(name, self._prefix, MARK).removeprefix(self._prefix)
         return key if KEY.fullmatch(key) else None
 
     async def open(self) -> None:
-        """See `BatchSystem.open`."""
+        """Does nothing."""
 
     async def look(self) -> Table:
-        """See `BatchSystem.look`."""
+        """Polls the queue and the machine."""
         began_at = self._clock()
         token = secrets.token_hex(8)
         table, machine = await asyncio.gather(
@@ -237,7 +223,7 @@ class Slurm:
         )
 
     async def _machine(self) -> SlurmMachine:
-        # In the look of the queue: what an operator changes of partitions counts at once.
+        # In the same poll as the queue: an operator's changes to partitions count at once.
         used = self._partitions() or ["-a"]
         parts, sizes = await asyncio.gather(
             self._ask("sinfo", "-h", "-e", *used, "-o", PARTS_FORMAT),
@@ -266,7 +252,7 @@ class Slurm:
         )
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
-        """See `BatchSystem.submit`."""
+        """Submits a job held."""
         minutes = whole_minutes(job.requested_time)
         shown = shown_name(job.name, name, MARK)
         arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
@@ -297,7 +283,7 @@ class Slurm:
                 umask=-1 if job.home is None else job.home.umask,
             )
         except SilentError as error:
-            # It goes on trying for two minutes. Should the last attempt have come through, the job is held.
+            # It retries for two minutes. Should the last attempt have succeeded, the job is held.
             if _RETRIES in error.said:
                 raise failure("sbatch", Answer(1, b"", error.said)) from error
             raise
@@ -312,12 +298,9 @@ class Slurm:
         return number
 
     def options(self, *, processors: int, guest: bool, shaped: bool = False) -> list[str]:
-        """Returns the options of sbatch that come of the site's configuration.
+        """Returns the options of sbatch that follow from the site's configuration.
 
-        Args:
-            processors: of the job.
-            guest: it is a partner's.
-            shaped: how it asks for them its user has said, which counts unless the site's file says it.
+        With `shaped`, the user has said how to request processors, which counts unless the site's file does.
         """
         settings = self._settings
         words = () if shaped and settings.shape == SHAPE else settings.shape
@@ -331,19 +314,19 @@ class Slurm:
         return shape + [f"--{name}={value}" for name, value in options.items() if value]
 
     async def release(self, row: JobRow) -> None:
-        """See `BatchSystem.release`."""
+        """Lifts the submission hold."""
         await self._ask("scontrol", "release", row.number, account=self._other(row.name))
 
     async def hold(self, row: JobRow) -> None:
-        """See `BatchSystem.hold`."""
+        """Holds a job again."""
         await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
 
     async def cancel(self, row: JobRow) -> None:
-        """See `BatchSystem.cancel`."""
-        # The name as well: after a crash of the controller the number may be another job's.
+        """Ends a job."""
+        # With the name: after a crash of the controller the number may belong to another job.
         name, account = row.name, self._other(row.name)
         if row.phase is LrmsPhase.UNKNOWN:
-            # No table has shown what its user calls it.
+            # No poll has shown its full name.
             fields = await self._shown(row.number, name, account=account)
             if fields is None:
                 return
@@ -356,10 +339,10 @@ class Slurm:
                 raise
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
-        """See `BatchSystem.cancel_all`.
+        """Ends jobs in one call.
 
-        `scancel` takes one name for all. Names are there for numbers that are given away again after a crash, which
-        only those are that the controller had not yet saved; a user's own jobs alone are touched in any case.
+        `scancel` takes one name for all. The name protects numbers that are given away again after a crash, which
+        are only those not yet saved by the controller; in any case only the user's own jobs are affected.
         """
         numbers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for row in rows:
@@ -371,10 +354,10 @@ class Slurm:
                 raise failure("scancel", answer)
 
     async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
-        """See `BatchSystem.held_since_submission`.
+        """Returns whether a job is held by its submission hold.
 
-        A job that could ever start has a moment from which it accrues age; a hold that comes later
-        leaves that. A release that was undone has left none.
+        A job that was ever eligible has a moment from which it accrues age, which a later hold leaves. An undone
+        release leaves none.
         """
         del released  # Slurm may have undone it
         fields = await self._said(row.number, row.name)
@@ -383,7 +366,7 @@ class Slurm:
         return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"
 
     async def ending(self, question: Question) -> Ending | None:
-        """See `BatchSystem.ending`."""
+        """Looks up the end of a job in Slurm's records."""
         if self._log is not None:
             await asyncio.to_thread(self._log.read)
         ending = self._of_log(question)
@@ -395,7 +378,7 @@ class Slurm:
         return ending
 
     async def knows(self, question: Question) -> Ending | bool | None:
-        """See `BatchSystem.knows`: as the job's own user, to whom it cannot be hidden."""
+        """Asks Slurm for one job, as its own user, from whom it cannot be hidden."""
         if not question.number:
             return None
         account = self._other(question.name)
@@ -417,19 +400,19 @@ class Slurm:
                 *("sacct", "-n", "-P", "-X", "-D", "-j", question.number, "-o", fields)
             )
         except LrmsRefusedError as error:
-            # It keeps no records, or shows none to this user: what else there is has to do.
+            # It keeps no records, or hides them from this user: other sources have to do.
             _log.warning("lrms.no_records", reason=error.reason)
             return None
         return read_accounting(_text(answer.output), self._tag(question.name), question.submit_time)
 
     async def _said(self, number: str, name: str) -> dict[str, str] | None:
-        # None also where it may not be said.
+        # `None` also if access is denied.
         with contextlib.suppress(LrmsRefusedError):
             return await self._shown(number, name)
         return None
 
     async def _shown(self, number: str, name: str, *, account: str = "") -> dict[str, str] | None:
-        # None of a job that Slurm does not know, by its own word.
+        # `None` for a job that Slurm says it does not know.
         words = ("show", "job", "--all", "--oneliner", number)
         try:
             answer = await self._ask("scontrol", *words, account=account)
@@ -442,7 +425,7 @@ class Slurm:
         return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
     async def _backfills(self) -> bool:
-        # Whether the planned starts are those of a scheduler that lets others go first that do not delay them.
+        # Whether planned starts are those of a scheduler that backfills without delaying them.
         if time.monotonic() - self._scheduler_asked_at >= SCHEDULER_AGE_S:
             self._scheduler = ""
             with contextlib.suppress(
@@ -465,7 +448,7 @@ class Slurm:
         return ["-p", names] if names else []
 
     def _other(self, name: str) -> str:
-        # As whom a job runs that is not this process's own.
+        # The account of a job, if not this process's own.
         key = self.decode(name)
         return "" if key is None else self._account_of(key)
 
@@ -477,16 +460,12 @@ class Slurm:
 
 
 async def asked(programs: Programs, program: str, *arguments: str, account: str = "") -> Answer:
-    """Returns what one of Slurm's programs has answered, with moments as seconds since 1970.
+    """Returns the answer of one of Slurm's programs, with moments as seconds since 1970.
 
-    Args:
-        programs: runs Slurm's.
-        program: its name.
-        arguments: of it.
-        account: as which it runs; empty for this process's own.
+    `account` is the user as whom it runs; empty for this process's own.
 
     Raises:
-        LrmsError: it has refused, or nobody answers.
+        LrmsError: it was refused or unanswered.
     """
     answer = await programs.run(program, *arguments, also=SECONDS, account=account)
     if answer.code != 0:
@@ -508,12 +487,12 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
 
 
 def _only(row: JobRow) -> tuple[str, ...]:
-    # What is held may have been released and have started since: then it is seen so, and ended if it is to.
+    # A held one may have been released and started since: a poll will then show it, and it is ended if wanted.
     return ("--state=PENDING",) if row.phase is LrmsPhase.HELD else ()
 
 
 def _all_over(error: str) -> bool:
-    # The end of what was said, a line for each job.
+    # The end of the message, with a line per job.
     lines = [line for line in error.splitlines() if line.strip()]
     if len(error) >= ERROR_CHARACTERS_MAX:
         lines = lines[1:]  # cut

@@ -1,6 +1,6 @@
-"""Whether a Slurm is as a site above it needs it; it is only asked, and nothing is changed.
+"""Checks of a site's Slurm, without changing anything.
 
-`sbatch --test-only` says whether a job would be taken with the site's options, without submitting one.
+`sbatch --test-only` says whether a job would be accepted with the site's options, without submitting one.
 """
 
 import time
@@ -18,34 +18,29 @@ from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
 from grms.lrms.port import LrmsUnavailableError
 
 PROGRAMS: Final = ("squeue", "sinfo", "sbatch", "scontrol", "scancel")
-"""What a site runs."""
+"""Programs that a site runs."""
 
 TESTED: Final = (22, 5)
-"""The version with which all of this was tried."""
+"""The tested version."""
 
 WRITTEN_S: Final = 5.0
-"""So long Slurm's controller may take to write down what it has acknowledged."""
+"""How long Slurm's controller may take to save what it has acknowledged."""
 
 GUEST_PROGRAMS: Final = ("sbatch", "scontrol", "scancel")
-"""Of these, those that run as other accounts."""
+"""Those that run as other accounts."""
 
 ACCOUNTS_TRIED: Final = 10
-"""So many accounts are tried out; a map may have thousands."""
+"""Most accounts tested; a map may have thousands."""
 
 CLOCK_S: Final = 3.0
-"""Clocks that are further apart are told, seconds."""
+"""Larger differences of clocks are reported, seconds."""
 
 
 class SlurmCheck:
-    """Looks at a Slurm.
+    """Checks a Slurm.
 
-    Args:
-        programs: runs Slurm's.
-        settings: of the site.
-        settle_s: of the site.
-        folder: one that exists, for the script of which sbatch is asked.
-        accounts: as which partners' jobs may run, beside the daemon's own.
-        watch: what runs the programs of the watcher; None without one.
+    `folder` must exist, for the script passed to sbatch; `accounts` are those for partners' jobs besides the daemon's
+    own; `watch` runs the programs of the watcher, if there is one.
     """
 
     def __init__(
@@ -118,7 +113,7 @@ class SlurmCheck:
         return found
 
     async def _tested(self, options: Sequence[str], account: str = "") -> Answer:
-        # The script is read by sbatch here, and by nobody else.
+        # Only sbatch reads this script.
         script = self._folder / "check.sh"
         script.write_text("#!/bin/sh\n", encoding="utf-8")
         try:
@@ -131,7 +126,7 @@ class SlurmCheck:
             script.unlink()
 
     async def _lent(self) -> list[Finding]:
-        # Whether jobs can be handed in as the other accounts.
+        # Whether jobs can be submitted as the other accounts.
         options = Slurm(self._programs, self._settings).options(processors=1, guest=True)
         found, usable = [], []
         for account in self._accounts:
@@ -199,12 +194,7 @@ def version(text: str) -> Finding:
 
 
 def clock(configuration: dict[str, str], now: float) -> Finding:
-    """Returns whether the controller has the same time as this host.
-
-    Args:
-        configuration: as `read_configuration` has it.
-        now: seconds since 1970.
-    """
+    """Returns whether the controller's clock agrees with this host's."""
     said = configuration["as of"]
     if not said.isdecimal():
         return doubt("clock", f"the controller says {said[:40]!r}", "compare it with `date` here")
@@ -216,12 +206,7 @@ def clock(configuration: dict[str, str], now: float) -> Finding:
 
 
 def partitions(rows: Sequence[dict[str, str]], wanted: Sequence[str]) -> list[Finding]:
-    """Returns how the partitions are that the site uses.
-
-    Args:
-        rows: of `scontrol show partition`.
-        wanted: names; none for the default one.
-    """
+    """Returns the state of the site's partitions; `wanted` are their names, none for the default one."""
     what = "partition"
     by_name = {row.get("PartitionName", ""): row for row in rows}
     default = [name for name, row in by_name.items() if row.get("Default") == "YES"]
@@ -255,13 +240,7 @@ def _limit(text: str) -> str:
 
 
 def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
-    """Returns whether Slurm would take a job with the site's options.
-
-    Args:
-        what: whose jobs.
-        options: of sbatch.
-        answer: of `sbatch --test-only`.
-    """
+    """Returns whether Slurm would accept a job with the site's options, by `sbatch --test-only`."""
     words = " ".join(options)
     if answer.code == 0:
         return good(what, f"would be taken with {words}")
@@ -270,13 +249,7 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
 
 
 def lent(account: str, answer: Answer, line: str) -> Finding:
-    """Returns why no job can be handed in as another account.
-
-    Args:
-        account: its name.
-        answer: of `sbatch --test-only`, run as that account.
-        line: that sudo needs.
-    """
+    """Returns why no job can be submitted as another account; `line` is needed in sudoers."""
     cure = "let this account use the partitions, account and qos of [lrms], and reach lrms.spool"
     if "sudo" in answer.error:
         cure = f"visudo -f /etc/sudoers.d/hanse-guests: {line}"
@@ -284,11 +257,7 @@ def lent(account: str, answer: Answer, line: str) -> Finding:
 
 
 def hidden(configuration: dict[str, str]) -> list[Finding]:
-    """Returns that others' jobs may not be shown, without which nobody knows who waits; nothing where they are.
-
-    Args:
-        configuration: as `read_configuration` has it.
-    """
+    """Returns whether others' jobs are hidden, without which the queue is unknown; empty if not."""
     words = configuration.get("PrivateData", "").split(",")
     if "jobs" not in (word.strip() for word in words):
         return []
@@ -298,12 +267,7 @@ def hidden(configuration: dict[str, str]) -> list[Finding]:
 
 
 def records(configuration: dict[str, str], completion_log: str) -> Finding:
-    """Returns whether it can be known how jobs ended that the controller has forgotten.
-
-    Args:
-        configuration: as `read_configuration` has it.
-        completion_log: path; empty for none.
-    """
+    """Returns whether ends of jobs that the controller has forgotten can be known."""
     what, kind = "records", configuration.get("JobCompType", "")
     place = configuration.get("JobCompLoc", "")
     if completion_log:
@@ -328,11 +292,7 @@ def records(configuration: dict[str, str], completion_log: str) -> Finding:
 
 
 def held(settle_s: float) -> Finding:
-    """Returns whether jobs are held long enough that Slurm cannot forget them.
-
-    Args:
-        settle_s: of the site, seconds.
-    """
+    """Returns whether jobs are held long enough (`settle_s`, seconds) for Slurm not to forget them."""
     if settle_s < WRITTEN_S:
         text = f"jobs are released after {settle_s:g} s; Slurm writes them down within 5 s"
         return doubt("hold", text, "leave lrms.settle_s out, or a crash may lose or repeat jobs")

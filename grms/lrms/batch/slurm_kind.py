@@ -1,4 +1,4 @@
-"""Slurm as a site's configuration names it: its table `[lrms]`, and what is made of it."""
+"""The Slurm adapter and its table `[lrms]`."""
 
 import os
 import pwd
@@ -38,14 +38,14 @@ def _shape(value: list[str]) -> list[str]:
 
 
 class WatchTable(Model):
-    """Jobs that users hand to Slurm itself, and that may go to partners.
+    """Jobs that users submit to Slurm itself, and that may go to partners.
 
     Attributes:
-        comment: what users say with `sbatch --comment=`; left out: no comment counts.
-        partition: one whose jobs all count; left out: none does.
-        poll_s: seconds from look to look.
-        programs: folder of `squeue`, `scontrol` and `scancel` with the rights of an operator; left out:
-            the same programs as for everything else.
+        comment: what users set with `sbatch --comment=`; default: comments do not matter.
+        partition: one whose jobs all count; default: none.
+        poll_s: poll interval, seconds.
+        programs: folder of `squeue`, `scontrol` and `scancel` with operator privileges; default: the
+            same programs as for everything else.
     """
 
     comment: Word | None = None
@@ -65,19 +65,19 @@ class SlurmTable(BatchSettings):
 
     Attributes:
         kind: `slurm`.
-        settle_s: so old a submission must be that a crash of the controller cannot undo it; jobs
-            are held until then.
-        configuration: path of slurm.conf; left out: where Slurm has it.
-        partitions: that are used; left out: the default one, and all processors.
-        account: that Slurm charges.
+        settle_s: age from which a submission survives a crash of the controller; jobs are held
+            until then.
+        configuration: path of slurm.conf; default: Slurm's own.
+        partitions: in use; default: the default one, and all processors.
+        account: charged by Slurm.
         qos: quality of service.
-        guest_account: the same for partners' jobs; left out: as above.
-        guest_qos: same.
-        guest_nice: by so much partners' jobs come behind the site's own.
-        shape: options of sbatch that ask for `{processors}`.
-        completion_log: path of the file of jobcomp/filetxt, where this host can read it.
-        sacct: ask `sacct` how jobs ended that the controller has forgotten.
-        watch: jobs that users hand to Slurm itself; left out: they are never touched.
+        guest_account: `account` of partners' jobs; default: the same.
+        guest_qos: likewise.
+        guest_nice: nice value of partners' jobs, relative to the site's own.
+        shape: options of sbatch that request `{processors}`.
+        completion_log: file of jobcomp/filetxt, if this host can read it.
+        sacct: use `sacct` for the ends of jobs that the controller has forgotten.
+        watch: jobs that users submit to Slurm itself; default: they are never touched.
     """
 
     kind: Literal["slurm"]
@@ -107,7 +107,7 @@ class SlurmTable(BatchSettings):
 
     @property
     def watch_programs(self) -> Programs | None:
-        """What runs the programs of the watcher; None without one."""
+        """The runner of the watcher's programs; `None` without a watcher."""
         return None if self.watch is None else self.runner(self._place, self.watch.programs)
 
     @property
@@ -117,7 +117,7 @@ class SlurmTable(BatchSettings):
         return ["lrms.watch.programs"] if programs and gains_rights(Path(programs)) else []
 
     def watched(self, site: LrmsSite) -> Watched | None:
-        """Returns what watches users' own jobs; None where that is not wanted."""
+        """Returns the watcher of users' own jobs, if configured."""
         watch, programs = self.watch, self.watch_programs
         if watch is None or programs is None:
             return None
@@ -143,11 +143,9 @@ class SlurmTable(BatchSettings):
         )
 
     def system(self, site: str, account_of: Callable[[str], str] = lambda _key: "") -> Slurm:
-        """Returns Slurm as a site of this name has it.
+        """Returns Slurm for a site of this name.
 
-        Args:
-            site: its name.
-            account_of: says as which account a job runs, by its key; empty for the site's own.
+        `account_of` returns the account as which a job runs by its key; empty for the site's own.
         """
         return Slurm(self.slurm_programs, self.of_site(site), account_of)
 

@@ -1,7 +1,7 @@
-"""Reads what Slurm says of its machine: size, partitions, limits, scheduler. Pure.
+"""Parses Slurm's description of its machine: size, partitions, limits, scheduler. Pure.
 
-Of a partition's states (scontrol(1), "State") two things follow. New jobs are taken where it is UP or DOWN; `sbatch`
-refuses them where it is DRAIN or INACTIVE. What waits there starts where it is UP or DRAIN.
+Partition states (scontrol(1), "State"): new jobs are accepted in UP or DOWN, and refused by `sbatch` in DRAIN or
+INACTIVE; waiting jobs start in UP or DRAIN.
 """
 
 import re
@@ -20,11 +20,9 @@ def read_scheduler(text: str) -> str:
 
 
 def read_machine(text: str) -> tuple[int, int, int]:
-    """Returns the processors that work, all that there are, and those that are free.
+    """Returns the working, all, and free processors.
 
-    Args:
-        text: what sinfo has printed for `%C`: allocated/idle/other/total; `other` are on nodes
-            that are down or drained.
+    `text` is printed by sinfo for `%C`: allocated/idle/other/total; `other` are on nodes that are down or drained.
 
     Raises:
         ValueError: it is something else.
@@ -37,16 +35,12 @@ def read_machine(text: str) -> tuple[int, int, int]:
 
 
 def whole_minutes(requested_time: float) -> int:
-    """Returns a limit in whole minutes, rounded up as Slurm does.
-
-    Args:
-        requested_time: seconds.
-    """
+    """Returns a limit in seconds in whole minutes, rounded up as Slurm does."""
     return max(1, -int(-requested_time // 60))
 
 
 def read_limit(text: str) -> float | None:
-    """Returns a limit that Slurm prints, in seconds; None for none (`UNLIMITED`, `infinite`).
+    """Returns a limit printed by Slurm, in seconds; `None` for none (`UNLIMITED`, `infinite`).
 
     Raises:
         ValueError: it is no limit.
@@ -63,10 +57,10 @@ def read_limit(text: str) -> float | None:
 # --- partitions ----------------------------------------------------------------------------------
 
 PARTS_FORMAT: Final = "%P|%a|%l|%s|%c|%D"
-"""What is asked of `sinfo -e`: partition, state, longest job, widest in nodes, processors of a node, nodes of that size."""
+"""Format for `sinfo -e`: partition, state, longest job, widest in nodes, processors per node, nodes of that size."""
 
 SIZES_FORMAT: Final = "%a|%C"
-"""What is asked of sinfo besides: for each state processors allocated, idle, others, all; a node once in each."""
+"""Second format: by state the processors allocated, idle, other, all; a node once in each."""
 
 _TAKES: Final = {"drain": False, "inact": False, "inactive": False}
 _STARTS: Final = {"down": False, "inact": False, "inactive": False}
@@ -80,7 +74,7 @@ _BY_PARTITION: Final = frozenset(
         "PartitionConfig",
     )
 )
-"""Reasons that one of a job's partitions gives; another may run it all the same (squeue(1), "Job reason codes")."""
+"""Reasons given by one of a job's partitions; another may run it all the same (squeue(1), "Job reason codes")."""
 
 _LIMITS: Final = _BY_PARTITION - {"PartitionDown", "PartitionInactive"}
 
@@ -88,7 +82,7 @@ _NEVER: Final = re.compile(
     r"BadConstraints|AccountNotAllowed|QOSNotAllowed|InvalidAccount|InvalidQOS|MaxMemPerLimit"
     r"|(Assoc|QOS)Max\w*(PerJob|PerNode)Limit"
 )
-"""Reasons for which a job never starts, wherever: what one job may have, and who it is."""
+"""Reasons for which a job never starts anywhere: limits of one job, and its owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +90,9 @@ class SlurmMachine:
     """A machine as sinfo shows it.
 
     Attributes:
-        working: processors that work, in partitions that take jobs and start them.
-        everything: all that there are in the partitions that are used.
-        free: of those that work, what no job holds.
-        partitions: which jobs are taken.
+        working: processors that work, in partitions that accept and start jobs.
+        everything: all in the partitions in use.
+        free: working ones that no job holds.
     """
 
     working: int
@@ -109,12 +102,7 @@ class SlurmMachine:
 
 
 def read_slurm_machine(parts: str, sizes: str, names: Iterable[str]) -> SlurmMachine:
-    """Returns a machine.
-
-    Args:
-        parts: what sinfo has printed, rows in `PARTS_FORMAT`.
-        sizes: the same in `SIZES_FORMAT`.
-        names: of the partitions that are used; nothing for the default one.
+    """Parses output of sinfo in `PARTS_FORMAT` and `SIZES_FORMAT`; without `names`, the default partition.
 
     Raises:
         ValueError: it is something else, or has none of these partitions.
@@ -132,11 +120,7 @@ def read_slurm_machine(parts: str, sizes: str, names: Iterable[str]) -> SlurmMac
 
 
 def read_partitions(text: str, names: Iterable[str]) -> Partitions:
-    """Returns the partitions to which jobs are handed.
-
-    Args:
-        text: what sinfo has printed, rows in `PARTS_FORMAT`; the default one has a star.
-        names: of those that are used; nothing for the default one.
+    """Returns the partitions in use from output in `PARTS_FORMAT`; without `names`, the default one (with a star).
 
     Raises:
         ValueError: it is something else, or has none of these.
@@ -184,14 +168,10 @@ def _lines(text: str) -> list[str]:
 
 
 def hindrance(reason: str, partitions: Partitions, wanted: tuple[int, float] | None) -> str:
-    """Returns for what a waiting job waits, where that is no room; empty where it is, or may be.
+    """Returns what a waiting job waits for other than room; empty if it is, or may be, room.
 
-    What one partition says is believed where no other could run the job.
-
-    Args:
-        reason: why it waits, in Slurm's word.
-        partitions: to which the site's jobs are handed.
-        wanted: processors and requested time of the job, seconds; None where they are not known.
+    One partition's reason counts if no other could run the job. `reason` is Slurm's word, `wanted` the job's
+    processors and requested seconds, if known.
     """
     word = reason.partition(",")[0].strip("()")
     if _NEVER.fullmatch(word) is not None:

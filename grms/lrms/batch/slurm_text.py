@@ -1,12 +1,11 @@
-"""Reads what Slurm's programs and its completion log say. Pure: text in, tables out.
+"""Parses the output of Slurm's programs and its completion log. Pure.
 
-A job's name is whatever its owner likes, line feeds and bars included, so a foreign job can contain
-what looks like rows of the table. Therefore every row begins with a token that was drawn for this
-one call, and free text comes last. The completion log has no such token: of a job whose log lines
-disagree nothing is believed.
+A job's name may contain anything, including line feeds and bars, so another user's job can imitate rows of the queue.
+Therefore every row begins with a token drawn for this call, and free text comes last. The completion log has no such
+token: if the log lines of a job disagree, none is believed.
 
-Moments are asked for as seconds since 1970 (`SLURM_TIME_FORMAT=%s`); the log alone has the local
-time of the controller's host.
+Moments are printed as seconds since 1970 (`SLURM_TIME_FORMAT=%s`); only the log has the local time of the
+controller's host.
 """
 
 import math
@@ -23,11 +22,12 @@ from grms.lrms.port import LrmsEnd, LrmsPhase
 from grms.outcomes import Outcome
 
 TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%P|%j"
-"""What is asked of squeue, behind the token: id, state, processors, moments of submission, start and
-end, reason, user, nodes, partitions, name."""
+"""Format of squeue, after the token: id, state, processors, moments of submission, start and end, reason, user,
+nodes, partitions, name.
+"""
 
 MARK: Final = "@"
-"""Stands in a job's name between its user's word and what names it for ever."""
+"""Separates a user's name from the unique tag in a job's name."""
 
 _FIELDS: Final = 12
 
@@ -48,7 +48,7 @@ PHASES: Final = {
     "SO": LrmsPhase.COMPLETING,
     **dict.fromkeys(("CD", "F", "TO", "CA", "NF", "OOM", "PR", "BF", "DL", "RV"), LrmsPhase.ENDED),
 }
-"""Where a job stands, by its compact state (squeue(1), "Job state codes")."""
+"""By compact state (squeue(1), "Job state codes")."""
 
 _OUTCOMES: Final = {
     "CD": Outcome.COMPLETED,
@@ -72,29 +72,29 @@ _OUTCOMES: Final = {
     "OOM": Outcome.OUT_OF_MEMORY,
     "OUT_OF_MEMORY": Outcome.OUT_OF_MEMORY,
 }
-"""How a job ended, by its state in either form; every other state is no end."""
+"""By state in either form; every other state is no end."""
 
 _CAN_START: Final = frozenset(
     ("None", "Priority", "Resources", "ReqNodeNotAvail", "Cleaning", "NodeDown", "PartitionDown")
 )
 """Reasons with which a waiting job starts as soon as there is room (squeue(1), "Job reason codes").
 
-Others wait for a moment, another job, a hold, or an amount that their owner has used up; some can
-never start. They do not press on the machine now."""
+Others wait for a moment, another job, a hold, or an exhausted quota; some can never start. They do not compete for
+the machine now.
+"""
 
 _HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What squeue has said.
+    """Output of squeue.
 
     Attributes:
-        rows: jobs of this site.
-        waiting_others: processors of the other jobs that wait and could start.
-        running: what holds processors, of everybody's jobs.
-        planned: everybody's jobs that wait and could start, with the starts that Slurm has planned; None where it
-            has not planned one of them.
+        waiting_others: processors of other jobs that wait and could start.
+        running: everybody's holdings of processors.
+        planned: everybody's jobs that wait and could start, with Slurm's planned starts; `None` if one of them
+            has no plan.
     """
 
     rows: tuple[JobRow, ...]
@@ -112,16 +112,11 @@ def read_queue(
     processors: int,
     partitions: Sequence[str] = (),
 ) -> Queue:
-    """Returns what squeue's table says.
+    """Parses the queue printed by squeue, rows in `TABLE_FORMAT` after the token of this call and a bar.
 
-    Args:
-        text: what it has printed, rows in `TABLE_FORMAT` behind the token and a bar.
-        token: which the rows of this call begin with.
-        account: says whose a job of this site has to be, by its name; another user's is none.
-        prefix: of the names of this site's jobs.
-        processors: size of the machine; what is wider cannot start.
-        partitions: that the site uses; all, where there is none. A job of its own is one wherever it is; what is
-            elsewhere does not press on the site's part of the machine.
+    `account` returns the required owner of a job of this site by its name, which begins with `prefix`; jobs
+    wider than `processors` cannot start. The site's own jobs count in all partitions; others only in
+    `partitions`, if given.
     """
     used = set(partitions)
     rows: list[JobRow] = []
@@ -153,7 +148,7 @@ def read_queue(
 
 
 def _taken(fields: list[str], processors: int) -> Taken | None:
-    # From when until when a job has processors or is to have them; None where Slurm does not say.
+    # From when until when a job has or will have processors; `None` if Slurm does not say.
     begin, end = _seconds(fields[5]), _seconds(fields[6])
     return None if begin is None or end is None or end < begin else Taken(processors, begin, end)
 
@@ -170,7 +165,7 @@ def _row(fields: list[str]) -> JobRow:
     why = _reason(reason)
     if phase is LrmsPhase.WAITING and why in _HELD_REASONS:
         phase = LrmsPhase.HELD
-    # A waiting job shows when it may start, a cancelled one that never ran when it was cancelled.
+    # For a waiting job this is its planned start, for a cancelled one that never ran its cancellation.
     start_time = _seconds(started) if nodes and phase not in _NOT_STARTED else None
     end = None
     if phase is LrmsPhase.ENDED:
@@ -190,7 +185,7 @@ def _row(fields: list[str]) -> JobRow:
     )
 
 
-# Of a failure the table does not say the code. The others may be wrong: the job's folder knows better.
+# The queue lacks the exit code of a failure. The others may be wrong: the job's folder knows better.
 _INEXACT = frozenset((Outcome.FAILED, Outcome.TIMEOUT, Outcome.NODE_FAIL))
 _NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD, LrmsPhase.UNKNOWN))
 
@@ -218,10 +213,10 @@ _SHOWN = re.compile(r"(?:^| )([A-Za-z][\w/:]*)=")
 
 
 def read_job(text: str) -> dict[str, str]:
-    """Returns the fields of the one job that `scontrol show job --oneliner` has printed.
+    """Returns the fields of the one job printed by `scontrol show job --oneliner`.
 
-    Only of a job of one's own: free text of another could contain what looks like fields. The first
-    of each name counts, as what its owner writes comes after what Slurm does.
+    Only for one's own jobs: others' free text could imitate fields. The first occurrence of each name counts, as the
+    owner's text comes after Slurm's.
     """
     places = list(_SHOWN.finditer(text))
     ends = [*(place.start() for place in places[1:]), len(text)][: len(places)]
@@ -232,14 +227,9 @@ def read_job(text: str) -> dict[str, str]:
 
 
 def ending_of(fields: dict[str, str], offset: float = 0.0) -> Ending | None:
-    """Returns how a job ended, of the fields of `scontrol show job` or of the completion log.
+    """Returns how a job ended, from fields of `scontrol show job` or the completion log.
 
-    Args:
-        fields: with `JobState`, `ExitCode`, `StartTime`, `EndTime` and `NodeList`.
-        offset: seconds to add to moments that are given in local time.
-
-    Returns:
-        The end; None of a job that has not ended for good.
+    `offset` is added, in seconds, to moments in local time. Returns `None` if the job has not ended for good.
     """
     state = fields.get("JobState", "").split(" ")[0]
     if state not in _OUTCOMES:
@@ -290,13 +280,7 @@ _LOGGED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A line of the completion log about a job of this site.
-
-    Attributes:
-        name: what names the job for ever.
-        number: Slurm's id.
-        fields: as `ending_of` takes them, moments in local time.
-    """
+    """A line of the completion log about a job of this site, with moments in local time."""
 
     name: str
     number: str
@@ -304,12 +288,9 @@ class Logged:
 
 
 def read_log(lines: Iterable[str], *, account: Callable[[str], str], prefix: str) -> list[Logged]:
-    """Returns the lines of jobcomp/filetxt that are about this site's jobs.
+    """Returns the lines of jobcomp/filetxt about this site's jobs.
 
-    Args:
-        lines: whole ones.
-        account: says whose a job of this site has to be, by its name; another user's is none.
-        prefix: of the names of this site's jobs.
+    Lines must be complete; `account` returns the required owner of a job by its name; `prefix` is that of the names.
     """
     found = []
     for line in lines:
@@ -325,17 +306,11 @@ def read_log(lines: Iterable[str], *, account: Callable[[str], str], prefix: str
 def logged_ending(
     lines: Iterable[Logged], number: str, submit_time: float | None, zone_offset: float
 ) -> Ending | None:
-    """Returns how a job ended, of the log lines with its name.
+    """Returns how a job ended, from the log lines with its name.
 
-    Args:
-        lines: those with its name.
-        number: Slurm's id of the job.
-        submit_time: of the job, seconds since 1970; with it the log's time zone is known.
-        zone_offset: seconds from the log's local time to UTC, where the submission is not known.
-
-    Returns:
-        The end; None where the log has none, or lines that contradict each other: somebody else
-        may have written one of them into the name of a job.
+    `submit_time` (seconds since 1970) determines the log's time zone; if unknown, `zone_offset` is used, in
+    seconds from local time to UTC. Returns `None` if the log has no line, or contradictory ones: a job's
+    name could imitate one of them.
     """
     endings: set[Ending] = set()
     for line in lines:
@@ -344,7 +319,7 @@ def logged_ending(
         offset = zone_offset
         local = _moment(line.fields["SubmitTime"], 0.0)
         if submit_time is not None and local is not None:
-            # Whole quarters of an hour: that is what time zones differ by.
+            # Time zones differ by multiples of a quarter of an hour.
             offset = round((submit_time - local) / 900) * 900.0
             if abs(local + offset - submit_time) > _SAME_MOMENT_S:
                 continue  # the number has been used twice
@@ -358,13 +333,10 @@ _SAME_MOMENT_S = 2.0
 
 
 def read_accounting(text: str, name: str, submit_time: float | None) -> Ending | None:
-    """Returns how a job ended, of what `sacct --parsable2` has printed.
+    """Returns how a job ended, from the output of `sacct --parsable2`.
 
-    Args:
-        text: rows of JobIDRaw, State, ExitCode, Submit, Start, End, NodeList and JobName; moments
-            in seconds since 1970.
-        name: what names the job for ever.
-        submit_time: of it, where it is known; a number may have been used twice.
+    `text` has rows of JobIDRaw, State, ExitCode, Submit, Start, End, NodeList and JobName; moments in seconds
+    since 1970. `name` is the unique tag; as a number may have been reused, `submit_time` is compared if known.
     """
     endings = []
     for line in text.splitlines():

@@ -1,7 +1,7 @@
-"""Slurm's side of originals: `sbatch` jobs of users, by a comment or a partition at the site's disposal.
+"""Slurm's side of originals: users' `sbatch` jobs at the site's disposal, by comment or partition.
 
-Holds, releases and cancels need the rights of an operator. Slurm hands out a job's script to them, and neither its
-environment nor its arguments as they were: a job with arguments stays at home, and variables do not travel.
+Holds, releases and cancels need operator privileges. Slurm gives operators a job's script, but neither its
+environment nor its original arguments: a job with arguments stays at home, and variables do not travel.
 """
 
 import secrets
@@ -17,16 +17,16 @@ from grms.lrms.originals import OriginalRow, OriginalWanted
 from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
 
 FORMAT: Final = "%i|%t|%V|%u|%r|%P|%k"
-"""What is asked of squeue, behind the token: id, state, moment of submission, user, reason, partition, comment."""
+"""Format of squeue, after the token: id, state, moment of submission, user, reason, partition, comment."""
 
 HELD_BY_PLUGIN: Final = ":held"
-"""Behind the word of the comment, where the job submit plugin has held the job at once."""
+"""Suffix of the comment if the job submit plugin has held the job at once."""
 
 NO_JOB: Final = "67108863"
-"""A number that no job has: the largest is below it (slurm.conf(5), MaxJobId)."""
+"""Larger than any job id (slurm.conf(5), MaxJobId)."""
 
 OTHERS_TRIED: Final = 5
-"""So many jobs of others are asked for, of which one has to have a script."""
+"""Most jobs of others tested, of which one must have a script."""
 
 _FIELDS = 8
 _NONE = frozenset(("", "(null)", "N/A"))
@@ -45,8 +45,9 @@ _PLAIN: Final = {
     "MinCPUsNode": frozenset("1"),
     "MinTmpDiskNode": frozenset("0"),
 }
-"""What `scontrol show job` says of a job that asks for nothing but processors and time; with another value it
-asks for something that a partner cannot be told."""
+"""`scontrol show job` of a job that requests only processors and time; another value is a request that cannot be
+passed to a partner.
+"""
 
 _ABSENT: Final = (
     "TresPerNode",
@@ -57,16 +58,13 @@ _ABSENT: Final = (
     "HetJobId",
     "BurstBuffer",
 )
-"""Fields that are there only where a job asks for them."""
+"""Fields that are only present if a job requests them."""
 
 
 class SlurmWatch:
-    """Watches one Slurm.
+    """Watches one Slurm, by programs with operator privileges.
 
-    Args:
-        programs: runs Slurm's, with the rights of an operator.
-        comment: the word that puts a job at the site's disposal; empty for none.
-        partition: the partition that does; empty for none.
+    A job is at the site's disposal by the word `comment` or by its `partition`; either may be empty.
     """
 
     def __init__(self, programs: Programs, *, comment: str, partition: str) -> None:
@@ -75,31 +73,31 @@ class SlurmWatch:
         self._partition = partition
 
     async def rows(self) -> Sequence[OriginalRow]:
-        """See `OriginalSystem.rows`."""
+        """Returns the queue of all jobs."""
         token = secrets.token_hex(8)
         text = await self._ask("squeue", "-h", "-a", "-t", "all", "-o", f"{token}|{FORMAT}")
         return read_rows(text, token=token, comment=self._comment, partition=self._partition)
 
     async def wanted(self, row: OriginalRow) -> OriginalWanted:
-        """See `OriginalSystem.wanted`."""
+        """Returns what a job requests."""
         fields = read_job(await self._ask("scontrol", "show", "job", "--oneliner", row.number))
         script = await self._ask("scontrol", "write", "batch_script", row.number, "-")
         return read_wanted(fields, script)
 
     async def hold(self, number: str) -> None:
-        """See `OriginalSystem.hold`."""
+        """Holds a job."""
         await self._ask("scontrol", "hold", number)
 
     async def release(self, number: str) -> None:
-        """See `OriginalSystem.release`."""
+        """Releases a job."""
         await self._ask("scontrol", "release", number)
 
     async def cancel(self, number: str) -> None:
-        """See `OriginalSystem.cancel`."""
+        """Cancels a job."""
         await self._ask("scancel", "--state=PENDING", number)
 
     async def gone(self, number: str, submitted: int) -> bool:
-        """See `OriginalSystem.gone`."""
+        """Returns whether Slurm says that it has no such job."""
         try:
             text = await self._ask("scontrol", "show", "job", "--oneliner", number)
         except LrmsRefusedError as error:
@@ -107,7 +105,7 @@ class SlurmWatch:
         return read_job(text).get("SubmitTime", str(submitted)) != str(submitted)
 
     async def tell(self, number: str, text: str) -> None:
-        """See `OriginalSystem.tell`: in the job's AdminComment."""
+        """Writes a message to the job's AdminComment."""
         await self._ask("scontrol", "update", f"JobId={number}", f"AdminComment={text}")
 
     async def _ask(self, program: str, *arguments: str) -> str:
@@ -119,13 +117,10 @@ class SlurmWatch:
 
 
 def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[OriginalRow]:
-    """Returns the table of all jobs, without arrays.
+    """Returns the queue of all jobs, without arrays.
 
-    Args:
-        text: what squeue has printed, rows in `FORMAT` behind the token and a bar.
-        token: which the rows of this call begin with; comments may have line feeds.
-        comment: that puts a job at the site's disposal; empty for none.
-        partition: that does; empty for none.
+    `text` has rows in `FORMAT` after the token and a bar, as comments may contain line feeds. `comment` and
+    `partition` put a job at the site's disposal; either may be empty.
     """
     rows = []
     for line in text.split("\n"):
@@ -147,7 +142,7 @@ def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[Or
                 cancelled=state == "CA",
                 held=held,
                 held_here=state == "PD" and reason == "JobHeldAdmin",
-                # A job that its own user holds is not to start anywhere.
+                # A job held by its own user should not start anywhere.
                 offered=by_plugin or (by_user and not held),
             )
         )
@@ -155,14 +150,10 @@ def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[Or
 
 
 def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
-    """Returns what a job asks for.
-
-    Args:
-        fields: as `scontrol show job` has them.
-        script: as `scontrol write batch_script` has it.
+    """Returns what a job requests, from `scontrol show job` and `scontrol write batch_script`.
 
     Raises:
-        LrmsRefusedError: they say nothing.
+        LrmsRefusedError: they are incomplete.
     """
     try:
         processors, limit_s = (
@@ -174,7 +165,7 @@ def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
     if not script.strip():
         raise LrmsRefusedError("Slurm hands out no script of it")  # with status 0
     name = fields.get("JobName", "")
-    # squeue and scontrol write some line feeds behind it.
+    # squeue and scontrol append line feeds.
     return OriginalWanted(
         name, processors, limit_s or 0.0, script.rstrip("\n") + "\n", _kept(fields, limit_s)
     )
@@ -201,11 +192,9 @@ def _kept(fields: Mapping[str, str], limit_s: float | None) -> str:
 
 
 async def check_rights(programs: Programs, account: str) -> list[Finding]:
-    """Returns whether programs may do what the watcher does with users' jobs, without doing it.
+    """Returns whether the watcher's programs have the rights they need, without using them.
 
-    Args:
-        programs: of the watcher.
-        account: the daemon's own, whose jobs it may change without any right.
+    `account` is the daemon's own, whose jobs it may change anyway.
     """
     found = []
     for words in _watcher_words(NO_JOB):
@@ -216,7 +205,7 @@ async def check_rights(programs: Programs, account: str) -> list[Finding]:
 
 
 async def _rights(programs: Programs, account: str) -> Finding:
-    # A script is handed out to its owner and to operators; nothing else tells these apart without a change.
+    # Only a job's owner and operators get its script; nothing else shows the privilege without a change.
     answer = await _asked(programs, "squeue", "-h", "-t", "all", "-o", "%i|%u")
     rows = [line.partition("|") for line in _text(answer).splitlines()]
     numbers = [number for number, _, user in rows if user != account and number.isdecimal()]
@@ -242,7 +231,7 @@ _WATCH = "watch"
 
 
 def _watcher_words(number: str) -> list[tuple[str, ...]]:
-    # What the watcher has to be able to run about a job.
+    # Commands that the watcher must be able to run on a job.
     return [
         ("scontrol", "hold", number),
         ("scontrol", "release", number),
@@ -254,11 +243,9 @@ def _watcher_words(number: str) -> list[tuple[str, ...]]:
 
 
 def may(words: Sequence[str], answer: Answer) -> Finding | None:
-    """Returns why something cannot be run for the watcher; None where it can.
+    """Returns why a command on a missing job cannot be run for the watcher; `None` if it can.
 
-    Args:
-        words: about a job that is not there.
-        answer: that Slurm's program has given, or what stands before it.
+    `answer` is that of Slurm's program, or of sudo before it.
     """
     if answer.code == 0 or "Invalid job id" in answer.error:
         return None
@@ -268,11 +255,9 @@ def may(words: Sequence[str], answer: Answer) -> Finding | None:
 
 
 def rights(number: str, answer: Answer) -> Finding | None:
-    """Returns whether the watcher has an operator's rights; None where this job does not show it.
+    """Returns whether the watcher has operator privileges; `None` if this job does not show it.
 
-    Args:
-        number: of another user's job.
-        answer: of `scontrol write batch_script`.
+    `answer` is that of `scontrol write batch_script` for another user's job.
     """
     if answer.code == 0 and answer.output:
         text = f"users' jobs can be held, released, cancelled and marked (seen by job {number})"

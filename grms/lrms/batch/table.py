@@ -1,7 +1,7 @@
-"""What a look at a batch system has shown, whichever it is. Pure data.
+"""The result of polling any batch system. Pure data.
 
-Batch systems number jobs, and some use a number twice after a crash. So a job is its name, which
-this site has given it and gives no other, with number and moment of submission.
+Batch systems number jobs, and some reuse a number after a crash. So a job is identified by its name, which is
+unique to this site and job, with number and moment of submission.
 """
 
 from dataclasses import dataclass, field
@@ -14,21 +14,19 @@ from grms.lrms.port import LrmsEnd, LrmsPhase
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job of this site in the batch system's table.
+    """A job of this site in the batch system's queue.
 
     Attributes:
-        name: as `encode` has made it.
+        name: from `encode`.
         number: the batch system's own id.
-        submit_time: seconds since 1970; None where the table does not say.
-        phase: where it stands.
-        processors: how many it asks for or has.
-        start_time: of its present or last run, seconds; None where it has not started.
-        end: how it ended, as far as the table says; None where it has not.
-        exact: `end` is all that there is to know.
-        reason: why it stands where it stands, in the batch system's words.
-        can_start: it waits, and nothing but a lack of processors keeps it from starting, where the
-            site has them.
-        hindered: what it waits for, where that is no room, for a person.
+        submit_time: seconds since 1970; `None` if unknown.
+        processors: requested or held.
+        start_time: of its present or last run, seconds; `None` if it has not started.
+        end: as far as the queue says; `None` if it has not ended.
+        exact: `end` is complete.
+        reason: of its state, in the batch system's words.
+        can_start: it waits only for processors, if the site has enough of them.
+        hindered: what it waits for other than room, for people.
     """
 
     name: str
@@ -51,18 +49,17 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One look.
+    """One poll.
 
     Attributes:
-        began_at: just before it, seconds since 1970: what was acknowledged earlier is in it.
+        began_at: just before it, seconds since 1970: it includes everything acknowledged earlier.
         taken_at: just after it.
-        processors: size of the part of the machine that the site may use, and that works.
-        processors_all: its size when everything works; what is wider never starts.
-        free: of these, what no job holds.
+        processors: size of the working part of the machine that the site may use.
+        processors_all: its size when everything works; wider jobs never start.
+        free: of `processors`, those that no job holds.
         waiting_others: processors of others' jobs that wait and could start.
-        rows: jobs of this site.
-        plan: whether one more job would start; None where nobody can know.
-        partitions: which jobs are taken, and start when there is room.
+        plan: whether one more job would start; `None` if unknown.
+        partitions: which jobs are accepted, and start when there is room.
     """
 
     began_at: float
@@ -78,12 +75,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What records say of the end of a job.
-
-    Attributes:
-        start_time: seconds; None where it never started.
-        end: how it ended.
-    """
+    """The end of a job by records; `start_time` in seconds, `None` if it never started."""
 
     start_time: float | None
     end: LrmsEnd
@@ -91,17 +83,16 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a job beside what a look shows of it.
+    """What is known of a job besides a poll.
 
     Attributes:
-        ending: what records say; None where they say nothing.
-        known: whether the batch system itself, asked for this one job, says that it has it; None where
-            it was not asked, or has not said.
-        script: how its script has ended, by its folder; None where that says nothing.
-        begun: its folder says whether it has begun to run; None where nobody knows.
-        begun_at: when, by the clock of its node, seconds; None where nobody knows.
+        ending: by records; `None` without any.
+        known: whether the batch system, asked for this one job, has it; `None` if it was not asked, or did not say.
+        script: how its script has ended, by its folder; `None` if unknown.
+        begun: whether it has begun to run, by its folder; `None` if unknown.
+        begun_at: when, by its node's clock, seconds; `None` if unknown.
         released: its hold was lifted, or was about to be.
-        limit_s: its requested time; 0 where that is not known.
+        limit_s: its requested time; 0 if unknown.
     """
 
     ending: Ending | None = None
@@ -115,15 +106,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A job whose end has to be looked up in records, as the table does not have all of it.
+    """A job whose end must be looked up in records, as the queue is incomplete.
 
     Attributes:
-        key: of the job.
-        name: as the batch system has it.
-        number: the batch system's id.
-        submit_time: where it is known, seconds.
-        row: what the table says of it; None where it is gone from there.
-        ran: a look has shown that it had started.
+        name: at the batch system.
+        submit_time: seconds, if known.
+        row: from the queue; `None` if it is gone.
+        ran: a poll has shown it started.
     """
 
     key: str

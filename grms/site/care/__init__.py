@@ -1,1 +1,1 @@
-"""What exchange has brought a site, by its own journal."""
+"""The effect of exchange on a site, from its own journal."""

@@ -1,8 +1,8 @@
-"""What a journal says of jobs that have ended: own users' ones, wherever they ran, and partners' here.
+"""Ended jobs in a journal: those of local users, wherever they ran, and guests.
 
-It is the raw material of what exchange has brought (`alone`) and of what another policy might bring
-(`advice`). Records are taken one after the other, and need no memory of a site, so that a long
-journal is read in seconds. Kinds that say nothing of this are passed over.
+Raw data for the effect of exchange (`alone`) and the forecast for another policy (`advice`). Records are
+processed in sequence without a site's memory, so that a long journal is read in seconds. Other kinds are
+skipped.
 """
 
 import math
@@ -32,18 +32,15 @@ from grms.site.facts.records import (
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """A job of an own user that has ended.
+    """A completed job of a local user.
 
     Attributes:
-        job: the site's number of it.
-        processors: that it held.
-        requested_time: seconds.
-        submit_time: seconds.
-        received_after: how many records had come before that.
+        requested_time, submit_time: seconds.
+        received_after: number of records before its submission.
         handed_time: when the site's batch system, or the partner that ran it, was to get it, seconds.
-        handed_after: how many records had come before that; it orders what was handed over at once.
+        handed_after: number of records before that; orders what was handed over at once.
         end_time: seconds; of a partner's run on that partner's clock.
-        run_time: seconds, the last run where it had several; 0 where it never ran.
+        run_time: seconds, of the last run; 0 if it never ran.
         partner: where it ran; empty at home.
     """
 
@@ -64,13 +61,9 @@ class GuestRun:
     """A partner's job that has ended here.
 
     Attributes:
-        partner: whose it is.
-        processors: that it held.
-        requested_time: seconds.
-        accept_time: seconds.
-        accepted_after: how many records had come before that.
-        end_time: seconds.
-        run_time: seconds; 0 where it never ran.
+        accepted_after: number of records before its acceptance.
+        accept_time, end_time, requested_time: seconds.
+        run_time: seconds; 0 if it never ran.
     """
 
     partner: str
@@ -84,15 +77,7 @@ class GuestRun:
 
 @dataclass(frozen=True, slots=True)
 class OfferAnswer:
-    """What a partner said to an offer of an own job.
-
-    Attributes:
-        job: the site's number of it.
-        partner: who was asked.
-        processors: that the job needs.
-        requested_time: seconds.
-        accepted: what it said; an offer that was taken back counts as declined.
-    """
+    """A partner's answer to an offer of a local job; a withdrawn offer counts as declined."""
 
     job: int
     partner: str
@@ -103,7 +88,6 @@ class OfferAnswer:
 
 @dataclass(slots=True)
 class _Open:
-    # An own job that has not ended.
     request: Request
     submit_time: float
     received_after: int
@@ -115,18 +99,18 @@ class _Open:
 
 
 class Accounts:
-    """Takes a site's records and keeps what they say of ended jobs.
+    """Collects what a site's records say of ended jobs.
 
     Attributes:
-        own: own users' jobs that have ended, in the order of their records.
-        guests: partners' jobs that have ended here, same.
-        answers: of partners, in the order in which they came.
-        disbelieved: numbers of own jobs whose end a partner has reported as it cannot be. A journal
-            that was shortened does not have them any more.
+        own: ended jobs of local users, in the order of their records.
+        guests: partners' jobs that have ended here, likewise.
+        answers: of partners, in order of arrival.
+        disbelieved: local jobs with an impossible end report of a partner; incomplete if the journal was
+            compacted.
         first_time: of the first record, seconds; nan before it.
         last_time: the latest moment of any record, seconds; nan before the first.
-        shortened_time: when the journal was last made shorter, seconds; nan where it never was. Jobs
-            that had ended long before then are not in it, and few of partners' jobs are.
+        shortened_time: of the last compaction, seconds; nan if there was none. Jobs that had ended long before
+            then are missing, and most partners' jobs.
     """
 
     def __init__(self) -> None:
@@ -239,11 +223,11 @@ class Accounts:
         if job is None:
             return
         if job.partner and not job.accepted:
-            # Its end has overtaken the answer to its offer.
+            # Its end arrived before the answer to its offer.
             job.accepted = True
             self._note_answer(record.job, job)
         self._last = record.job, job.partner, job.number
-        # One that was offered while it waited at home kept its place there.
+        # A job that was offered while waiting at home kept its place there.
         handed_time, handed_after = job.sent if job.partner else job.kept
         self.own.append(
             OwnRun(

@@ -1,10 +1,9 @@
-"""What other transfer policies might have brought a site's own users: its last months, replayed with each.
+"""The effect that other transfer policies would have had: the last months, replayed with each.
 
-The site's machine, its own users' jobs and the partners' jobs that it took are as its journal has them; what
-partners say to offers is a model (`answers`). Jobs of partners that were declined are not in a journal, so a
-policy that would take more of them is judged as if it took those of then. Nor does the model know that
-partners may answer a site that changes otherwise than before. A site's own rules, its rails and how it holds
-partners to their promises, are those of the daemon.
+The site's machine, local jobs and accepted guests are as in its journal; partners' answers are modelled
+(`answers`). As a journal lacks declined guests, a policy that would take more is judged on the accepted ones.
+The model also ignores that partners may answer a changed site differently. Rails and the way partners are held
+to their promises are those of the daemon.
 """
 
 import heapq
@@ -32,32 +31,29 @@ from lrms_sim.stepped import Machine
 
 ALONE: Final = "alone"
 AS_IT_WAS: Final = "as it was"
-"""The words of what policies stand beside."""
+"""Names of the reference rows."""
 
 DAY_S: Final = 86400.0
 WEEKS_FROM_DAYS: Final = 56
-"""In windows of so many days weeks are resampled, in shorter ones days."""
+"""Windows of at least this many days are resampled by weeks, shorter ones by days."""
 
 RESAMPLED: Final = 1000
-"""How often days or weeks are drawn anew for an interval."""
+"""Resamplings per interval."""
 
 PROGRESS_JOBS: Final = 5000
-"""Jobs between two calls of a progress function."""
+"""Jobs between two progress calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """What a policy brings own users.
+    """Effect of a policy on local users.
 
     Attributes:
-        policy: a word for it.
-        mean_wait: of own users' jobs in the window, seconds.
-        awrt: of the same, seconds.
+        mean_wait, awrt: of local jobs in the window, seconds.
         improvement: 1 - AWRT / AWRT alone.
-        low: lower end of its interval with 95 % confidence; nan with fewer than two days.
-        high: upper end; same.
-        given: jobs of these that partners run.
-        taken: partners' jobs that are run here; of the whole journal.
+        low, high: 95 % confidence interval of it; nan with fewer than two days.
+        given: these jobs run by partners.
+        taken: partners' jobs run here, in the whole journal.
     """
 
     policy: str
@@ -72,12 +68,12 @@ class Advised:
 
 @dataclass(frozen=True, slots=True)
 class PolicyOutcome:
-    """What comes of a replay.
+    """Result of a replay.
 
     Attributes:
-        end_time: of own users' jobs, seconds, in their order.
+        end_time: of local jobs, seconds, in their order.
         given: shape (n,), which of them partners have run.
-        taken: partners' jobs that were run here.
+        taken: number of partners' jobs run here.
     """
 
     end_time: FloatArray
@@ -86,14 +82,10 @@ class PolicyOutcome:
 
 
 class PolicyReplay:
-    """One site, its own users and a model of its partners on one clock.
+    """One site, its local users and a model of its partners on one clock.
 
-    Args:
-        own: jobs, by submission and number; each has run and fits the machine.
-        guests: partners' jobs that were taken.
-        answers: of partners.
-        processors: size of the machine.
-        discipline: of its queue.
+    `own` jobs are ordered by submission and number; each has run and fits the machine. `guests` are accepted
+    jobs of partners.
     """
 
     def __init__(
@@ -124,12 +116,10 @@ class PolicyReplay:
         progress: Callable[[int], None] = lambda _: None,
         partners_asked: int | None = None,
     ) -> PolicyOutcome:
-        """Returns what comes of transfer policies.
+        """Returns the result of transfer policies, by partner; partners without one exchange nothing.
 
-        Args:
-            policies: by partner; one that is missing is neither asked nor answered.
-            progress: called now and then with the number of jobs that have come so far.
-            partners_asked: how many partners are asked about one job at most; None: all.
+        `progress` gets the number of arrived jobs now and then; `partners_asked` limits the partners asked
+        about a job.
         """
         site = _Site(self._processors, self._discipline, policies, partners_asked)
         end_time = np.full(len(self._own), math.nan)
@@ -159,7 +149,7 @@ class PolicyReplay:
 
 
 class _Site:
-    # The machine, what policies say, and the books that rails look at.
+    # The machine, the policies, and the counters that rails use.
 
     def __init__(
         self,
@@ -209,7 +199,7 @@ class _Site:
         return True
 
     def give(self, run: OwnRun, answers: PartnerAnswers) -> str | None:
-        """Returns who takes an own job; None where it stays."""
+        """Returns who takes a local job; `None` if it stays."""
         asked = 0
         for partner in answers.order(run.job):
             policy = self._policies.get(partner)
@@ -307,22 +297,12 @@ def advise(  # all that a study rests on, each by its name
     partners_asked: Mapping[str, int | None] = MappingProxyType({}),
     progress: Callable[[str, int], None] = lambda _, __: None,
 ) -> tuple[Advised, ...]:
-    """Returns what policies bring own users, beside what was and beside being alone.
+    """Returns the effect of policies on local users, after the rows `ALONE` and `AS_IT_WAS`.
 
-    Args:
-        accounts: of the site's journal.
-        processors: size of its machine.
-        discipline: of its queue.
-        policies: by a word for them, those for each partner by its name; all of them have the same
-            partners, in the order in which these are asked.
-        rng: of what partners say to offers that were never made, and of the intervals.
-        since: jobs that have ended in so long before the last record count, seconds.
-        partners_asked: by the word for policies, how many partners are asked about one job at most;
-            all where it is missing or None.
-        progress: called now and then with the word of a policy and the number of jobs so far.
-
-    Returns:
-        First `ALONE`, all own jobs at home and no guests; then `AS_IT_WAS`; then the policies.
+    `ALONE` has all local jobs at home and no guests. `policies` are by name, those for each partner; all have the
+    same partners, in asking order, of whom at most `partners_asked` (by name, default all) are asked about a job.
+    Jobs count that ended at most `since` seconds before the last record. `rng` is for modelled answers and for
+    the intervals; `progress` gets the name of a policy and the number of jobs now and then.
 
     Raises:
         ValueError: the discipline cannot replay such jobs, or a policy in Python has failed.
@@ -368,12 +348,12 @@ def _ratio(part: float, whole: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    # Days or weeks: the one of each job, and how often each counts in each resampling.
+    # Days or weeks: the block of each job, and how often each counts in each resampling.
     of_job: Int64Array
     times: FloatArray
 
     def interval(self, sums: FloatArray, alone: FloatArray) -> tuple[float, float]:
-        """Returns the interval of 1 - Σ sums / Σ alone over resampled blocks, 95 %; nan of one block."""
+        """Returns the 95 % interval of 1 - Σ sums / Σ alone over resampled blocks; nan for one block."""
         if self.times.shape[1] < 2:
             return math.nan, math.nan
         count = self.times.shape[1]
@@ -384,7 +364,7 @@ class _Blocks:
 
 
 def _blocks(submit: FloatArray, rng: np.random.Generator) -> _Blocks:
-    """Returns days by submission, or weeks in a long window; those without jobs are none."""
+    """Returns days by submission, or weeks in a long window; those without jobs are omitted."""
     length = DAY_S
     if len(submit) and submit[-1] - submit[0] >= WEEKS_FROM_DAYS * DAY_S:
         length = 7 * DAY_S

@@ -1,11 +1,10 @@
-"""What exchange has brought a site's own users: their jobs as it was, beside the same jobs alone.
+"""The effect of exchange on local users: their jobs as they ran, compared with the same jobs alone.
 
-Alone: the simulator replays the own users' jobs on the site's own machine with its own discipline, as
-if there were no partners. It is a model in three ways, and the report says so: jobs that have not ended
-are not in it, as nobody knows how long they run, so that the machine alone is a little emptier than it
-would have been; jobs that never came through Hanse are not in it either; and a real batch system is not
-the simulator's. How well the simulator does is measured too: it replays what really ran on the machine,
-own users' jobs and partners', and what comes out stands beside what was.
+Alone: the simulator replays local users' jobs on the site's own machine with its own discipline, as if
+there were no partners. The report states three limits of this model: jobs that have not ended are missing, as
+their run time is unknown, so that the machine alone is slightly emptier than it would have been; jobs that
+never came through Hanse are missing; and a real batch system differs from the simulator. The last error is
+measured: the simulator replays everything that ran on the machine, and the result is shown next to the facts.
 """
 
 import math
@@ -25,16 +24,12 @@ from lrms_sim.schedule import MachineInfo, Schedule
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Own users' jobs that ran at one place, with exchange and alone.
+    """Local users' jobs that ran at one place, with exchange and alone.
 
     Attributes:
-        place: where they ran; empty at home.
-        jobs: how many.
-        work: their resource consumption, processor seconds.
-        mean_wait: as it was, seconds; nan of no jobs, as the next three.
-        mean_wait_alone: seconds.
-        awrt: as it was, seconds.
-        awrt_alone: seconds.
+        place: empty at home.
+        work: resource consumption, processor seconds.
+        mean_wait, mean_wait_alone, awrt, awrt_alone: seconds; nan without jobs.
     """
 
     place: str
@@ -53,14 +48,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Traded:
-    """What went to a partner and came from it, by the ends of jobs in the window.
+    """Jobs exchanged with a partner, by their ends in the window.
 
     Attributes:
-        partner: its name.
-        given: own users' jobs that it ran.
-        given_work: their resource consumption, processor seconds.
+        given: local users' jobs that it ran.
+        given_work, taken_work: resource consumption, processor seconds.
         taken: its jobs that ran here.
-        taken_work: their resource consumption, processor seconds.
     """
 
     partner: str
@@ -72,13 +65,13 @@ class Traded:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Own users' jobs that are not compared, and why.
+    """Local users' jobs that are not compared, by reason.
 
     Attributes:
         open: they have not ended.
         never_ran: they ended without a run.
-        disbelieved: what a partner has reported of them cannot be.
-        too_wide: the site's own machine is too small for them.
+        disbelieved: a partner's report on them is impossible.
+        too_wide: the site's own machine is too small.
     """
 
     open: int
@@ -89,20 +82,18 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeReport:
-    """What exchange has brought in a window.
+    """Effect of exchange in a window.
 
     Attributes:
-        begin: of the window, seconds; jobs that ended after it are compared.
+        begin: of the window, seconds; jobs that ended later are compared.
         end: of the window, seconds: the last record.
-        total: all own users' jobs that are compared.
-        places: the same by where they ran, home first, then by name; only places with jobs.
-        partners: by name; only those with which jobs were exchanged.
-        left_out: what is not compared.
-        home_awrt_replayed: AWRT of the own users' jobs that ran at home where the simulator
-            replays what ran there, seconds: beside that of the first place it says how well the
-            simulator does. nan where none did.
-        known_since: from this moment on the journal knows of all own users' ends, seconds.
-        guests_known_since: the same of partners' jobs.
+        total: all compared jobs of local users.
+        places: the same by place, home first, then by name; only places with jobs.
+        partners: by name; only those with exchanged jobs.
+        home_awrt_replayed: AWRT of the local users' jobs at home in the simulator's replay of the machine,
+            seconds: compared with that of the first place it gives the simulator's error. nan without jobs.
+        known_since: from when on the journal has all ends of local jobs, seconds.
+        guests_known_since: the same for guests.
     """
 
     begin: float
@@ -123,18 +114,13 @@ def exchange(
     since: float = math.inf,
     not_before: float = -math.inf,
 ) -> ExchangeReport:
-    """Returns what exchange has brought.
+    """Returns the effect of exchange.
 
-    All jobs that are known are replayed; those that have ended in the window are compared. Jobs are
-    chosen by their ends and not by their submissions: else those that exchange has delayed beyond the
-    end of the window would be missing, and it would look better than it was.
+    All known jobs are replayed; those that ended in the window are compared. Jobs are chosen by end rather
+    than submission: otherwise those delayed by exchange beyond the window would be missing, and the effect
+    would look too good.
 
-    Args:
-        accounts: of the site's journal.
-        processors: size of its machine.
-        discipline: of its queue.
-        since: length of the window before the last record, seconds.
-        not_before: the window begins then at the earliest, seconds.
+    The window has length `since` (seconds) before the last record, and begins no earlier than `not_before`.
 
     Raises:
         ValueError: the discipline cannot replay such jobs.
@@ -166,14 +152,10 @@ def exchange(
 
 
 def as_it_was(runs: Sequence[OwnRun], processors: int) -> Schedule:
-    """Returns when jobs really ran, as a schedule.
+    """Returns the real run times as a schedule.
 
-    A partner's clock may be behind: a job does not start before it was submitted. One that ran a little
-    longer than was requested counts as requested so.
-
-    Args:
-        runs: sorted by submission and number; each has run.
-        processors: size of the site's machine.
+    As a partner's clock may be slow, no job starts before its submission. One that ran slightly longer than
+    requested counts as requested so. `runs` are ordered by submission and number.
     """
     jobs = JobTable.from_columns(
         job_id=[run.job for run in runs],
@@ -190,7 +172,7 @@ def as_it_was(runs: Sequence[OwnRun], processors: int) -> Schedule:
 def replay(jobs: JobTable, processors: int, discipline: Discipline) -> Schedule:
     """Returns how the site's machine serves jobs by itself.
 
-    Of users' groups, which some disciplines look at, a journal says nothing: all are of the last one.
+    A journal has no user groups, which some disciplines use: all jobs are in the last one.
     """
     groups = np.full(len(jobs), GROUPS[-1], np.int8)
     return simulate(jobs, processors, discipline, groups=groups)
@@ -205,10 +187,7 @@ def _schedule(jobs: JobTable, start: FloatArray, end: FloatArray, processors: in
 def comparable(accounts: Accounts, processors: int, begin: float) -> tuple[list[OwnRun], LeftOut]:
     """Returns the jobs that can be replayed, by submission and number, and counts the others.
 
-    Args:
-        accounts: of the site's journal.
-        processors: size of its machine.
-        begin: of those that ended later the others are counted, seconds.
+    The others are counted if they ended after `begin`, seconds.
     """
     good = []
     never_ran = disbelieved = too_wide = 0
@@ -249,7 +228,7 @@ def _traded(accounts: Accounts, begin: float) -> tuple[Traded, ...]:
 
 
 def _sums(runs: Iterable[OwnRun | GuestRun]) -> dict[str, tuple[int, float]]:
-    """Returns how many jobs there are with each partner, and their work, processor seconds."""
+    """Returns the number of jobs with each partner, and their work in processor seconds."""
     found: dict[str, tuple[int, float]] = {}
     for run in runs:
         count, work = found.get(run.partner, (0, 0.0))
@@ -264,7 +243,7 @@ def _home_replayed(
     window: BoolArray,
     discipline: Discipline,
 ) -> float:
-    """Returns what the simulator makes of all that ran on the machine, as AWRT of own jobs there."""
+    """Returns the AWRT of local jobs at home when the simulator replays all that ran on the machine."""
     processors = was.machines[0].processors
     home = np.array([not run.partner for run in compared], bool)
     own = [run for run in compared if not run.partner]

@@ -1,10 +1,9 @@
-"""How partners answer, as a model that is made of what they have answered.
+"""A model of partners' answers, from their past answers.
 
-To an offer that was really made a partner says what it said then, and the job takes the time that it took
-then. To any other it says yes as often as it did to jobs of the same size class, and the job waits there
-as long as one of that class did, drawn at random. It declines what is wider than all that it was ever asked
-for, as it may be too small. What a model cannot know stays out: a partner that is asked
-more often than it was may become busier, or stricter.
+For an offer that was really made, a partner repeats its answer, and the job takes the time that it took. For
+any other it accepts as often as for jobs of the same size class, with a wait drawn at random from that
+class. It declines jobs wider than any it was ever offered, as it may be too small. The model ignores that a
+partner asked more often may become busier, or stricter.
 """
 
 import math
@@ -18,37 +17,27 @@ import numpy as np
 from grms.site.care.accounts import Accounts, OwnRun
 
 WIDTHS: Final = (1 / 16, 1 / 4, 1.0)
-"""Bounds of the classes of widths, as shares of the site's own machine."""
+"""Bounds of the width classes, as shares of the site's own machine."""
 
 REQUESTS_S: Final = (3600.0, 6 * 3600.0, math.inf)
 """Bounds of the classes of requested times, seconds."""
 
 ANSWERS_MIN: Final = 10
-"""Fewer answers, or waits, of one class say less than those of all classes together."""
+"""With fewer answers or waits in a class, those of all classes are used."""
 
 SizeClass = tuple[int, int]
 
 
 def size_class(processors: int, requested_time: float, machine: int) -> SizeClass:
-    """Returns the class of a job's size: by width, and by requested time.
-
-    Args:
-        processors: of the job, at most `machine`.
-        requested_time: seconds.
-        machine: processors of the site's own machine.
-    """
+    """Returns the size class of a job: by width, at most `machine`, and requested time in seconds."""
     return bisect_left(WIDTHS, processors / machine), bisect_left(REQUESTS_S, requested_time)
 
 
 class PartnerAnswers:
-    """What one would hear from partners.
+    """Model of partners' answers.
 
-    Args:
-        accounts: of the site's journal.
-        machine: processors of the site's own machine.
-        partners: in the order in which they are asked, after those that were really asked.
-        jobs: numbers of the jobs that there may be questions about.
-        rng: where chance comes from; each job and partner has its own draw, whatever else is asked.
+    `partners` are in asking order, after those that were really asked; `jobs` are the numbers that may be asked
+    about. Each job and partner has its own random draw, independent of other questions.
     """
 
     def __init__(
@@ -116,7 +105,7 @@ class PartnerAnswers:
 
 
 def _wait(run: OwnRun) -> float:
-    # A partner's clock may be behind.
+    # A partner's clock may be slow.
     return max(0.0, run.end_time - run.run_time - run.handed_time)
 
 

@@ -1,4 +1,4 @@
-"""What exchange has brought a site, and what policies would bring, by its configuration: journal, machine, queue."""
+"""The effect of exchange and of other policies, from a site's configuration: journal, machine, queue."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -28,18 +28,14 @@ def exchange_of_site(
     *,
     not_before: float = -math.inf,
 ) -> tuple[ExchangeReport, str]:
-    """Returns what exchange has brought a site, and a word for the discipline of its machine alone.
+    """Returns the effect of exchange on a site, and the name of the discipline of its machine alone.
 
-    Args:
-        settings: of the site.
-        since: length of the window before the last record, seconds.
-        discipline: by name; see `queue_alone`.
-        progress: called now and then with the number of records that were read.
-        not_before: the window begins then at the earliest, seconds.
+    `progress` gets the number of records read now and then; `queue_alone` explains `discipline`, `exchange` the
+    window, in seconds.
 
     Raises:
         JournalError: the journal cannot be read.
-        ValueError: there is no such discipline, or a strategy file cannot be used.
+        ValueError: the discipline is unknown, or a strategy file cannot be used.
     """
     queue, word = queue_alone(settings, discipline)
     accounts = read_accounts(Path(settings.journal.path), settings.name, progress)
@@ -49,12 +45,7 @@ def exchange_of_site(
 def own_gain(
     settings: SiteConfig, guard: ExchangeGuard, progress: Callable[[int], None] = lambda _: None
 ) -> Compared:
-    """Returns what exchange has brought own users, of the jobs that a guard looks at.
-
-    Args:
-        settings: of the site.
-        guard: which jobs.
-        progress: called now and then with the number of records that were read.
+    """Returns the effect of exchange on local users, for the jobs that a guard considers.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -74,20 +65,13 @@ def advice_for_site(
     partners_asked: Mapping[str, int | None] = MappingProxyType({}),
     progress: Callable[[str, int], None] = lambda _, __: None,
 ) -> tuple[Advised, ...]:
-    """Returns what policies would have brought a site's own users; see `advise`.
+    """Returns the effect that policies would have had on a site's local users, as `advise`.
 
-    Args:
-        settings: of the site.
-        policies: by a word, those for each partner by its name.
-        since: length of the window before the last record, seconds.
-        discipline: by name; see `queue_alone`.
-        seed: where chance comes from.
-        partners_asked: by the word, how many partners are asked about one job at most.
-        progress: called now and then with the word of a policy and the number of jobs so far.
+    `queue_alone` explains `discipline`; the other arguments are as in `advise`.
 
     Raises:
         JournalError: the journal cannot be read.
-        ValueError: there is no such discipline, or a strategy or a policy cannot be used.
+        ValueError: the discipline is unknown, or a strategy or a policy cannot be used.
     """
     queue, _ = queue_alone(settings, discipline)
     accounts = read_accounts(Path(settings.journal.path), settings.name)
@@ -104,15 +88,12 @@ def advice_for_site(
 
 
 def queue_alone(settings: SiteConfig, discipline: str | None = None) -> tuple[Discipline, str]:
-    """Returns the discipline of a site's machine alone, and a word for it.
+    """Returns the discipline of a site's machine alone, and its name.
 
-    Args:
-        settings: of the site.
-        discipline: by name; None for that of the site's simulated queue, or EASY where the batch
-            system is a real one.
+    The default is that of the site's simulated queue, or EASY for a real batch system.
 
     Raises:
-        ValueError: there is no such discipline, or a strategy file cannot be used.
+        ValueError: the discipline is unknown, or a strategy file cannot be used.
     """
     if discipline is None and isinstance(settings.lrms, SimulatedSettings):
         return settings.lrms.queue, settings.lrms.strategy or settings.lrms.discipline

@@ -1,4 +1,4 @@
-"""Reads a site's journal beside its daemon, for what it says of ended jobs."""
+"""Reads ended jobs from a site's journal while its daemon runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,21 +9,16 @@ from grms.site.engine.journal import JournalError, reading_of
 from grms.site.engine.upkeep import without_collection
 
 LOOKED_EVERY: Final = 1_000
-"""Records between two calls of a progress function."""
+"""Records between two progress calls."""
 
 
 def read_accounts(
     path: Path, site: str, progress: Callable[[int], None] = lambda _: None
 ) -> Accounts:
-    """Returns what the journal of a site says of jobs that have ended.
-
-    Args:
-        path: of the journal.
-        site: whose it is to be.
-        progress: called now and then with the number of records that were taken.
+    """Returns what the journal of a site says of ended jobs; `progress` gets the records read.
 
     Raises:
-        JournalError: there is no such file, it is no journal of this site, or it cannot be read.
+        JournalError: the file is missing, unreadable, or no journal of this site.
     """
     if not path.is_file():
         raise JournalError(f"{path}: there is no such journal; has the site's daemon ever run?")

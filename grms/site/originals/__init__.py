@@ -1,1 +1,1 @@
-"""Jobs that users have handed to the batch system itself, and that the site may move to a partner."""
+"""Jobs that users submit to the batch system itself, and that the site may move to a partner."""

@@ -1,9 +1,9 @@
-"""Watches the batch system for jobs at the site's disposal, and makes jobs of the site's of them.
+"""Watches the batch system for jobs at the site's disposal, and turns them into jobs of the site.
 
-Hold, look again, submit to the site, which decides as ever; then release the original, or cancel it. Each step
-rests on what is on the disk, so that a watcher that is killed anywhere goes on from there: what is noted
-before a hold (`OriginalNotes`), the site's journal, and which of the two runs (`OriginalNotes.choose`).
-Every look repeats what the batch system has undone.
+The sequence is: hold, poll again, submit to the site, which decides as usual; then release the original, or
+cancel it. Each step relies on durable state, so that a killed watcher resumes anywhere: the note written before
+a hold (`OriginalNotes`), the site's journal, and which of the two runs (`OriginalNotes.choose`). Every poll
+repeats what the batch system has undone.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ NAME_MAX: Final = 128
 """Most characters of a job's name at a site."""
 
 TAKEN_AT_ONCE: Final = 20
-"""Jobs taken in one look at most; the others wait for the next, and may start meanwhile."""
+"""Most jobs taken per poll; the others wait for the next, and may start meanwhile."""
 
 MISSING_LOOKS: Final = 3
-"""An original that so many looks in a row have not shown is gone."""
+"""An original missing from this many polls in a row is gone."""
 
 _AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 
@@ -38,14 +38,7 @@ Log = structlog.typing.FilteringBoundLogger
 
 
 class OriginalWatcher:
-    """Moves jobs between a batch system's users and the site.
-
-    Args:
-        engine: of the site.
-        watched: the batch system.
-        log: where it is told what becomes of jobs.
-        clock: seconds since 1970.
-    """
+    """Moves jobs between a batch system's users and the site; `clock` is in seconds since 1970."""
 
     def __init__(
         self, engine: Engine, watched: Watched, log: Log, clock: Callable[[], float] = time.time
@@ -71,10 +64,10 @@ class OriginalWatcher:
             await asyncio.sleep(self._watched.poll_s)
 
     async def look(self) -> None:
-        """Looks once, and does what follows.
+        """Polls once, and acts on the result.
 
         Raises:
-            LrmsError: the batch system does not show its table.
+            LrmsError: the batch system does not show its queue.
             OSError: a note cannot be read or written.
         """
         if self._known is None:
@@ -97,11 +90,11 @@ class OriginalWatcher:
             await self._trying(row.number, self._take(row))
 
     async def _trying(self, number: str, work: Coroutine[None, None, None]) -> None:
-        # One job that the batch system refuses to touch, or that cannot be noted, holds up no other.
+        # A job that the batch system refuses to touch, or that cannot be noted, must not hold up others.
         try:
             await work
         except (LrmsError, OSError) as error:
-            # Each look finds the same, and very many jobs may.
+            # Each poll would find the same, for possibly very many jobs.
             if self._said.get(number) != str(error):
                 self._log.warning("original_not_moved", lrms_job=number, problem=str(error))
             self._said[number] = str(error)
@@ -123,7 +116,7 @@ class OriginalWatcher:
         original = await asyncio.to_thread(self._notes.begin, row.number, row.submitted, row.user)
         self._known[original.word] = original
         await self._system.hold(row.number)
-        # The next look sees whether it is held, or was faster; from then on it is known.
+        # The next poll sees whether it is held, or was faster; from then on it is known.
 
     async def _submit(self, original: Original, row: OriginalRow) -> None:
         wanted = await self._system.wanted(row)
@@ -179,7 +172,7 @@ class OriginalWatcher:
         if row.waiting and not original.held_at:
             await self._system.hold(original.number)  # a crash here, or there, has come between
             return
-        # It has started, was cancelled, or somebody has lifted the hold: it is its owner's again.
+        # It has started, was cancelled, or was released by somebody: it is its owner's again.
         why = "it was cancelled" if row.cancelled else "it was faster"
         await self._choose(original, Fate.HOME, why)
         await self._end_ours(original)
@@ -207,7 +200,7 @@ class OriginalWatcher:
             self._free.pop(original.word, None)
             await self._system.release(original.number)
             return
-        # A release can be undone for some seconds: who holds the job after that is somebody else.
+        # A release can be undone for some seconds; a hold after that is somebody else's.
         since = self._free.setdefault(original.word, at)
         if not row.waiting or at - since >= 2 * self._watched.settle_s:
             await self._change(original, done=True)
@@ -217,11 +210,11 @@ class OriginalWatcher:
         looks = self._missing[original.word] = self._missing.get(original.word, 0) + 1
         if looks < MISSING_LOOKS:
             return
-        # A table that does not show it proves nothing.
+        # Absence from the queue proves nothing.
         if not await self._system.gone(original.number, original.submitted):
             return
         if original.fate is None:
-            # Cancelled and forgotten, or lost by a crash: the batch system's promise, not the site's.
+            # Cancelled and forgotten, or lost in a crash: the batch system's responsibility.
             await self._choose(original, Fate.HOME, "it is gone")
             await self._end_ours(original)
         job = self._engine.job(original.job_id) if original.job_id else None

@@ -1,1 +1,1 @@
-"""What jobs leave, and how it comes home."""
+"""Results of jobs, and their way home."""

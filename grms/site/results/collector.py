@@ -1,15 +1,14 @@
-"""Brings home what jobs have left at partners.
+"""Fetches results of jobs from partners.
 
-After the end of a delegated job its files are asked for until they are here, or the partner says that
-there are none. What came in part goes on where it stopped. When all is durable here the partner is told
-which of them it may delete; that is a courtesy: a partner deletes them after some days anyway.
+After the end of a delegated job, its files are requested until they are here or the partner says that there
+are none. Partial files are resumed. Once all is durable, the partner is told which files it may delete; this is
+a courtesy, as a partner deletes them after some days anyway.
 
-What is not copied, as it is too large or was not declared, stays at the partner until it is old there: the list of what
-has come says where. Digests that a partner is still computing are asked for again, and small jobs' files do not wait
-behind large ones.
+Files that are too large or undeclared stay at the partner until they expire there; the manifest says where.
+Digests that a partner is still computing are requested again, and small jobs do not wait for large ones.
 
-What is still to come is not in the journal: it follows from the ended jobs that the site remembers, and
-from what is in the store.
+Pending transfers are not in the journal: they follow from the ended jobs that the site remembers and from the
+store.
 """
 
 import asyncio
@@ -42,19 +41,19 @@ PAUSES: Final = BackoffSettings(first_s=0.5, most_s=60.0)
 """Between attempts to get a job's files."""
 
 AT_ONCE: Final = 4
-"""Jobs of one partner whose files come at one time."""
+"""Jobs per partner whose files are transferred concurrently."""
 
 ASKED_AT_ONCE: Final = 8
-"""Jobs of one partner about whose files it is asked at one time."""
+"""Jobs per partner whose files are listed concurrently."""
 
 NOT_YET_S: Final = 5.0
-"""The longest pause where a partner says that files are not ready yet, seconds."""
+"""Longest pause if a partner's files are not ready yet, seconds."""
 
 DROPS: Final = 5
-"""So often it is tried to tell a partner what is here."""
+"""Attempts to tell a partner what is here."""
 
 CALL_TIMEOUT_S: Final = 60.0
-"""For one question."""
+"""Timeout of a call."""
 PROBLEMS: Final = {
     results_pb2.FILE_PROBLEM_UNSPECIFIED: None,
     results_pb2.FILE_PROBLEM_MISSING: FileProblem.MISSING,
@@ -63,7 +62,7 @@ PROBLEMS: Final = {
 }
 
 FOLDER_MAX: Final = 4096
-"""Longest path that a partner may say, characters."""
+"""Longest path accepted from a partner, characters."""
 
 _NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
 _FINAL = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
@@ -74,15 +73,8 @@ Log = structlog.typing.FilteringBoundLogger
 class Collector:
     """Gets the files of ended jobs from partners.
 
-    Args:
-        engine: knows the jobs.
-        links: to the partners.
-        store: where files go.
-        limits: what is larger is not taken.
-        keep_s: so long after its end a job's files are tried for, seconds.
-        log: where it is told what came and what did not.
-        clock: seconds since 1970, as ends of jobs have them.
-        pauses: between attempts.
+    Files beyond `limits` are skipped; a job's files are tried for `keep_s` seconds after its end. `clock` is in
+    seconds since 1970.
     """
 
     def __init__(
@@ -139,7 +131,7 @@ class Collector:
             self._said.pop(job_id, None)
 
     async def _tried(self, job_id: str) -> float | None:
-        """Returns how long to wait at most before the next attempt, seconds; None where nothing more is to be done."""
+        """Returns the longest wait before the next attempt, seconds; `None` if nothing is left to do."""
         job = self._engine.job(job_id)
         if job is None:
             return None
@@ -166,7 +158,7 @@ class Collector:
         return None
 
     def _tell(self, job: HomeJob, problem: str) -> None:
-        # How far a partner has come changes with each answer; what kind of answer it is does not.
+        # A partner's progress changes with each answer; the kind of answer does not.
         kind = problem.partition(":")[0]
         if self._said.get(job.job_id) == kind:
             return
@@ -233,7 +225,7 @@ class Collector:
             await asyncio.sleep(min(backoff.next_s(), NOT_YET_S))
 
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
-        # The partner's word is held to what the job has declared, and to this site's limits.
+        # The partner's list is checked against the job's declaration and this site's limits.
         said = {file.name: file for file in answer.files}
         found, left = [], self._limits.job_bytes
         for name in (*STREAMS, *(declared_outputs(job.payload) or ())):

@@ -1,8 +1,8 @@
-"""What a job has left, for its user and for the site it came from.
+"""Serves the results of jobs to users and to home sites.
 
-What ran here lies in its folder of the batch system; what ran at a partner comes from there after its
-end (`collector`) and is kept here. Files are read in threads. What a partner has copied is deleted when it says so,
-and nothing else: what is too large, or was not declared, stays until the folder is old.
+Results of local runs lie in the batch system's folders; those of partners are fetched after the end
+(`collector`) and kept here. Files are read in threads. Files that a partner has copied are deleted on its
+request; all others, too large or undeclared, stay until the folder expires.
 """
 
 import asyncio
@@ -28,17 +28,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DIGESTS_S: Final = 2.0
-"""So long a question about files waits for their digests, real seconds; whoever asks again has them later."""
+"""How long a request waits for digests, real seconds; a later one gets them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job's files lie that nobody has copied.
+    """Where a job's files lie that were not copied.
 
-    Attributes:
-        folder: path, at the site where it has run.
-        until: when the folder is deleted at the earliest, seconds since 1970.
-        others: files that the job has left beside those that are listed.
+    The folder is at the executing site, and kept at least `until`, seconds since 1970; `others` are unlisted files.
     """
 
     folder: str
@@ -48,13 +45,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class LeftFiles:
-    """What a job has left.
+    """Results of a job.
 
     Attributes:
-        files: its streams and what it has declared.
-        complete: it has ended, and nothing of it changes any more.
-        problem: why the files are not here, for a person; empty where they are.
-        place: where it has run; None where that is not known, or nothing is there any more.
+        files: its streams and declared outputs.
+        complete: it has ended, and the files are final.
+        problem: why the files are not here, for people; empty if they are.
+        place: where it has run; `None` if unknown or nothing is left there.
     """
 
     files: tuple[JobFile, ...] = ()
@@ -64,11 +61,7 @@ class LeftFiles:
 
 
 class NoResultsError(Exception):
-    """There are none, or none yet.
-
-    Attributes:
-        later: they may come.
-    """
+    """There are no results, or none yet; `later` says that they may come."""
 
     def __init__(self, reason: str, *, later: bool) -> None:
         self.later = later
@@ -76,16 +69,10 @@ class NoResultsError(Exception):
 
 
 class ResultDesk:
-    """Says what jobs have left, and hands it out.
+    """Lists and serves results of jobs.
 
-    Args:
-        engine: knows the jobs.
-        folders: of the jobs of this site's batch system; None where they leave nothing.
-        store: of what came home.
-        limits: how much is handed out.
-        keep_s: so long after its last change a folder is kept, seconds.
-        log: where it is told what stays.
-        digests: of the files.
+    `folders` are those of this site's batch system, `None` if its jobs leave nothing; `store` has what came
+    home. A folder is kept for `keep_s` seconds after its last change.
     """
 
     def __init__(
@@ -156,7 +143,7 @@ class ResultDesk:
 
         Raises:
             ValueError: there is no such file.
-            FileProblemError: it cannot be handed out.
+            FileProblemError: it cannot be served.
             NoResultsError: it is not here.
         """
         results = await self._of_job(job, digests=False)
@@ -173,7 +160,7 @@ class ResultDesk:
     # --- for partners --------------------------------------------------------------------------
 
     async def of_guest(self, partner: str, offer: OfferId) -> LeftFiles:
-        """Returns what a partner's job has left.
+        """Returns the results of a partner's job.
 
         Raises:
             NoResultsError: it has not ended, has left nothing, or its files are still being read.
@@ -199,7 +186,7 @@ class ResultDesk:
 
         Raises:
             ValueError: there is no such file.
-            FileProblemError: it cannot be handed out.
+            FileProblemError: it cannot be served.
             NoResultsError: it has not ended, or has left nothing.
         """
         found = await self._of_guest(partner, offer, digests=False)
@@ -211,12 +198,7 @@ class ResultDesk:
     async def drop_guest(
         self, partner: str, offer: OfferId, copied: Iterable[tuple[str, bytes]]
     ) -> None:
-        """Deletes what the home site of a partner's job has; what it has not stays.
-
-        Args:
-            partner: the home site.
-            offer: of the job.
-            copied: name and SHA-256 of each file that it has; one that is another now stays.
+        """Deletes files that a partner has copied, given by name and SHA-256; changed ones stay.
 
         Raises:
             NoResultsError: it has not ended, has left nothing, or its files are still being read.
@@ -248,7 +230,7 @@ class ResultDesk:
         return folder.path
 
     async def _looked_at(self, key: str, *, digests: bool) -> LeftFiles | None:
-        # Without digests it is no more than the files' sizes: who reads one does not wait for the others.
+        # Without digests, sizes suffice: reading one file does not wait for the others.
         assert self._folders is not None
         folder: JobFolder | None = await _on_disk(self._folders.left, key)
         if folder is None:
@@ -288,16 +270,10 @@ def _named(files: Iterable[JobFile], name: str) -> JobFile:
 
 
 async def pieces_of(place: Path, name: str, begin: int, end: int) -> AsyncIterator[bytes]:
-    """Yields a file in pieces, which are read in a thread.
-
-    Args:
-        place: folder of the file.
-        name: of the file there.
-        begin: first byte.
-        end: the byte after the last.
+    """Yields bytes `begin` to `end` (exclusive) of a file in pieces, read in a thread.
 
     Raises:
-        FileProblemError: it is missing, or no plain file.
+        FileProblemError: it is missing, or no regular file.
         NoResultsError: it cannot be read now.
     """
     pieces = chunks(place, name, begin, end)

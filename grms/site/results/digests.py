@@ -1,8 +1,8 @@
-"""The digests of what jobs have left: each file is read once, however long that takes and whoever waits for it.
+"""Digests of results: each file is read once, however long it takes and whoever waits.
 
-A file is known by its place on the disk, its size and the moment of its last change; one that has changed is read
-anew. Who asks may give up: the reading goes on, and whoever asks again finds how far it is, or the digest. It is read
-a piece at a time, so that a slow disk keeps no thread for itself, and small files do not wait behind large ones.
+A file is identified by its inode, size and modification time; a changed one is read again. A reader may give
+up: the computation continues, and a later request gets its progress or the digest. Files are read in pieces,
+so that a slow disk does not occupy a thread, and small files do not wait for large ones.
 """
 
 import asyncio
@@ -18,37 +18,27 @@ from grms.kit.job_files import FileLimits, FileProblem, FileProblemError, JobFil
 from grms.site.results.turns import Turns
 
 PIECE_BYTES: Final = 1 << 20
-"""So much is read at a time."""
+"""Bytes read at a time."""
 
 AT_ONCE: Final = 4
-"""Files that are read at one time."""
+"""Files read concurrently."""
 
 KNOWN_MAX: Final = 20_000
-"""Files whose digests are remembered."""
+"""Most digests remembered."""
 
 Identity = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of a job as it lies there.
-
-    Attributes:
-        file: without its digest.
-        identity: of the content; None where there is none.
-    """
+    """A file of a job as found on disk, without its digest; `identity` is that of the content, if any."""
 
     file: JobFile
     identity: Identity | None
 
 
 class NotReadYetError(Exception):
-    """Digests are not known yet; they will be.
-
-    Attributes:
-        read: bytes that were read so far.
-        size: of all.
-    """
+    """Digests are not known yet, but will be; so far `read` of `size` bytes were read."""
 
     def __init__(self, read: int, size: int) -> None:
         self.read, self.size = read, size
@@ -62,11 +52,7 @@ class _Reading:
 
 
 class Digests:
-    """Reads files in threads, and remembers their digests.
-
-    Args:
-        read: of a descriptor, so many bytes at most; as `os.read`.
-    """
+    """Reads files in threads, and remembers their digests; `read` is called as `os.read`."""
 
     def __init__(self, read: Callable[[int, int], bytes] = os.read) -> None:
         self._read = read
@@ -77,16 +63,13 @@ class Digests:
     async def of(
         self, folder: Path, names: Iterable[str], limits: FileLimits, wait_s: float
     ) -> tuple[JobFile, ...]:
-        """Returns what a job has left of some files, with their digests.
+        """Returns a job's files with their digests.
 
-        Args:
-            folder: of the job.
-            names: of the files; one that is no name is a file that is missing.
-            limits: what is larger is not handed out.
-            wait_s: so long it is waited for digests, real seconds.
+        A name that is invalid counts as a missing file; files beyond `limits` are not served. Digests are awaited for
+        `wait_s` real seconds.
 
         Raises:
-            NotReadYetError: they take longer; they are read all the same.
+            NotReadYetError: they take longer; reading continues.
             OSError: a file cannot be read.
         """
         found = await asyncio.to_thread(found_files, folder, names, limits)
@@ -169,11 +152,7 @@ class Digests:
 
 
 async def digest_of(path: Path) -> bytes:
-    """Returns the SHA-256 of a file of this site's own, which is read a piece at a time.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Returns the SHA-256 of a file of this site, read in pieces."""
     digest = hashlib.sha256()
 
     def piece(begin: int) -> int:
@@ -190,12 +169,7 @@ async def digest_of(path: Path) -> bytes:
 
 
 def found_files(folder: Path, names: Iterable[str], limits: FileLimits) -> list[FoundFile]:
-    """Returns what a job has left of some files, without their digests.
-
-    Args:
-        folder: of the job.
-        names: of the files; one that is no name is a file that is missing.
-        limits: what is larger is not handed out.
+    """Returns a job's files without their digests; an invalid name counts as a missing file.
 
     Raises:
         OSError: the folder cannot be read.

@@ -1,8 +1,8 @@
-"""What jobs are given: files that a user hands over here, and that a partner gets who has accepted the job.
+"""Inputs of jobs: uploaded by users, and passed on to the partner that accepted the job.
 
-A user's file is kept by its SHA-256, apart from other users', so that one which is handed over twice is
-there once, and one that came in part goes on. Of a partner's job files are kept by the job's key until they
-are in its folder. A submission rests on files that are here; nothing of them is in the journal.
+A user's file is stored under its SHA-256, per user, so that a repeated upload is stored once and a partial one
+resumes. Files of a partner's job are stored under the job's key until they are in its folder. A submission refers
+to files that are here; the journal does not contain them.
 """
 
 import asyncio
@@ -31,23 +31,17 @@ from grms.v1 import partner_pb2
 from lrms_sim.spelling import printable
 
 GUEST: Final = "guest-"
-"""With this the names of partners' jobs begin."""
+"""Prefix of the names of partners' jobs."""
 
 JOBS_HELD: Final = 16
-"""One user's files here are at most so many times as much as one job may be given."""
+"""Quota of one user, as a multiple of the limit of one job."""
 
 FILES_HELD: Final = 1000
-"""One user has at most so many files here, those included that came in part."""
+"""Most files of one user, including partial ones."""
 
 
 class InputDesk:
-    """Takes files for jobs, and hands them to those who run the jobs.
-
-    Args:
-        store: where the files are.
-        limits: how much one job may be given.
-        shared: where files may lie that jobs use in place.
-    """
+    """Takes input files, and serves them to those who run the jobs; shared files are used in place."""
 
     def __init__(
         self, store: ResultStore, limits: FileLimits, shared: SharedFolders | None = None
@@ -58,24 +52,18 @@ class InputDesk:
         self._taking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
-        """Takes the next bytes of a user's file, and returns how many are there.
-
-        Args:
-            user: whose it is.
-            file: what it will be.
-            begin: where the bytes begin; they are taken if that is where the file ends now.
-            content: the bytes.
+        """Appends bytes to a user's file if `begin` is its present size; returns the new size.
 
         Raises:
-            ValueError: it is larger than what is taken, or another than was said.
-            OSError: it cannot be kept.
+            ValueError: it is too large, or not the announced one.
+            OSError: it cannot be stored.
         """
         if len(file.sha256) != SHA256_BYTES:
             raise ValueError(f"sha256 has {len(file.sha256)} bytes; it must have {SHA256_BYTES}")
         check_size([file], self.limits)
         lock = self._taking[user]
         await lock.acquire()  # who is gone before its turn leaves nothing behind
-        # Its digest may take longer than whoever hands it over waits, who then asks again.
+        # The digest may take longer than the client waits, which then asks again.
         task = asyncio.get_running_loop().create_task(self._taken(user, file, begin, content))
 
         def ended(done: asyncio.Task[int]) -> None:
@@ -90,13 +78,13 @@ class InputDesk:
         there, whole = await asyncio.to_thread(self._appended, user, file, begin, content)
         if whole:
             name = user_input(user, file)
-            # An empty file is not there before it is checked if nothing was appended to it.
+            # An empty file must be created by an append before it is checked.
             digest = await digest_of(self.store.path(name, 0)) if file.size else b""
             await asyncio.to_thread(self._finish, name, file, digest)
         return there
 
     def _appended(self, user: str, file: JobFile, begin: int, content: bytes) -> tuple[int, bool]:
-        """Returns how many bytes are there, and whether they are all and have yet to be checked."""
+        """Returns the size, and whether the file is complete but not yet checked."""
         name = user_input(user, file)
         if self.store.manifest(name) is not None:
             self.store.touch(name)
@@ -124,7 +112,7 @@ class InputDesk:
         self.store.finish(name, Manifest((file,)))
 
     def _check_room(self, user: str, size: int, *, begins: bool) -> None:
-        # At each piece: who begins many files, and goes on with them later, has no more room.
+        # Checked for each piece, so that beginning many files first gains no room.
         most = JOBS_HELD * self.limits.job_bytes
         count, there = self.store.held(_prefix(user))
         if there + size > most:
@@ -133,7 +121,7 @@ class InputDesk:
             raise ValueError(f"you have {FILES_HELD} files here; jobs have to end first")
 
     async def lacking(self, user: str, payload: bytes) -> str:
-        """Returns a file that a job is to be given and that is not here; empty where all are."""
+        """Returns a missing input file of a job; empty if there is none."""
         files = given_inputs(payload)
         if not files:
             return ""
@@ -144,7 +132,7 @@ class InputDesk:
         return await asyncio.to_thread(self._lacking, user, files)
 
     async def misplaced(self, payload: bytes) -> str:
-        """Returns why a job cannot use files in place, for a person; empty where it can."""
+        """Returns why a job cannot use files in place, for people; empty if it can."""
         return await asyncio.to_thread(self._misplaced, shared_files(payload))
 
     def _misplaced(self, files: tuple[SharedFile, ...]) -> str:
@@ -157,7 +145,7 @@ class InputDesk:
 
     def _lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
         for file in files:
-            # As new, so that it is not swept away before the job is known.
+            # Marked as new, so that it is not swept before the job is known.
             self.store.touch(name := user_input(user, file))
             manifest = self.store.manifest(name)
             if manifest is None or manifest.files[0].size != file.size:
@@ -165,17 +153,17 @@ class InputDesk:
         return ""
 
     def place(self, command: LrmsSubmit, number: int, file: JobFile) -> Path:
-        """Returns where a file lies for a job that is about to be submitted."""
+        """Returns the path of a file for a job that is about to be submitted."""
         if command.partner:
             return self.store.path(guest_inputs(command.lrms_key), number)
         return self.store.path(user_input(command.user, file), 0)
 
     async def read(self, job: HomeJob, name: str, begin: int) -> AsyncIterator[bytes]:
-        """Yields a file of a user's job in pieces, for the partner that has it.
+        """Yields a file of a user's job in pieces, for the partner that runs it.
 
         Raises:
-            ValueError: the job is given no such file.
-            NoResultsError: it is not here any more.
+            ValueError: the job has no such input.
+            NoResultsError: it is no longer here.
         """
         for file in given_inputs(job.payload):
             if file.name == name:
@@ -189,14 +177,7 @@ class InputDesk:
 
 
 class InputFetcher:
-    """Gets what partners' jobs run, with the files that they are given.
-
-    Args:
-        programs: gets the rest.
-        desk: takes the files.
-        links: to the partners.
-        site: name of this site.
-    """
+    """Gets the programs of partners' jobs, including input files."""
 
     def __init__(
         self, programs: ProgramSource, desk: InputDesk, links: PartnerLinks, site: str
@@ -207,11 +188,11 @@ class InputFetcher:
         self._site = site
 
     async def __call__(self, partner: str, key: str) -> bytes:
-        """Returns what a job runs, as a payload, when all is here.
+        """Returns the payload of a job once everything is here.
 
         Raises:
             ProgramGoneError: it is not to be run here.
-            ProgramAwayError: something has not come.
+            ProgramAwayError: something has not arrived.
         """
         payload = await self._programs(partner, key)
         files = given_inputs(payload)
@@ -254,11 +235,7 @@ class InputFetcher:
 
 
 def check_size(files: tuple[JobFile, ...] | list[JobFile], limits: FileLimits) -> None:
-    """Returns if a job may be given some files.
-
-    Raises:
-        ValueError: they are larger than what is taken.
-    """
+    """Checks the size of a job's input files; `ValueError` if they are too large."""
     for file in files:
         if file.size > limits.file_bytes:
             text = f"{file.name!r} has {file.size} bytes; at most {limits.file_bytes} are taken"
@@ -268,11 +245,7 @@ def check_size(files: tuple[JobFile, ...] | list[JobFile], limits: FileLimits) -
 
 
 def guest_inputs(key: str) -> str:
-    """Returns by which name the store has the files of a partner's job.
-
-    Args:
-        key: of the job.
-    """
+    """Returns the store's name for the files of a partner's job."""
     return f"{GUEST}{key.replace('/', '+')}"
 
 

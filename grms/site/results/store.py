@@ -1,8 +1,7 @@
-"""Files that have come, as files of this site: what jobs have left at partners, and what jobs are given.
+"""Files stored at this site: results fetched from partners, and inputs of jobs.
 
-A folder for each job, or for each file that a user has handed over. A folder holds the contents by number, so that no name that anybody has chosen becomes a path, and a
-list of them that is written last. A content that has come in part goes on from there, as long as the
-partner says the same of it.
+One folder per job, or per uploaded file. Contents are numbered, so that no chosen name becomes a path; the
+manifest is written last. A partial content is resumed as long as the partner describes it the same way.
 """
 
 import hashlib
@@ -26,12 +25,10 @@ class Manifest:
     """What has come home of a job.
 
     Attributes:
-        files: that it has left.
-        problem: why nothing has come, and nothing will; empty where it has.
-        folder: where the job has run, at the site that ran it, if files stay there; else empty.
-        until: so long they stay there, seconds since 1970.
-        other_files: how many of them are not in the list.
-        other_bytes: of these.
+        problem: why nothing has come, and nothing will; empty if files have.
+        folder: where the job has run, if files stay there; else empty.
+        until: when they expire there, seconds since 1970.
+        other_files, other_bytes: those not in the list.
     """
 
     files: tuple[JobFile, ...] = ()
@@ -47,11 +44,7 @@ class WrongContentError(Exception):
 
 
 class ResultStore:
-    """The folders; every method touches the disk.
-
-    Args:
-        folder: where they are.
-    """
+    """The folders; every method accesses the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -62,17 +55,17 @@ class ResultStore:
         return self._folder / job_id
 
     def manifest(self, job_id: str) -> Manifest | None:
-        """Returns what has come home of a job; None where that is not all yet."""
+        """Returns the manifest of a job; `None` if it is not complete."""
         try:
             said = json.loads((self._place(job_id) / LIST).read_text(encoding="utf-8"))
             files = tuple(map(_read_file, said["files"]))
             return Manifest(files, said["problem"], **said.get("stays", {}))
         except (FileNotFoundError, ValueError, KeyError, TypeError):
-            # One that a failing disk has garbled is got anew.
+            # A corrupt manifest is fetched again.
             return None
 
     def path(self, job_id: str, number: int) -> Path:
-        """Returns where a content is, by its place in the list."""
+        """Returns the path of a content, by its index in the list."""
         return self._place(job_id) / _name(number)
 
     def content(self, job_id: str, number: int) -> tuple[Path, str]:
@@ -80,13 +73,7 @@ class ResultStore:
         return self._place(job_id), _name(number)
 
     def begun(self, job_id: str, number: int, file: JobFile) -> int:
-        """Returns how many bytes of a content are there, and makes room for the rest.
-
-        Args:
-            job_id: of the job.
-            number: its place in the list.
-            file: what the partner says of it now.
-        """
+        """Returns the size of a partial content after making room for the rest."""
         place = self._place(job_id)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         path, said = place / _name(number), place / f"{_name(number)}.sha256"
@@ -108,16 +95,10 @@ class ResultStore:
             file.write(some)
 
     def check(self, job_id: str, number: int, file: JobFile, digest: bytes = b"") -> None:
-        """Makes a content durable that is whole.
-
-        Args:
-            job_id: of the job.
-            number: its place in the list.
-            file: what the content should be.
-            digest: of what is there; where it is left out, all of it is read.
+        """Makes a complete content durable; without `digest` it is read in full.
 
         Raises:
-            WrongContentError: it is another; it is deleted.
+            WrongContentError: it differs, and was deleted.
         """
         path = self.path(job_id, number)
         with path.open("ab+") as content:
@@ -145,7 +126,7 @@ class ResultStore:
         sync_folder(self._folder)
 
     def touch(self, job_id: str) -> None:
-        """Makes what has come of a job as new; where nothing has, nothing happens."""
+        """Renews the age of a job's content, if there is any."""
         with suppress(FileNotFoundError):
             os.utime(self._place(job_id))
 
@@ -160,7 +141,7 @@ class ResultStore:
         return count, total
 
     def stale(self, before: float) -> Sequence[str]:
-        """Returns the jobs of which nothing has come since a moment, seconds since 1970."""
+        """Returns the jobs without new content since a moment, seconds since 1970."""
         try:
             places = list(self._folder.iterdir())
         except FileNotFoundError:

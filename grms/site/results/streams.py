@@ -1,4 +1,4 @@
-"""Brings one file over from a partner into a store: what is there stays, and the rest is asked for."""
+"""Transfers one file from a partner into a store, resuming partial ones."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,27 +10,20 @@ from grms.site.results.digests import digest_of
 from grms.site.results.store import ResultStore
 
 FILE_TIMEOUT_S: Final = 600.0
-"""A file that has not come whole by then is asked for again, from where it is."""
+"""A transfer that takes longer is resumed by a new call."""
 
 
 async def bring(
     store: ResultStore, job_id: str, number: int, file: JobFile, call: Callable[[int], Any]
 ) -> None:
-    """Returns when a file is whole and durable.
-
-    Args:
-        store: where it goes.
-        job_id: in the store.
-        number: of the file there.
-        file: what was said of it.
-        call: asks for it from a byte on; a stream of chunks.
+    """Returns once a file is complete and durable; `call` requests its chunks from a byte on.
 
     Raises:
-        AioRpcError: the call has ended before the file did.
-        ConnectionError: the connection has, or there is none.
-        SenselessError: it is longer than was said.
-        WrongContentError: it is another.
-        OSError: it cannot be kept.
+        AioRpcError: the call ended before the file did.
+        ConnectionError: the connection is lost, or there is none.
+        SenselessError: it is longer than announced.
+        WrongContentError: its content differs.
+        OSError: it cannot be stored.
     """
     there = await asyncio.to_thread(store.begun, job_id, number, file)
     if there < file.size:

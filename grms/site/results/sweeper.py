@@ -1,6 +1,6 @@
-"""Deletes what jobs have left, and what they were given, when it is old enough.
+"""Deletes expired results and inputs of jobs.
 
-Of a job that the batch system may still have, or that has not ended for this site, nothing is touched.
+Folders of jobs that the batch system may still have, or that have not ended for this site, are left alone.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from grms.site.results.inputs import GUEST, user_input
 from grms.site.results.store import ResultStore
 
 PAUSE_S: Final = 3600.0
-"""How often it is looked what is old, seconds."""
+"""Interval, seconds."""
 
 INPUTS_KEPT_S: Final = 3600.0
-"""So long after they were handed over files wait for their job, seconds."""
+"""How long uploaded files wait for their job, seconds."""
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -39,12 +39,7 @@ class Store(Protocol):
 
 
 def living(memory: Memory, key: str) -> bool:
-    """Returns whether a job's folder is still needed.
-
-    Args:
-        memory: of the site.
-        key: of the job, as the batch system's adapter has it.
-    """
+    """Returns whether a job's folder is still needed; `key` is that of the batch system's adapter."""
     if key in memory.at_lrms:
         return True
     home, _, number, *_ = key.split("/")
@@ -53,17 +48,10 @@ def living(memory: Memory, key: str) -> bool:
 
 
 class Sweeper:
-    """Cleans folders from time to time.
+    """Deletes expired folders from time to time.
 
-    Args:
-        engine: knows which jobs live.
-        folders: of the batch system's jobs; None where they have none.
-        store: of what came home.
-        inputs: of what jobs are given.
-        owners: whose guests' jobs are.
-        keep_s: how long after its last change a folder is kept, seconds.
-        log: where it is told what went.
-        clock: seconds since 1970.
+    `folders` are those of the batch system's jobs, `None` if they have none. A folder expires `keep_s` seconds after
+    its last change; `clock` is in seconds since 1970.
     """
 
     def __init__(
@@ -99,12 +87,12 @@ class Sweeper:
         before, memory = self._clock() - self._keep_s, self._engine.state.memory
         count, self._problems = 0, []
         if self._folders is not None:
-            # A job may have come meanwhile; its key is known before its folder is written.
+            # A new job's key is known before its folder is written.
             count += await self._old(self._folders, before, lambda key: living(memory, key))
         count += await self._old(self._store, before, lambda _: False)
-        # What a job is given is made new before the job is known, so it is not looked at here.
+        # Inputs are touched before the job is known, so jobs need not be checked here.
         count += await self._old(self._inputs, self._clock() - INPUTS_KEPT_S, self._given)
-        # A job's owner is told after its acceptance, when it is known here.
+        # A job's owner is set after its acceptance, when it is known here.
         with self._trying():
             self._owners.sweep(lambda key: living(memory, key))
         if self._problems:

@@ -1,4 +1,4 @@
-"""Whose turn it is where large and small work share a few places: the smallest first, and never large work alone."""
+"""Shares a few slots between large and small work: the smallest first, and never large work alone."""
 
 import asyncio
 import heapq
@@ -8,15 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 LARGE_BYTES: Final = 16 << 20
-"""Work on more than this is large."""
+"""Work beyond this size is large."""
 
 
 class Turns:
-    """A few places.
-
-    Args:
-        places: how many; at least 2, as one is kept from large work.
-    """
+    """A few slots, at least 2, as one is kept free of large work."""
 
     def __init__(self, places: int) -> None:
         assert places > 1, places
@@ -28,11 +24,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, size: int) -> AsyncIterator[None]:
-        """Waits for a place, and has it until the context ends.
-
-        Args:
-            size: of the work, bytes.
-        """
+        """Waits for a slot for work of `size` bytes, and holds it until the context ends."""
         large = size > LARGE_BYTES
         told = asyncio.get_running_loop().create_future()
         heapq.heappush(self._large if large else self._small, (size, next(self._order), told))

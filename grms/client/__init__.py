@@ -1,13 +1,12 @@
-"""For programs that use a site: submit jobs, look at them, watch them end.
+"""Client library of a site: submit jobs, query them, and wait for their end.
 
-`Client` is asynchronous, `SyncClient` the same for programs that are not. Both connect to the Unix
-socket of the site's daemon; who one is, the kernel tells the daemon.
+`Client` is asynchronous, `SyncClient` its synchronous counterpart. Both connect to the Unix socket of the site's
+daemon; the kernel authenticates the user.
 
-Every submission carries a key, made up here unless the caller brings one, so that a submission
-whose answer got lost is repeated without becoming a second job. Calls are repeated while the daemon
-is away or asks for patience, until their time is over.
+Every submission carries a key, generated unless given, so that a submission whose answer got lost can be repeated
+without becoming a second job. Calls are retried while the daemon is away or asks for patience, until their timeout.
 
-The names below are loaded when they are first used: what is wrong can be told before gRPC is there.
+The names below are loaded on first use, so that errors can be reported before gRPC is imported.
 
     with SyncClient("/run/hanse/users.sock") as site:
         job = site.submit(processors=16, requested_time_s=3600, script="…")
@@ -40,8 +39,6 @@ _HOMES: Final = {
     "SiteUnavailable": "errors",
     "SyncClient": "synchronous",
 }
-"""The module of each name."""
-
 __all__ = [
     "Client",
     "Job",

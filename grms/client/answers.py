@@ -1,6 +1,6 @@
-"""What a site tells programs that use it: jobs, what they have left, and why it refuses.
+"""Answers of a site to its clients: jobs, their results, and errors.
 
-`grms.client` has all of it under the same names.
+`grms.client` exports all of it.
 """
 
 import enum
@@ -29,7 +29,7 @@ class JobState(enum.StrEnum):
     SUSPECT = "suspect"
     ENDED = "ended"
     UNKNOWN = "unknown"
-    """A state that came with a later version of the site; the job has not ended."""
+    """A state of a later version of the site; the job has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +37,20 @@ class Job:
     """A job as its site shows it.
 
     Attributes:
-        job_id: the site's name for it.
-        name: the user's own word; may be empty.
-        user: whose it is.
-        processors: how many it needs.
-        requested_time_s: how long it may run, seconds.
-        state: where it stands.
-        executed_on: the site that has it or has run it; empty while that is open.
+        job_id: given by the site.
+        name: given by the user; may be empty.
+        requested_time_s: wall-time limit in seconds.
+        executed_on: the site that has it or has run it; empty while undecided.
         submit_time_s: on the site's clock, seconds.
-        start_time_s: None before the start, and for a job elsewhere before its end.
-        end_time_s: None before the end.
-        outcome: None before the end.
-        cancel_requested: cancellation has been asked for.
-        reason: why it stands where it stands, for a person; may be empty.
-        stuck: why it does not go on by itself, in a list; empty where it does.
-        exit_code: what its script returned; None where it returned nothing, or nobody knows.
-        signal: that ended it; None where none did, or nobody knows.
-        offered_to: the partner that is asked to hold a place for it while it is queued; else empty.
-        leaving: that partner holds one, and the batch system is told to let the job go.
+        start_time_s: likewise; `None` before the start, and for a job elsewhere before its end.
+        end_time_s: likewise; `None` before the end.
+        outcome: `None` before the end.
+        reason: of its state, for people; may be empty.
+        stuck: reasons why it cannot continue by itself; empty if it can.
+        exit_code: of its script; `None` if there is none, or it is unknown.
+        signal: that ended it; `None` if there was none, or it is unknown.
+        offered_to: the partner asked to hold a slot for it while it is queued; else empty.
+        leaving: that partner holds a slot, and the job is being withdrawn from the batch system.
     """
 
     job_id: str
@@ -87,11 +83,10 @@ class ResultFile:
     """A file that a job has left, or should have left.
 
     Attributes:
-        name: `stdout`, `stderr`, or as the job has declared it.
-        size_bytes: of its content.
-        sha256: of its content; empty where there is none, or the job has not ended.
+        name: `stdout`, `stderr`, or as declared by the job.
+        sha256: of its content; empty if there is none, or the job has not ended.
         problem: why there is no content: `missing`, `no_file` (it is a link, a folder or the like),
-            `too_large`; empty where there is.
+            `too_large`; empty if there is.
     """
 
     name: str
@@ -102,16 +97,15 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a job has left.
+    """Results of a job.
 
     Attributes:
-        files: its streams first, then what it has declared.
-        complete: it has ended, and nothing of it changes any more.
-        problem: why the files are not here; empty where they are.
-        folder: where files lie that are not handed out, at the site that has run the job; empty where nobody says.
-        kept_until_s: so long they lie there at least, seconds since 1970; 0 where nobody says.
-        other_files: how many lie there that the job has not declared.
-        other_bytes: of these.
+        files: its streams first, then its declared outputs.
+        complete: it has ended, and the files are final.
+        problem: why the files are not here; empty if they are.
+        folder: of files that are not served, at the site that ran the job; empty if unknown.
+        kept_until_s: when they may be deleted, seconds since 1970; 0 if unknown.
+        other_files, other_bytes: of undeclared files there.
     """
 
     files: tuple[ResultFile, ...]
@@ -136,7 +130,7 @@ _OUTCOMES: Final = {request_pb2.OUTCOME_UNSPECIFIED: None} | {
 
 
 def read_job(message: job_pb2.Job) -> Job:
-    """Returns a job as its site has told it."""
+    """Returns a job from its message."""
     request = message.request
     reason = message.reason
     if message.outcome not in _OUTCOMES and not reason:
@@ -164,7 +158,7 @@ def read_job(message: job_pb2.Job) -> Job:
 
 
 def read_results(message: results_pb2.ResultList) -> Results:
-    """Returns what a job has left, as its site has told it."""
+    """Returns the results of a job from their message."""
     return Results(
         tuple(
             ResultFile(file.name, file.size_bytes, file.sha256, _problem(file.problem))
@@ -188,9 +182,9 @@ def _problem(number: int) -> str:
 
 
 def read_details(error: aio.AioRpcError) -> tuple[str, float | None]:
-    """Returns the field that is wrong and the seconds to wait before another try.
+    """Returns the invalid field and the seconds to wait before another try.
 
-    They are "" and None where the site does not say. A wait of 0 is said: "at once".
+    They are "" and `None` if the site does not say. A wait of 0 means "at once".
     """
     from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415  # few calls are refused
 

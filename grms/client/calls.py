@@ -1,4 +1,4 @@
-"""A connection to a site's daemon, and calls over it that are repeated while they may be."""
+"""A connection to a site's daemon, with calls that are retried if possible."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
 
 TIMEOUT_S: Final = 30.0
-"""How long a call is tried unless told otherwise, seconds."""
+"""Default timeout of a call with its retries, seconds."""
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the daemon."""
@@ -24,14 +24,7 @@ T = TypeVar("T")
 
 
 class Calls:
-    """One channel to a site's socket.
-
-    Attributes:
-        socket: the site's Unix socket.
-        timeout_s: how long a call is tried, seconds.
-        jobs: the service of jobs, once connected.
-        operator: the service of operators, once connected.
-    """
+    """One channel to a site's socket; the services exist once connected."""
 
     def __init__(self, socket: Path, timeout_s: float) -> None:
         self.socket = socket
@@ -63,10 +56,10 @@ class Calls:
         return time.monotonic() + self.timeout_s, Backoff(PAUSES)
 
     async def call(self, method: Callable[..., Awaitable[T]], request: Any) -> T:
-        """Returns what a method answers.
+        """Returns the answer of a method.
 
         Raises:
-            SiteError: it has refused.
+            SiteError: it was refused.
             SiteUnavailable: the site cannot be reached in time.
         """
         deadline, backoff = self.attempts()
@@ -78,11 +71,7 @@ class Calls:
                 await self.pause_or_raise(error, deadline, backoff.next_s())
 
     async def pause_or_raise(self, error: aio.AioRpcError, deadline: float, pause: float) -> None:
-        """Returns when it is time to try again.
-
-        Raises:
-            SiteError: it is not worth it, or there is no time left.
-        """
+        """Waits before another try; `SiteError` if another try is useless, or no time is left."""
         field, retry_s = read_details(error)
         code, reason = error.code(), error.details() or ""
         wait = max(pause, retry_s or 0.0)

@@ -1,6 +1,6 @@
-"""Why a site does not do what a program asks; nothing of gRPC is imported for it.
+"""Errors of a site's clients, without importing gRPC.
 
-`grms.client` has both under the same names.
+`grms.client` exports both.
 """
 
 from lrms_sim.errors import HanseError
@@ -10,9 +10,8 @@ class SiteError(HanseError):
     """A site has refused, or cannot be reached.
 
     Attributes:
-        code: the gRPC status, `INVALID_ARGUMENT` and so on.
-        reason: for a person.
-        field: the field of the request that is wrong; may be empty.
+        code: the gRPC status, such as `INVALID_ARGUMENT`.
+        field: the invalid field of the request; may be empty.
     """
 
     def __init__(self, code: str, reason: str, field: str = "") -> None:
@@ -27,5 +26,5 @@ class SiteUnavailable(SiteError):  # noqa: N818  # named for what it says
 
 
 def unreached(socket: object) -> SiteUnavailable:
-    """Returns the error that nobody listens on a socket."""
+    """Returns the error for a socket without a listener."""
     return SiteUnavailable("UNAVAILABLE", f"no daemon answers on {socket}; is it running?")

@@ -20,11 +20,8 @@ T = TypeVar("T")
 class SyncClient:
     """The same for programs without an event loop; a context.
 
-    One thread of its own carries the calls; it may be used from several threads.
-
-    Args:
-        socket: the site's Unix socket.
-        timeout_s: how long a call is tried, seconds.
+    Calls run in a thread of its own; it may be used from several threads. `timeout_s` is the timeout of a call with
+    its retries, seconds.
     """
 
     def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -33,7 +30,6 @@ class SyncClient:
         self._thread = Thread(target=self._loop.run_forever, name="hanse client", daemon=True)
 
     def __enter__(self) -> Self:
-        """Connects, when the first call is made."""
         self._thread.start()
         self._do(self._client.__aenter__())
         return self
@@ -44,7 +40,6 @@ class SyncClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Hangs up."""
         self._do(self._client.__aexit__(kind, error, trace))
         self._do(_finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -52,75 +47,75 @@ class SyncClient:
         self._loop.close()
 
     def submit(self, **wanted: Any) -> Job:
-        """See `Client.submit`."""
+        """Submits a job."""
         return self._do(self._client.submit(**wanted))
 
     def get(self, job_id: str) -> Job:
-        """See `Client.get`."""
+        """Returns a job."""
         return self._do(self._client.get(job_id))
 
     def jobs(self, **wanted: Any) -> Iterator[Job]:
-        """See `Client.jobs`."""
+        """Yields the user's jobs."""
         return self._each(self._client.jobs(**wanted), PAGE)
 
     def take_back(self, job_id: str) -> Job:
-        """See `Client.take_back`."""
+        """Ends a job at its partner, and decides it anew."""
         return self._do(self._client.take_back(job_id))
 
     def resubmit(self, job_id: str) -> Job:
-        """See `Client.resubmit`."""
+        """Decides a job anew at once."""
         return self._do(self._client.resubmit(job_id))
 
     def write_off(self, job_id: str) -> Job:
-        """See `Client.write_off`."""
+        """Ends a job as failed."""
         return self._do(self._client.write_off(job_id))
 
     def results(self, job_id: str, *, wait: bool = False) -> Results:
-        """See `Client.results`."""
+        """Returns what a job has left."""
         return self._do(self._client.results(job_id, wait=wait))
 
     def fetch(self, job_id: str, name: str, offset_bytes: int = 0) -> Iterator[bytes]:
-        """See `Client.fetch`."""
+        """Yields a file that a job has left."""
         return self._each(self._client.fetch(job_id, name, offset_bytes), CHUNKS)
 
     def cancel(self, job_id: str) -> Job:
-        """See `Client.cancel`."""
+        """Requests the cancellation of a job."""
         return self._do(self._client.cancel(job_id))
 
     def watch(self, job_id: str) -> Iterator[Job]:
-        """See `Client.watch`."""
+        """Yields a job's state and its changes."""
         return self._each(self._client.watch(job_id))
 
     def wait(self, job_id: str) -> Job:
-        """See `Client.wait`."""
+        """Waits for the end of a job."""
         return self._do(self._client.wait(job_id))
 
     def status(self) -> operator_pb2.StatusResponse:
-        """See `Client.status`."""
+        """Returns the state of the site."""
         return self._do(self._client.status())
 
     def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
-        """See `Client.partners`."""
+        """Returns the state of the partners."""
         return self._do(self._client.partners())
 
     def pardon(self, partner: str) -> int:
-        """See `Client.pardon`."""
+        """Ends a partner's suspension."""
         return self._do(self._client.pardon(partner))
 
     def reload(self) -> operator_pb2.ReloadPoliciesResponse:
-        """See `Client.reload`."""
+        """Reloads the configuration."""
         return self._do(self._client.reload())
 
     def open_pages(self) -> operator_pb2.OpenPagesResponse:
-        """See `Client.open_pages`."""
+        """Returns a link to the site's pages."""
         return self._do(self._client.open_pages())
 
     def drain(self) -> operator_pb2.StatusResponse:
-        """See `Client.drain`."""
+        """Stops accepting new work."""
         return self._do(self._client.drain())
 
     def resume(self) -> operator_pb2.StatusResponse:
-        """See `Client.resume`."""
+        """Accepts new work again."""
         return self._do(self._client.resume())
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -133,7 +128,7 @@ class SyncClient:
             raise
 
     def _each(self, entries: AsyncIterator[T], at_once: int = 1) -> Iterator[T]:
-        # From thread to thread takes its time: of many entries, many go at once.
+        # Switching threads is slow, so many entries go at once.
         async def following() -> list[T]:
             found: list[T] = []
             async for entry in entries:
@@ -147,7 +142,6 @@ class SyncClient:
 
 
 async def _finish() -> None:
-    """Ends whatever still runs on this loop, as `asyncio.run` does."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -1,4 +1,4 @@
-"""What no site could take of a job; nothing of gRPC is imported to say so."""
+"""Checks of jobs that no site could accept, without importing gRPC."""
 
 from typing import Final
 
@@ -13,16 +13,12 @@ def check_values(
     user_group: int | None = None,
     key: str | None = None,
 ) -> None:
-    """Checks values that a program has given, as `grms.client.Client.submit` describes them.
-
-    Raises:
-        ValueError: no site could take such a job.
-    """
+    """Checks arguments of `grms.client.Client.submit`; `ValueError` if no site could accept such a job."""
     if abs(processors) > PROCESSORS_MAX:
-        # More than a message can say; what is too much or too little for a site, it says.
+        # Limits of the message format; the site has limits of its own.
         raise ValueError(f"processors is {processors}; 1 to {PROCESSORS_MAX} are possible")
     if key == "":
-        # Of a variable that is not set: each repetition would be another job.
+        # From an unset variable: each repetition would be another job.
         raise ValueError("key is empty; leave it out, or give each job one of its own")
     if script is not None and run_time_s is not None:
         raise ValueError("run_time_s is for a job without a script, where it is simulated")

@@ -1,1 +1,1 @@
-"""What both daemons are made of: journals, refusals, signals, sockets, pauses."""
+"""Building blocks of both daemons: journals, refusals, signals, sockets, pauses."""

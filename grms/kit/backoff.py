@@ -1,22 +1,18 @@
-"""When another attempt is worth it, and the pauses between: longer each time, and not the same for everybody."""
+"""When another attempt makes sense, and exponential, randomized pauses between attempts."""
 
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    # It takes long to import, and what the commands of users need is none of it.
+    # It is slow to import, and not needed by users' commands.
     import numpy as np
 
 
 def pause_after(failures: int, first_s: float, most_s: float, factor: float = 2.0) -> float:
-    """Returns the pause after so many failures in a row, in seconds: 0 after none.
+    """Returns the pause in seconds after `failures` in a row: 0 after none.
 
-    Args:
-        failures: how many.
-        first_s: the pause after the first, seconds.
-        most_s: the longest, seconds.
-        factor: by how much each is longer than the one before.
+    The first is `first_s`, each further one `factor` times longer, up to `most_s`.
     """
     if failures < 1:
         return 0.0
@@ -30,15 +26,12 @@ def pause_after(failures: int, first_s: float, most_s: float, factor: float = 2.
 
 @dataclass(frozen=True, slots=True)
 class BackoffSettings:
-    """How long to pause between attempts.
+    """Pauses between attempts.
 
     Attributes:
         first_s: the first pause, seconds, more than 0.
-        most_s: the longest, seconds; not less than the first.
-        factor: by how much each is longer than the one before, more than 1.
-
-    Raises:
-        ValueError: a bound is violated.
+        most_s: the longest, seconds; at least the first.
+        factor: ratio of successive pauses, more than 1.
     """
 
     first_s: float = 0.5
@@ -46,7 +39,6 @@ class BackoffSettings:
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         if not 0 < self.first_s <= self.most_s < math.inf:
             raise ValueError(
                 f"first_s is {self.first_s} and most_s {self.most_s}; the first must be more than "
@@ -57,14 +49,10 @@ class BackoffSettings:
 
 
 class Backoff:
-    """The pauses of one thing that is tried again and again.
+    """The pauses between repeated attempts.
 
-    With chance each pause is drawn between half of its length and all of it, so that many who have
-    lost the same server do not come back at the same moment.
-
-    Args:
-        settings: how long they are.
-        rng: where chance comes from; None for pauses of their whole lengths.
+    With `rng` each pause is drawn between half its length and all of it, so that the many clients of a failed
+    server do not return at the same moment.
     """
 
     def __init__(self, settings: BackoffSettings, rng: "np.random.Generator | None" = None) -> None:
@@ -90,14 +78,11 @@ _BROKEN: Final = "Internal error from Core"
 
 
 def is_absent(error: Any) -> bool:
-    """Returns whether a call has failed as its daemon is away, being stopped, or has ended it by its own end.
+    """Returns whether a call has failed because its daemon is away, stopping, or has just ended.
 
-    Another attempt may be answered then, when the daemon is back. CANCELLED is what the end of a server makes of calls
-    that are on their way; of a connection that broke before a call had begun gRPC says INTERNAL, in words that no
-    daemon has.
-
-    Args:
-        error: that gRPC has raised; who cancels a call of his own gets no such error.
+    Another attempt may succeed when the daemon is back. The end of a server turns pending calls into CANCELLED (a
+    caller's own cancellation is no such error); for a connection that broke before a call began, gRPC reports
+    INTERNAL, in words that no daemon uses.
     """
     code = error.code().name
     return code in _GONE or (code == "INTERNAL" and (error.details() or "").startswith(_BROKEN))

@@ -1,36 +1,27 @@
-"""Clocks that are behind a journal: how time goes on from its last record, and when that takes a question first.
-
-A journal may have been written while the system's clock was ahead.
-"""
+"""Clocks behind a journal: how time continues from its last record, and when to ask first."""
 
 from typing import Final
 
 AHEAD_S: Final = 86_400.0
-"""So far the last record may be ahead of a clock without a question, real seconds."""
+"""How far the last record may be ahead of the clock without asking, real seconds."""
 
 CATCHING_UP: Final = 0.5
-"""Speed of a clock for which the true one has to catch up, as a part of that one's."""
+"""Speed of a clock that waits for the true one to catch up, relative to it."""
 
 
 def going_on(shown: float, begin: float, since: float) -> float:
-    """Returns what a clock shows that goes on from a moment, slower, until the true one has caught up.
+    """Returns the time of a clock that continues from `begin`, slower, until the true one has caught up.
 
-    Args:
-        shown: what the true one shows, seconds.
-        begin: moment from which it goes on, seconds; minus infinity for none.
-        since: what the true one showed then, seconds.
+    `since` is what the true one showed at `begin`; all in seconds, with minus infinity for no begin.
     """
     return max(shown, begin + (shown - since) * CATCHING_UP)
 
 
 def too_far_ahead(latest: float, ahead: float, speed: float, whose: str) -> str:
-    """Returns why time does not go on from a journal's last record by itself; empty where it does.
+    """Returns why time cannot simply continue from a journal's last record; empty if it can.
 
-    Args:
-        latest: moment of the record, seconds.
-        ahead: by how much that is ahead of the clock, seconds.
-        speed: seconds of the clock for a real one.
-        whose: clock it is, in words.
+    `latest` is the time of the record and `ahead` its lead over the clock, both in seconds; `speed` is in clock
+    seconds per real second, `whose` names the clock.
     """
     if ahead <= AHEAD_S * speed:
         return ""

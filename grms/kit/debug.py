@@ -1,10 +1,10 @@
-"""The switch by which a daemon checks its own memory after every event."""
+"""The switch for checking a daemon's memory after every event."""
 
 import os
 from typing import Final
 
 CHECK: Final = "HANSE_CHECK"
-"""The variable of the environment; 1 switches the checks on. They cost time with every job kept."""
+"""Environment variable; 1 enables the checks, which cost time with every job kept."""
 
 
 def checks_wanted() -> bool:

@@ -1,37 +1,33 @@
-"""How many connections a door beside the main ones may take: pages, figures, an MQTT broker.
+"""Connection limits of auxiliary listeners: pages, metrics, an MQTT broker.
 
-Each takes one descriptor of the process. Whoever reaches such a door, every local user at that, is not to
-use up those that the daemon needs for its users, its partners and its journal.
+Limits connections on auxiliary listeners, which every local user can reach, so that they cannot exhaust the file
+descriptors needed for users, partners and the journal.
 """
 
 import resource
 from typing import Final
 
 PART: Final = 16
-"""Such a door has one of so many descriptors at most."""
+"""A listener gets at most one in this many descriptors."""
 
 LEAST: Final = 2
-"""Connections that it has however few there are."""
+"""Least number of connections."""
 
 PAGES_MAX: Final = 64
-"""Most connections to pages at one time."""
+"""Most concurrent connections to pages."""
 
 FIGURES_MAX: Final = 16
-"""Most connections to where figures are collected."""
+"""Most concurrent connections to the metrics."""
 
 MQTT_MAX: Final = 256
-"""Most connections to an MQTT broker in the daemon."""
+"""Most connections to the daemon's MQTT broker."""
 
 BACKLOG: Final = 16
-"""Connections that are taken at once at most, before it is looked whether they are too many."""
+"""Most connections accepted at once, before they are counted."""
 
 
 def beside(most: int) -> int:
-    """Returns how many connections a door may take, by the descriptors that the process may have.
-
-    Args:
-        most: that it takes where there are enough.
-    """
+    """Returns the connection limit of a listener, at most `most`, given the process's descriptors."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return most

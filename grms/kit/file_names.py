@@ -1,8 +1,7 @@
-"""Names of files that travel between a user, a site and its partner: what is allowed.
+"""Valid names of files that travel between a user, a site and its partner.
 
-A name is relative to a job's folder, wherever that is. It goes into paths at sites that do not trust
-each other, so it has no part that leads out of the folder, and nothing that a terminal or a shell
-script would trip over.
+A name is relative to a job's folder. It becomes part of paths at sites that do not trust each other, so it cannot
+lead out of the folder, nor contain anything that confuses a terminal or a shell script.
 """
 
 from collections.abc import Iterable
@@ -12,19 +11,15 @@ NAME_BYTES_MAX: Final = 512
 """Longest name, in UTF-8."""
 
 PARTS_MAX: Final = 16
-"""So many folders may be on the way to a file, itself counted."""
+"""Most parts of a path, including the file itself."""
 
 PART_BYTES_MAX: Final = 255
-"""Longest name of one of them; file systems take no more."""
+"""Longest part; the limit of file systems."""
 
 FILES_MAX: Final = 100
-"""Most files that a job can declare."""
-
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 STREAMS: Final = (STDOUT, STDERR)
-"""What every job leaves."""
-
 OWN_NAMES: Final = frozenset(
     (
         *STREAMS,
@@ -38,15 +33,11 @@ OWN_NAMES: Final = frozenset(
         "outputs.json",
     )
 )
-"""What a site itself puts into a job's folder; no file of a user's has such a name there."""
+"""Files that a site itself creates in a job's folder; users' files cannot have these names."""
 
 
 def check_name(name: str) -> str:
-    """Returns the name of a file in a job's folder.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Returns a valid name of a file in a job's folder; `ValueError` if it is invalid."""
     if not name or len(name.encode("utf-8", "surrogateescape")) > NAME_BYTES_MAX:
         raise ValueError(f"a file's name has 1 to {NAME_BYTES_MAX} bytes; it is {name[:40]!r}")
     parts = name.split("/")
@@ -64,10 +55,10 @@ def check_name(name: str) -> str:
 
 
 def check_outputs(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of the files that a job declares.
+    """Returns the valid names of the files that a job declares.
 
     Raises:
-        ValueError: one is none, is a site's own, comes twice, or there are too many.
+        ValueError: one is invalid, is a site's own, or comes twice, or there are too many.
     """
     found: dict[str, None] = {}
     for name in names:

@@ -1,9 +1,8 @@
-"""Files beneath a job's folder, where whoever ran the job may have left anything.
+"""Files beneath a job's folder, whose content is untrusted.
 
-Every part of the way to a file is opened by itself, beneath the one before, and no link is followed;
-what is opened is a plain file or nothing. So a job that has put a link to its site's keys into its
-folder has nothing read for it, whatever it changes while somebody looks. Reading blocks: these
-functions belong into a thread.
+Every part of a path is opened separately, beneath the one before, without following links, and the result must be a
+regular file. So a job that places a link to its site's keys in its folder gains nothing, whatever it changes
+concurrently. Reading blocks: these functions belong in a thread.
 """
 
 import errno
@@ -19,7 +18,7 @@ from typing import Final
 from grms.kit.file_names import check_name
 
 CHUNK_BYTES: Final = 64 << 10
-"""So many bytes are read, and sent, at a time."""
+"""Bytes read, and sent, at a time."""
 
 _NO_FILE = frozenset((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO))
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,11 +33,7 @@ class FileProblem(Enum):
 
 
 class FileProblemError(Exception):
-    """A file cannot be handed out.
-
-    Attributes:
-        problem: why.
-    """
+    """A file cannot be served; `problem` says why."""
 
     def __init__(self, name: str, problem: FileProblem) -> None:
         self.problem = problem
@@ -47,12 +42,7 @@ class FileProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How much travels.
-
-    Attributes:
-        file_bytes: of one file.
-        job_bytes: of all files of a job together.
-    """
+    """Limits of transfers: bytes of one file, and of all files of a job."""
 
     file_bytes: int
     job_bytes: int
@@ -63,10 +53,9 @@ class JobFile:
     """A file that a job has left, or should have left.
 
     Attributes:
-        name: as `check_name` has it.
-        size: bytes; 0 where there is none.
-        sha256: of the content, 32 bytes; empty where it was not looked at.
-        problem: why there is no content; None where there is.
+        size: bytes; 0 if there is none.
+        sha256: of the content, 32 bytes; empty if not computed.
+        problem: why there is no content; `None` if there is.
     """
 
     name: str
@@ -76,15 +65,11 @@ class JobFile:
 
 
 def opened(folder: Path, name: str) -> int:
-    """Returns a descriptor of a plain file beneath a folder, to be read and then closed.
-
-    Args:
-        folder: of the job.
-        name: of the file.
+    """Returns a descriptor for reading a regular file beneath a job's folder, to be closed by the caller.
 
     Raises:
-        ValueError: the name is none.
-        FileProblemError: it is missing, or no plain file.
+        ValueError: the name is invalid.
+        FileProblemError: it is missing, or no regular file.
     """
     *folders, last = check_name(name).split("/")
     try:
@@ -92,7 +77,7 @@ def opened(folder: Path, name: str) -> int:
         try:
             for part in folders:
                 here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
-            # Nobody writes into a pipe that lies there; it must not hold up whoever opens it.
+            # A pipe there has no writer; opening it must not block.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             found = os.open(last, flags, dir_fd=here)
         finally:
@@ -115,14 +100,10 @@ def _moved(before: int, now: int) -> int:
 
 
 def remove_below(folder: Path, name: str) -> None:
-    """Deletes a file beneath a folder where it is there; of a link, the link.
-
-    Args:
-        folder: of the job.
-        name: of the file.
+    """Deletes a file beneath a job's folder if it exists; for a link, the link.
 
     Raises:
-        ValueError: the name is none.
+        ValueError: the name is invalid.
         OSError: it cannot be deleted.
     """
     *folders, last = check_name(name).split("/")
@@ -142,17 +123,11 @@ def remove_below(folder: Path, name: str) -> None:
 
 
 def chunks(folder: Path, name: str, begin: int, end: int | None = None) -> Iterator[bytes]:
-    """Yields the content of a file in pieces.
-
-    Args:
-        folder: of the job.
-        name: of the file.
-        begin: first byte.
-        end: the byte after the last; None for all there is.
+    """Yields the bytes of a file from `begin` to `end` (exclusive; default all) in pieces.
 
     Raises:
-        ValueError: the name is none.
-        FileProblemError: it is missing, or no plain file.
+        ValueError: the name is invalid.
+        FileProblemError: it is missing, or no regular file.
     """
     descriptor = opened(folder, name)
     try:
@@ -170,17 +145,12 @@ def chunks(folder: Path, name: str, begin: int, end: int | None = None) -> Itera
 
 
 def created(folder: Path, name: str, *, mode: int = 0o600) -> int:
-    """Returns a descriptor of a new file beneath a folder; folders on the way are made.
+    """Returns a descriptor of a new file beneath an existing folder; parent folders are created.
 
-    One that is there is replaced; of a link that is there, the link.
-
-    Args:
-        folder: it exists.
-        name: of the file.
-        mode: of the file.
+    An existing file is replaced; for a link, the link.
 
     Raises:
-        ValueError: the name is none.
+        ValueError: the name is invalid.
         FileProblemError: something else is in the way, such as a link.
     """
     *folders, last = check_name(name).split("/")

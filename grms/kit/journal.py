@@ -1,19 +1,19 @@
-"""The journal: an append-only file of records that one process writes and others may read meanwhile.
+"""The journal: an append-only file of records, with one writer and concurrent readers.
 
-A daemon may forget everything but this. `append` returns when its records are on the disk: what is appended
-together is one batch, written and synced once, and is there as a whole or not at all.
+A daemon may forget everything else. `append` returns when its records are durable: they are one batch, written and
+synced once, and present completely or not at all.
 
-The file begins with a line that says what it is and of which version, in plain text. Batches follow: a head
-of fixed length (mark, length of the body, number of records, checksum of the body, checksum of the head) and a
-body. The checksum of a body is chained to the one before, so that a batch which was changed, taken out or put in
-from elsewhere does not fit. A batch without records holds notes, words of the journal about itself.
+The file begins with a plain-text line that gives its kind and version. Batches follow: a head of fixed length
+(mark, length of the body, number of records, checksum of the body, checksum of the head) and a body. Body checksums
+are chained, so that a batch that was changed, removed or inserted does not fit. A batch without records holds notes
+about the journal itself.
 
-A machine that loses power, and a process that is killed, can leave the last batch incomplete: it was never
-acknowledged, and is cut off when the file is opened to be written. Such a batch is short, or has a sector of zeros
-where blocks did not reach the disk. Everything else that does not fit is damage: the file is refused, with the byte.
-A batch that is missing at the very end, as in an older copy of the file, is not noticed here.
+A power failure or a killed process can leave the last batch incomplete: it was never acknowledged, and is cut off
+when the file is opened for writing. Such a batch is short, or has a sector of zeros where blocks did not reach the
+disk. Any other mismatch is damage: the file is refused, with the byte. A batch missing at the very end, as in an
+older copy of the file, is not detected here.
 
-What is not needed any more goes by compaction: a new file is written beside the old one and takes its name.
+Compaction drops obsolete records: a new file is written next to the old one and takes its name.
 """
 
 import errno
@@ -40,25 +40,25 @@ from lrms_sim.text_files import without_links
 from lrms_sim.version import __version__
 
 VERSION: Final = 1
-"""Of the file's form; a later one is not readable by this program."""
+"""Of the file format; this program cannot read later ones."""
 
 MODE: Final = 0o600
-"""Of a journal: scripts and keys of users are in it."""
+"""Journals contain users' scripts and keys."""
 
 OTHERS: Final = 0o077
-"""The permissions that nobody but a journal's user has."""
+"""Permissions that only a journal's user may have."""
 
 WRITTEN_BY: Final = "written_by"
-"""The note that says which version of this program has written records last."""
+"""Note of the program version that last wrote records."""
 
 RECORDS_AT_ONCE: Final = 4096
-"""Records of one batch when a file is written anew, at most."""
+"""Most records per batch of a rewritten file."""
 
 BATCH_BYTES: Final = 8 << 20
-"""A batch of more than one record has no more bytes then."""
+"""Most bytes of such a batch, if it has more than one record."""
 
 PROGRAM: Final = "program"
-"""The note that says whose journal it is."""
+"""Note of the program that owns the journal."""
 
 _FIRST = "Hanse journal {}\n"
 _FIRST_BYTES: Final = 16
@@ -108,16 +108,12 @@ class Codec(Protocol[R]):
         """Returns the records of a body.
 
         Raises:
-            msgspec.DecodeError: one is of no kind that is known, or has other fields.
+            msgspec.DecodeError: one has an unknown kind, or other fields.
         """
 
 
 class RecordCodec(Generic[R]):
-    """A codec of records that stand in a file as they are.
-
-    Args:
-        kinds: the classes of the records, each with its tag.
-    """
+    """A codec for records stored as they are; `kinds` are their classes, each with its tag."""
 
     def __init__(self, kinds: Iterable[type[R]]) -> None:
         union: Any = reduce(or_, kinds)
@@ -125,14 +121,14 @@ class RecordCodec(Generic[R]):
         self._decode = msgspec.msgpack.Decoder(list[union]).decode
 
     def encode(self, records: list[R]) -> bytes:
-        """See `Codec.encode`; half a surrogate pair, as a file's name may have one, becomes a question mark."""
+        """Encodes records; half a surrogate pair, as in a file's name, becomes a question mark."""
         try:
             return self._encode(records)
         except UnicodeEncodeError:
             return self._encode([_as_text(record) for record in records])
 
     def decode(self, body: bytes) -> list[R]:
-        """See `Codec.decode`."""
+        """Decodes the records of a body."""
         found: list[R] = self._decode(body)
         return found
 
@@ -148,14 +144,12 @@ def _as_text(record: R) -> R:
 
 @dataclass(frozen=True, slots=True)
 class JournalKind(Generic[R]):
-    """What tells the journals of one program from others, and the words of their errors.
+    """A kind of journal, with words for its errors.
 
     Attributes:
-        program: who writes it: "daemon", "broker".
-        codec: of its records.
-        kinds: names of the kinds of its records.
-        only_one: how many may have it: "only one broker may use it".
-        cure: what to do about one that is damaged.
+        program: the writer: "daemon", "broker".
+        only_one: how many may open it: "only one broker may use it".
+        cure: what to do about a damaged one.
     """
 
     program: str
@@ -176,10 +170,8 @@ class Batch:
     """What was appended together.
 
     Attributes:
-        begin: where it begins in the file, bytes.
-        end: where it ends.
-        count: how many records it has; 0 where it has notes.
-        body: records or notes.
+        begin, end: position in the file, bytes.
+        count: of records; 0 if it has notes.
         checksum: of the body, chained.
     """
 
@@ -191,23 +183,18 @@ class Batch:
 
 
 class _TornError(Exception):
-    # The file's end was never written whole; the argument is where that begins.
+    # The end of the file was not written completely; the argument is where that part begins.
     pass
 
 
 class Scan(Generic[R]):
-    """Reads a journal from its beginning.
+    """Reads a journal from its beginning; takes over the position of an open file.
 
     Attributes:
-        notes: that were read so far.
-        end: where the next batch begins, bytes.
+        notes: read so far.
+        end: position of the next batch, bytes.
         checksum: of the last batch.
         count: records so far.
-
-    Args:
-        file: opened to be read; its place is this reader's from now on.
-        path: as errors call it.
-        kind: of the journal.
     """
 
     def __init__(self, file: IO[bytes], path: Path, kind: JournalKind[R]) -> None:
@@ -252,10 +239,10 @@ class Scan(Generic[R]):
         return self._file.fileno()
 
     def batches(self) -> Iterator[Batch]:
-        """Yields the batches; whoever has all of them has read to `end`.
+        """Yields the batches up to `end`.
 
         Raises:
-            JournalDamagedError: something is not what was written; the text names the byte.
+            JournalDamagedError: the content is corrupt; the text names the byte.
             OSError: the file cannot be read.
         """
         with suppress(_TornError):
@@ -267,14 +254,11 @@ class Scan(Generic[R]):
                 yield batch
 
     def records(self, kinds: Iterable[type[R]] | None = None) -> Iterator[R]:
-        """Yields the records, oldest first.
-
-        Args:
-            kinds: which are wanted; None for all.
+        """Yields the records of some kinds (default: all), oldest first.
 
         Raises:
             JournalDamagedError: as above.
-            JournalLaterError: one is what a later version of this program has written.
+            JournalLaterError: a later version of this program has written one.
         """
         wanted = None if kinds is None else frozenset(kinds)
         for batch in self.batches():
@@ -286,7 +270,7 @@ class Scan(Generic[R]):
         """Returns the records of a batch.
 
         Raises:
-            JournalLaterError: one is what a later version of this program has written.
+            JournalLaterError: a later version of this program has written one.
         """
         if batch.count == 0:
             return []
@@ -322,8 +306,7 @@ class Scan(Generic[R]):
         return Batch(begin, begin + _HEAD.size + size, count, body[:-1], checksum)
 
     def _broken(self, begin: int, end: int | None) -> Exception:
-        # What stands there is whole as to its length, and not what was written. Of the last batch alone blocks may
-        # be missing, and they are zeros then.
+        # The length is complete, but the content differs. Only the last batch may lack blocks, which are then zeros.
         self._file.seek(begin)
         rest = self._file.read()
         if end is not None and len(rest) > end - begin:
@@ -334,7 +317,7 @@ class Scan(Generic[R]):
 
     @staticmethod
     def _goes_on(rest: bytes) -> bool:
-        # Whether another batch begins behind one: then that one is not the last.
+        # Whether another batch follows, so that this is not the last.
         at = rest.find(_MARK, 1)
         while at >= 0 and not _is_head(rest[at : at + _HEAD.size]):
             at = rest.find(_MARK, at + 1)
@@ -362,7 +345,7 @@ def _is_head(head: bytes) -> bool:
 
 
 def _has_gap(data: bytes, begin: int) -> bool:
-    # Whether a sector of the file, as far as it lies in the data, is all zeros.
+    # Whether a sector of the file is all zeros, as far as it is in the data.
     at = 0
     while at < len(data):
         end = min(len(data), at + _SECTOR - (begin + at) % _SECTOR)
@@ -373,7 +356,6 @@ def _has_gap(data: bytes, begin: int) -> bool:
 
 
 def _batch(count: int, content: bytes, before: int) -> tuple[bytes, int]:
-    # A batch, and its checksum.
     body = content + _END
     checksum = zlib.crc32(body, before)
     head = _HEAD.pack(_MARK, len(body), count, checksum, 0)[:-4]
@@ -381,31 +363,30 @@ def _batch(count: int, content: bytes, before: int) -> tuple[bytes, int]:
 
 
 class JournalFile(Generic[R]):
-    """An open journal; nobody else can open it to write meanwhile, but read it (`reading`).
+    """A journal open for writing, which only one process can have; others can read it (`reading`).
 
-    After a `JournalFullError` none of the records is in the journal: whatever waits for them must not be done
-    before they have been appended again, in order. After any other `JournalError` of `append` the process has to
-    end: its state is ahead of a journal that nobody knows.
+    After a `JournalFullError` none of the records is in the journal: actions that depend on them must wait until
+    they have been appended again, in order. After any other `JournalError` of `append` the process must end, as its
+    state is ahead of a journal of unknown content.
 
     Attributes:
         path: of the file, without symbolic links.
-        narrowed: the permissions that the file had and others had use of, which were taken away;
-            None where it was as it should be.
-        cut_bytes: of an end that was never acknowledged, and was cut off at opening; 0 for none.
-        count: how many records it holds.
+        narrowed: the permissions of others that were removed; `None` if there were none.
+        cut_bytes: size of an unacknowledged end that was cut off at opening.
+        count: of records.
 
     Args:
-        path: of the file; made where it does not exist, in an existing folder, for its user alone.
-        kind: what it is a journal of.
-        notes: what a new one is told about itself, beside its epoch, the moment of its creation.
-        durability: "power", or "process", which leaves the sync out: what was appended survives
-            the end of the process in any way, but not a power failure. It is for replays.
+        path: created if missing, in an existing folder, private to its user.
+        kind: of journal.
+        notes: of a new one, in addition to its epoch, the moment of its creation.
+        durability: "power", or "process", which omits the sync: appended records survive any end of
+            the process, but no power failure. It is for replays.
 
     Raises:
         JournalTakenError: another process has it.
         JournalDamagedError: the file is damaged, or no journal.
         JournalLaterError: a later version of this program has written it.
-        JournalError: it is reached by several names (hard links), is open to others and not ours to close, or
+        JournalError: it has several names (hard links), is open to others and not ours to close, or
             cannot be opened.
     """
 
@@ -433,7 +414,7 @@ class JournalFile(Generic[R]):
         self._cut_due = False
         self._end = self._checksum = self.count = 0
         try:
-            # By whatever way it is named: the lock lies beside the file itself.
+            # Resolved, as the lock lies next to the file itself.
             self.path = without_links(path)
             self._beside = self.path.with_name(f"{self.path.name}.new")
             self._lock = self._take()
@@ -499,7 +480,7 @@ class JournalFile(Generic[R]):
                 f"{self.path}: this journal has {found.st_nlink} names (hard links), and a lock "
                 "protects one of them; remove the others"
             )
-        # Of what is no journal nothing is changed.
+        # A file that is no journal is left unchanged.
         if not stat.S_IMODE(found.st_mode) & OTHERS or os.pread(number, _FIRST_BYTES, 0) != _first(
             VERSION
         ):
@@ -524,27 +505,27 @@ class JournalFile(Generic[R]):
         self._check_notes(self._notes)
 
     def _check_notes(self, notes: dict[str, str]) -> None:
-        """Refuses what is another's journal, by its notes."""
+        """Raises by the notes if the journal belongs to another program."""
 
     def _cut_off(self) -> None:
         assert self._file is not None
         self.cut_bytes = os.fstat(self._file.fileno()).st_size - self._end
         if self.cut_bytes:
             os.ftruncate(self._file.fileno(), self._end)
-        # What a process that was killed has written, or named, is relied on from now on.
+        # From now on, what a killed process has written or renamed is relied on.
         self._sync(self._file)
         self._sync_folder()
 
     # --- writing -------------------------------------------------------------------------------
 
     def append(self, records: Iterable[R]) -> None:
-        """Puts records at the end; when it returns they are durable, all of them.
+        """Appends records; all of them are durable when it returns.
 
-        It may be called in any thread, but not in two at once.
+        It may be called in any thread, but not concurrently.
 
         Raises:
-            JournalFullError: the disk is full. Nothing was appended; it may be tried again.
-            JournalError: the disk has failed otherwise. What was appended is not known.
+            JournalFullError: the disk is full. Nothing was appended; it may be retried.
+            JournalError: another failure of the disk. It is unknown what was appended.
         """
         some = list(records)
         if some:
@@ -554,11 +535,11 @@ class JournalFile(Generic[R]):
             self.count += len(some)
 
     def replace(self, records: Iterable[R]) -> None:
-        """Puts others in the place of all records: all of it or nothing.
+        """Replaces all records atomically.
 
         Raises:
-            JournalUnchangedError: it was not possible; the disk may be full (`JournalFullError`).
-            JournalError: the disk has failed. It is not known which of both a power failure would leave.
+            JournalUnchangedError: it was impossible; the disk may be full (`JournalFullError`).
+            JournalError: the disk has failed. Either content may be left after a power failure.
         """
         try:
             self._write_anew(records)
@@ -581,7 +562,7 @@ class JournalFile(Generic[R]):
         self._end, self._checksum = self._end + len(data), checksum
 
     def _cut(self) -> None:
-        # What is left of an append that failed goes, for good, before the next one.
+        # Durably removes the rest of a failed append before the next one.
         assert self._file is not None
         if os.fstat(self._file.fileno()).st_nlink == 0:
             raise OSError(errno.ENOENT, "it was deleted while it was used")
@@ -591,7 +572,7 @@ class JournalFile(Generic[R]):
             self._cut_due = False
 
     def _write_anew(self, records: Iterable[R]) -> None:
-        # Beside it, under another name until it is whole.
+        # In a temporary file until it is complete.
         self._beside.unlink(missing_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         file = os.fdopen(os.open(self._beside, flags, MODE), "r+b", 0)
@@ -650,14 +631,11 @@ class JournalFile(Generic[R]):
     # --- reading -------------------------------------------------------------------------------
 
     def records(self, kinds: Iterable[type[R]] | None = None) -> Iterator[R]:
-        """Yields records, oldest first; all of the file is looked at, whatever is wanted of it.
-
-        Args:
-            kinds: which are wanted; None for all.
+        """Yields records of some kinds (default: all), oldest first; the whole file is checked anyway.
 
         Raises:
-            JournalDamagedError: something is not what was written; the text names the byte.
-            JournalLaterError: one is what a later version of this program has written.
+            JournalDamagedError: the content is corrupt; the text names the byte.
+            JournalLaterError: a later version of this program has written one.
         """
         try:
             with self.path.open("rb", buffering=_CHUNK_BYTES) as file:
@@ -666,14 +644,14 @@ class JournalFile(Generic[R]):
             raise self._failed(error) from error
 
     def note(self, key: str) -> str | None:
-        """Returns a note that was set, or None; "epoch" and others are the journal's own."""
+        """Returns a note, or `None`; "epoch" and others are the journal's own."""
         return self._notes.get(key)
 
     def set_note(self, key: str, value: str) -> None:
-        """Keeps a word about the journal itself, such as which replay it belongs to.
+        """Stores a note about the journal itself, such as which replay it belongs to.
 
         Raises:
-            ValueError: the note is one of the journal's own.
+            ValueError: the key is reserved.
             JournalError: as for appending.
         """
         if key in self._own_notes:
@@ -722,14 +700,9 @@ class JournalFile(Generic[R]):
 
 @contextmanager
 def reading(path: Path, kind: JournalKind[R]) -> Iterator[Scan[R]]:
-    """Opens a journal to be looked at, beside a process that may write it.
+    """Opens a journal for reading, while another process may write it.
 
-    What is being written at this moment is not seen. Where the file is compacted meanwhile, what is read is
-    what there was before.
-
-    Args:
-        path: of the file.
-        kind: what it is to be a journal of.
+    A batch being written is not seen. If the file is compacted meanwhile, the old content is read.
 
     Raises:
         JournalError: there is no such file, it is no such journal, or it cannot be read.

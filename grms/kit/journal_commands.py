@@ -1,4 +1,4 @@
-"""The commands that look into a journal, for each program that has one."""
+"""The commands that inspect a journal, for each program that has one."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from grms.kit.journal import JournalKind
 
 LINES_AT_ONCE: Final = 1000
-"""Lines that are written together."""
+"""Lines written together."""
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -22,12 +22,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def journal_group(
     kind: Callable[[], "JournalKind[Any]"], program: str, example: str
 ) -> click.Group:
-    """Returns the group of commands.
+    """Returns the group of commands; `program` and `example`, a journal's name, are for help.
 
-    Args:
-        kind: imports the kind of journal, when a command needs it.
-        program: the command that gets it, for help.
-        example: a journal's name, for help.
+    `kind` imports the kind of journal when a command needs it.
     """
 
     @click.group("journal", short_help="Look into a journal.")

@@ -1,4 +1,4 @@
-"""What people see of a journal."""
+"""A journal's records for people."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -14,15 +14,12 @@ from lrms_sim.spelling import unknown
 
 
 def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> Iterator[str]:
-    """Yields the records of a journal as JSON, one a line.
+    """Yields the records of a journal as JSON lines; a daemon may have it open.
 
-    Args:
-        path: of the file; a daemon may have it open.
-        kind: of journal.
-        names: of the kinds of records that are wanted; all where there is none.
+    `names` are kinds of records, none for all.
 
     Raises:
-        JournalError: it cannot be read, or a name is none of a kind.
+        JournalError: it cannot be read, or a kind is unknown.
     """
     for name in names:
         if name not in kind.kinds:
@@ -31,7 +28,7 @@ def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> It
         for number, record in enumerate(scan.records(), start=1):
             name = type(record).__name__
             if not names or name in names:
-                # By its place; some kinds have a number of their own.
+                # Its position; some kinds have a number of their own.
                 shown = {"record": number, "kind": name, **msgspec.structs.asdict(record)}
                 yield escaped(msgspec.json.encode(shown).decode())
 
@@ -48,10 +45,10 @@ class JournalShown(Shown):
 
 
 def checked(path: Path, kind: JournalKind[Any]) -> JournalShown:
-    """Reads all of a journal, and returns what there is.
+    """Reads a whole journal, and returns a summary.
 
     Raises:
-        JournalDamagedError: something is not what was written; the text names the byte.
+        JournalDamagedError: the content is corrupt; the text names the byte.
         JournalError: it cannot be read.
     """
     with reading(path, kind) as scan:

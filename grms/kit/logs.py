@@ -1,9 +1,9 @@
-"""The log of a daemon: events with keys and values, as JSON or for eyes.
+"""The log of a daemon: events with keys and values, as JSON or for people.
 
-Both daemons log this way. An entry has an event's name, `site` (at a site), and where they apply
-`job` and `cause`, the id of the event that led to it, so that one can follow a job through the log. Secrets do not get in: what a key's
-name or a value's form gives away as one is replaced, however deep it sits, and private keys and
-passwords are kept out of the text of dataclasses as well (`repr=False`).
+Both daemons use it. An entry has an event's name, `site` (at a site), and if applicable `job` and `cause`, the id
+of the event that led to it, so that a job can be followed through the log. Secrets are redacted: values that the
+key's name or their form identifies, at any depth; private keys and passwords are also excluded from the text of
+dataclasses (`repr=False`).
 """
 
 import logging
@@ -20,17 +20,17 @@ LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 LIBRARY_ENTRIES_PER_MINUTE = 20
-"""Entries of one library that are logged; strangers may be what it complains of, as often as they like."""
+"""Most entries per library; strangers may be able to provoke its complaints at will."""
 
 SECRET = "[secret]"  # noqa: S105  # what stands in its place
 VALUE_CHARACTERS_MAX = 16_384
 """Longest text of one value; the rest is cut."""
 
 DEPTH_MAX = 6
-"""How deep lists and mappings in a value are looked into; what is deeper is left out."""
+"""Depth to which lists and mappings in a value are scanned; deeper content is omitted."""
 
 THIRD_PARTIES = ("amqtt", "asyncio", "grpc", "mqtt", "transitions", "websockets")
-"""Libraries that log by themselves: from warnings on, whatever the daemon's own level."""
+"""Libraries with logs of their own: logged from warnings on, whatever the daemon's level."""
 
 _SECRET_NAME = re.compile(
     r"pass(word|wd|phrase)|secret|token|credential|authorization|private|(^|_)key$|(^|_)pem$",
@@ -45,7 +45,7 @@ _SECRET_VALUE = re.compile(
 """Private keys, and user and password in an address."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""What could move a terminal's cursor; line ends are escaped by what renders an entry."""
+"""Characters that could move a terminal's cursor; the renderer escapes line ends."""
 
 
 def configure_logs(
@@ -55,16 +55,15 @@ def configure_logs(
     level: LogLevel = "info",
     stream: TextIO | None = None,
 ) -> structlog.typing.FilteringBoundLogger:
-    """Sets up the log of this process and returns its logger.
+    """Sets up the log of this process and returns its logger; a repeated call replaces the set-up.
 
-    What libraries write to Python's own logging goes the same way, from warnings on, and not without
-    bound (`LibraryLimit`). Calling it again replaces what was set up before.
+    Python's standard logging, as used by libraries, is included from warnings on, with a limit (`LibraryLimit`).
 
     Args:
-        site: bound to every entry; None for a process that is no site's.
-        form: `json` is one object a line; `console` is for eyes.
-        level: what is less important is not logged.
-        stream: where to; standard error by default, as services have it.
+        site: bound to every entry, if given.
+        form: `json` is one object per line; `console` is for people.
+        level: least severity logged.
+        stream: standard error by default, as usual for services.
     """
     stream = stream if stream is not None else sys.stderr
     given = {} if site is None else {"site": site}
@@ -78,7 +77,7 @@ def configure_logs(
         if form == "json"
         else structlog.dev.ConsoleRenderer(colors=stream.isatty())
     )
-    # A traceback is text without the values of variables: those could be anything.
+    # Tracebacks omit the values of variables, which could be anything.
     render: list[structlog.typing.Processor] = [
         structlog.processors.format_exc_info,
         redact,
@@ -112,12 +111,9 @@ def configure_logs(
 
 
 class LibraryLimit(logging.Filter):
-    """Lets through only so many entries of each library in a minute; the next one says how many were left out.
+    """Limits entries per library and minute; the next one says how many were dropped.
 
-    What the daemon itself logs always passes.
-
-    Args:
-        clock: tells real seconds.
+    The daemon's own entries always pass. `clock` is in real seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -143,11 +139,9 @@ class LibraryLimit(logging.Filter):
 
 @contextmanager
 def bound(*, job: str | None = None, cause: int | str | None = None) -> Iterator[None]:
-    """Binds a job and a cause to every entry of this task meanwhile.
+    """Binds a job and a cause to every entry of this task meanwhile; `None` changes nothing.
 
-    Args:
-        job: the job's name; None leaves it as it is.
-        cause: id of the event that leads to what happens; None leaves it as it is.
+    `cause` is the id of the event that leads to the entries.
     """
     values = {"job": job, "cause": cause}
     given = {name: value for name, value in values.items() if value is not None}
@@ -201,7 +195,7 @@ def _bind(given: Mapping[str, str]) -> structlog.typing.Processor:
 
 
 def _name_foreign(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Gives what a library wrote as a sentence an event's name and keeps the sentence."""
+    """Gives a library's sentence an event name and keeps the sentence."""
     record = event.get("_record")
     event["library"] = record.name if isinstance(record, logging.LogRecord) else ""
     event["message"] = event["event"]

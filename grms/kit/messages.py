@@ -1,4 +1,4 @@
-"""Messages of the wire as plain values, for what commands print."""
+"""Protobuf messages as plain values, for the output of commands."""
 
 from typing import Any
 
@@ -6,12 +6,7 @@ from google.protobuf.message import Message
 
 
 def of_message(message: Message, *names: str) -> dict[str, Any]:
-    """Returns fields of a message by their names; one that may be left out and is, is None.
-
-    Args:
-        message: any.
-        names: of its fields; all where left out.
-    """
+    """Returns named fields (default: all) of a message; an absent optional one is `None`."""
     found: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         if names and field.name not in names:
@@ -23,12 +18,9 @@ def of_message(message: Message, *names: str) -> dict[str, Any]:
 
 
 def enum_word(kind: Any, number: int, prefix: str) -> str:
-    """Returns the word for a value of an enum: `running` for STATE_RUNNING.
+    """Returns the word for a value of an enum: `running` for STATE_RUNNING with prefix `STATE_`.
 
-    Args:
-        kind: the enum's wrapper.
-        number: of the value; one of a later version is named by its number.
-        prefix: of the enum's values, `STATE_`.
+    A value of a later version is named by its number.
     """
     if number not in kind.values():
         return f"state {number} of a later version"
@@ -36,7 +28,7 @@ def enum_word(kind: Any, number: int, prefix: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    # Maps and lists of protobuf's are no dict and no list.
+    # Protobuf's maps and lists are no dict and list.
     if hasattr(value, "items"):
         return dict(value.items())
     if isinstance(value, Message):

@@ -1,4 +1,4 @@
-"""Says in words what pydantic found wrong in a file."""
+"""Explains pydantic's findings in a file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lrms_sim.commandline.mistakes import Mistake
 from lrms_sim.spelling import shown, unknown
 
 Places = tuple[int | str, ...]
-"""Keys and numbers of list entries, from the outside in."""
+"""Keys and list indices, from the outside in."""
 
 _WORDS: Final[Mapping[str, str]] = {
     "int_type": "a whole number",
@@ -36,13 +36,13 @@ _WORDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Peculiarities:
-    """What one kind of files has that pydantic's findings do not show as its users know it.
+    """How errors in one kind of files differ from pydantic's findings.
 
     Attributes:
-        adapted: changes place and value of a finding before anything is said of it.
-        place: of a key as it is said, without what pydantic puts between keys.
-        said: the text of a finding, given its place; None where it has none of its own.
-        narrowed: the model that a table really has.
+        adapted: changes path and value of a finding first.
+        place: path of a key as shown, without parts that pydantic inserts.
+        said: text of a finding, given its path; `None` for the default.
+        narrowed: actual model of a table.
     """
 
     adapted: Callable[[ErrorDetails], ErrorDetails] = lambda details: details
@@ -67,15 +67,10 @@ def mistakes_of(
     by_name: bool = False,
     kind: Peculiarities = _NONE,
 ) -> list[Mistake]:
-    """Translates what pydantic found, each finding once.
+    """Translates pydantic's findings, without duplicates.
 
-    Args:
-        error: the findings.
-        document: what was validated.
-        model: what it was validated against.
-        by_name: whether entries of lists are said by their `name` where they have one of their
-            own: `resources.alpha.price`, not `resources[0].price`.
-        kind: what is peculiar to such files.
+    With `by_name`, list entries are shown by their unique `name`, if they have one: `resources.alpha.price`, not
+    `resources[0].price`.
     """
     found: dict[Mistake, None] = {}
     for each in map(kind.adapted, error.errors(include_url=False)):
@@ -88,12 +83,7 @@ def mistakes_of(
 
 
 def path_of(parts: Sequence[int | str], document: object = None) -> str:
-    """Returns the path of a key as people write it.
-
-    Args:
-        parts: keys and numbers of list entries, from the outside in.
-        document: where the path leads through; entries with a unique name are said by it.
-    """
+    """Returns the path of a key as people write it; with `document`, entries with a unique name are shown by it."""
     path = ""
     value = document
     for part in parts:
@@ -135,12 +125,12 @@ def must_be_text(value: object, what: str) -> str:
 
 
 def _keys_beside(loc: Places, model: type[BaseModel], kind: Peculiarities) -> list[str]:
-    """Returns the keys that the table has in which the last part of the path stands."""
+    """Returns the keys of the table that contains the last part of the path."""
     models = [model]
     for part in loc[:-1]:
         holding = [one for one in models if isinstance(part, str) and part in one.model_fields]
         if len(models) > 1:
-            # Where there are several, pydantic says which of them it took this for.
+            # If there are several, pydantic says which of them it tried.
             models = holding or models
         elif holding:
             inner = _models_in(holding[0].model_fields[str(part)].annotation)

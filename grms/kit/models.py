@@ -1,4 +1,4 @@
-"""What the models of configuration files have in common: strictness, paths, bounds."""
+"""Common parts of configuration models: strictness, paths, bounds."""
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -7,27 +7,23 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 from pydantic_core import PydanticCustomError
 
 WRONG: Final = "hanse"
-"""Type of an error whose text is finished: it is shown as it is."""
+"""Type of an error whose text is shown unchanged."""
 
 SOCKET_PATH_BYTES_MAX: Final = 100
-"""Longest path of a Unix socket: the kernel takes 107 bytes."""
+"""Longest path of a Unix socket; the kernel allows 107 bytes."""
 
 
 class Model(BaseModel):
     """A table of a configuration file.
 
-    It is strict: TOML has types, so "96" for 96 is a mistake and not a spelling.
+    It is strict: TOML has types, so "96" for 96 is a mistake.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def wrong(text: str) -> PydanticCustomError:
-    """Returns the error of a value that cannot be used.
-
-    Args:
-        text: what is wrong with it and what is allowed; shown as it is.
-    """
+    """Returns the error of an invalid value; `text`, shown unchanged, says what is wrong and what is allowed."""
     return PydanticCustomError(WRONG, "{text}", {"text": text})
 
 
@@ -35,7 +31,7 @@ def absolute(value: str, info: ValidationInfo) -> str:
     """Returns the path of a file; a relative one is relative to `folder` of the context.
 
     Raises:
-        PydanticCustomError: it is the path of no file.
+        PydanticCustomError: it cannot be a file's path.
     """
     if not value or "\0" in value:
         raise wrong("must be the path of a file")
@@ -63,7 +59,7 @@ class LoggingConfig(Model):
 
     Attributes:
         format: `console` for people, `json` for programs.
-        level: what is written at least.
+        level: least severity written.
     """
 
     format: Literal["console", "json"] = "console"
@@ -71,7 +67,7 @@ class LoggingConfig(Model):
 
 
 class TlsConfig(Model):
-    """The files of mutual TLS, as `grms pki issue` writes them.
+    """The files of mutual TLS, as written by `grms pki issue`.
 
     Attributes:
         authority: certificate of the authority that all have.

@@ -1,22 +1,20 @@
-"""How often something may happen, for each of those who do it; and what is told only now and then."""
+"""Rate limits per caller, and for repeated reports."""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
 BURST_S: Final = 10.0
-"""So many seconds' worth may come at once."""
+"""Seconds' worth of calls that may come at once."""
 
 BUCKETS_MAX: Final = 10_000
 """Callers whose rates are remembered."""
 
 
 class Rate:
-    """Allows so many calls a second for each caller, and ten seconds' worth at once.
+    """Limits calls per caller to `per_s` a second, with a burst of ten seconds' worth.
 
-    Args:
-        per_s: calls a second.
-        clock: tells real seconds.
+    `clock` is in real seconds.
     """
 
     def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,11 +36,9 @@ class Rate:
 
 
 class Seldom:
-    """Says what is told of that which comes again and again: now and then one, and how many were left out.
+    """Limits reports of recurring events: one now and then, with the number left out.
 
-    Args:
-        per_s: how often the same is told.
-        clock: tells real seconds.
+    `per_s` is the rate of equal reports, `clock` is in real seconds.
     """
 
     def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,11 +46,11 @@ class Seldom:
         self._left_out: dict[str, int] = {}
 
     def to_tell(self, what: str) -> dict[str, int] | None:
-        """Returns what is to be added as it is told, `left_out` where there is any; None: it is not told."""
+        """Returns what to add to a report, `left_out` if any were; `None` for no report."""
         if self._rate.wait_s(what) > 0:
             self._left_out[what] = self._left_out.pop(what, 0) + 1
             if len(self._left_out) > BUCKETS_MAX:
-                # What has not come for the longest time may never be told again.
+                # The one that is longest ago may never recur.
                 del self._left_out[next(iter(self._left_out))]
             return None
         return {"left_out": left} if (left := self._left_out.pop(what, 0)) else {}

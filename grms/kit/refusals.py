@@ -1,7 +1,6 @@
-"""What a caller is told: why it is refused, or that this program itself is wrong.
+"""Errors of calls: refusals with a reason, and unexpected exceptions.
 
-Every refusal has a gRPC status, a reason for a person, and details for programs as `google.rpc`
-defines them.
+Every refusal has a gRPC status, a reason for people, and `google.rpc` details for programs.
 """
 
 import inspect
@@ -23,16 +22,16 @@ from grms.kit.rates import Seldom
 Context = aio.ServicerContext[Any, Any]
 
 DETAILS_KEY: Final = "grpc-status-details-bin"
-"""Where gRPC carries `google.rpc.Status`."""
+"""Metadata key of `google.rpc.Status`."""
 
 CARRIED_BYTES: Final = 7_000
-"""So much of a refusal gRPC carries for certain: beyond 8 KiB of metadata a client may read of those alone."""
+"""Size of a refusal that gRPC surely carries: a client may read only 8 KiB of metadata."""
 
 ERRORS_LOGGED_PER_S: Final = 0.1
-"""How often an unexpected error of one kind in one method is logged."""
+"""Log rate of unexpected errors per kind and method."""
 
 METHODS_MAX: Final = 1000
-"""Methods whose guarded handlers are kept."""
+"""Most methods whose guarded handlers are kept."""
 
 Handler = Any
 
@@ -51,12 +50,8 @@ async def refuse(
 ) -> NoReturn:
     """Ends a call with an error.
 
-    Args:
-        context: of the call.
-        code: the status.
-        reason: for a person; a very long one is cut.
-        field: the field of the request that is wrong.
-        retry_s: after how long it is worth trying again, seconds; None: it is not said.
+    `reason` is for people, and cut if very long; `field` is the invalid field of the request; after `retry_s`
+    seconds, if given, it is worth trying again.
     """
     reason = carried(reason)
     details: list[Message] = []
@@ -94,7 +89,7 @@ _KINDS: Final[dict[tuple[bool, bool], tuple[Any, str]]] = {
     (True, False): (grpc.stream_unary_rpc_method_handler, "stream_unary"),
     (True, True): (grpc.stream_stream_rpc_method_handler, "stream_stream"),
 }
-"""By whether requests and answers stream: what makes a handler, and where in one its function is."""
+"""By whether requests and answers stream: the factory of handlers, and the attribute of their function."""
 
 
 class _Garbled:
@@ -118,13 +113,11 @@ def _reading(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], An
 class Unexpected(aio.ServerInterceptor):
     """Turns exceptions that no service expects into INTERNAL, and logs them.
 
-    Of one kind and method not more than six are logged in a minute, for any caller may be able to cause
-    them as often as he likes; the next entry says how many were left out. Bytes that are no message are the caller's fault: INVALID_ARGUMENT.
+    At most six of one kind and method are logged per minute, as any caller may be able to cause them at will; the
+    next entry says how many were dropped. Bytes that are no message are the caller's fault: INVALID_ARGUMENT.
 
-    Args:
-        log: where they go.
-        on_garbled: is called for bytes that are no message.
-        took: is told of each call with one answer its method and how long it took, seconds.
+    `on_garbled` is called for bytes that are no message, `took` for each call with one answer, with its method and
+    duration in seconds.
     """
 
     def __init__(
@@ -153,7 +146,7 @@ class Unexpected(aio.ServerInterceptor):
         if handler is None:
             return handler
         made = self._handler(handler, method)
-        # Callers may name any method where one handler answers to all.
+        # Callers may name any method if one handler answers all.
         if len(self._guarded) < METHODS_MAX:
             self._guarded[method] = made
         return made
@@ -245,7 +238,7 @@ class Unexpected(aio.ServerInterceptor):
 
 
 def _is_cut_off(error: BaseException) -> bool:
-    # What is written to a caller whose connection has ended fails before the call itself is known to be over.
+    # Writing to a caller whose connection has ended fails before the call itself is known to be over.
     if isinstance(error, BaseExceptionGroup):
         return all(map(_is_cut_off, error.exceptions))
     return isinstance(error, aio.InternalError)

@@ -1,7 +1,7 @@
-"""What a daemon tells the service manager that has started it (systemd's `sd_notify`).
+"""Notifications to the service manager that started the daemon (systemd's `sd_notify`).
 
-The protocol is a datagram of lines to the socket that `NOTIFY_SOCKET` names; without it nobody wants
-to be told. A manager that is not there is none of the daemon's trouble.
+The protocol is a datagram of lines to the socket named by `NOTIFY_SOCKET`; without it nothing is sent. A missing
+manager is no problem for the daemon.
 """
 
 import os
@@ -10,14 +10,12 @@ from contextlib import suppress
 from typing import Final
 
 VARIABLE: Final = "NOTIFY_SOCKET"
-"""Names the socket of the service manager."""
 
 
 def notify(*lines: str) -> bool:
-    """Tells the service manager something; returns whether it was told.
+    """Notifies the service manager; returns whether it was sent.
 
-    Args:
-        lines: as sd_notify(3) has them: `READY=1`, `STOPPING=1`, `STATUS=…`.
+    `lines` are those of sd_notify(3): `READY=1`, `STOPPING=1`, `STATUS=…`.
     """
     address = os.environ.get(VARIABLE, "")
     if address[:1] not in {"/", "@"}:
@@ -31,10 +29,5 @@ def notify(*lines: str) -> bool:
 
 
 def status(text: str, *, seconds: float = 30.0) -> None:
-    """Tells what a start or an end is at, and that it goes on.
-
-    Args:
-        text: for a person.
-        seconds: that it may take until the next word, at most.
-    """
+    """Reports the progress of a start or stop, allowing for `seconds` until the next report."""
     notify(f"STATUS={text}", f"EXTEND_TIMEOUT_USEC={int(seconds * 1e6)}")

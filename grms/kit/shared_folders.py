@@ -1,7 +1,7 @@
-"""Folders that this site and some of its partners have in common, and files that jobs use there in place.
+"""Folders shared by this site and some partners, and files that jobs use there in place.
 
-A path that somebody has said is taken only where it lies below a folder that this site has declared, and
-has nothing in it that leads elsewhere: no `.` and no `..`, and on the disk no link.
+A given path is accepted only below a folder that this site has declared, and only if nothing in it leads elsewhere:
+no `.`, no `..`, and on the disk no link.
 """
 
 import errno
@@ -16,17 +16,17 @@ from grms.kit.file_names import OWN_NAMES, check_name
 from grms.kit.job_files import FileProblem, FileProblemError, opened
 
 SCRIPT: Final = "program"
-"""What a job's script is called in its folder."""
+"""Name of a job's script in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A file that a job uses where it lies.
+    """A file that a job uses in place.
 
     Attributes:
-        name: of the link to it in the job's folder; `SCRIPT` for what runs.
+        name: of the link to it in the job's folder; `SCRIPT` for the program.
         path: begins with `/`; the same at both sites.
-        written: the job writes it, so that it need not be there.
+        written: the job writes it, so that it need not exist.
     """
 
     name: str
@@ -44,11 +44,7 @@ class NotSharedError(Exception):
 
 
 def check_shared(file: SharedFile) -> SharedFile:
-    """Returns a file that could be one, of any site.
-
-    Raises:
-        ValueError: its path or its name is none.
-    """
+    """Returns a file that is valid for some site; `ValueError` if its path or its name is invalid."""
     if not file.path.startswith("/"):
         raise ValueError(f"{file.path[:80]!r} must be a path that begins with /")
     check_name(file.path[1:])
@@ -61,14 +57,9 @@ def check_shared(file: SharedFile) -> SharedFile:
 
 
 class SharedFolders:
-    """What a site has in common with its partners.
+    """The folders that a site shares with its partners.
 
-    Attributes:
-        partners: that have the same folders under the same paths.
-
-    Args:
-        roots: the folders; none of them is a link.
-        partners: as above.
+    `partners` have the same folders under the same paths; `roots` must not be links.
     """
 
     def __init__(self, roots: Iterable[str] = (), partners: Iterable[str] = ()) -> None:
@@ -76,10 +67,10 @@ class SharedFolders:
         self.partners = frozenset(partners)
 
     def look(self, file: SharedFile) -> None:
-        """Returns if a file can be used in place; touches the disk.
+        """Checks that a file can be used in place; accesses the disk.
 
         Raises:
-            NotSharedError: it lies elsewhere, is not there, or a link is on the way to it.
+            NotSharedError: it lies elsewhere, is missing, or a link is on its path.
         """
         try:
             path = check_shared(file).path

@@ -1,4 +1,4 @@
-"""What signals do to a daemon: the first ends it in order, the second at once; SIGHUP does not end it."""
+"""Signals of a daemon: the first stops it in order, the second at once; SIGHUP reloads."""
 
 import asyncio
 import os
@@ -14,13 +14,10 @@ ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 async def signals(
     stop: Callable[[], None], reload: Callable[[], None] | None = None
 ) -> AsyncIterator[None]:
-    """Lets the first SIGTERM or SIGINT stop a daemon in order, and the second at once; SIGHUP reloads.
+    """Makes the first SIGTERM or SIGINT stop a daemon in order, and the second at once; SIGHUP reloads.
 
-    What was acknowledged is in the journal by then, so the end at once loses nothing of it.
-
-    Args:
-        stop: begins the end in order, and returns at once.
-        reload: reads the configuration anew, and returns soon; None leaves SIGHUP as it is.
+    Everything acknowledged is in the journal, so an immediate end loses nothing. `stop` begins an orderly end and
+    `reload` reads the configuration anew, both returning soon; without `reload` SIGHUP is unchanged.
     """
     loop = asyncio.get_running_loop()
     count = 0
@@ -39,7 +36,7 @@ async def signals(
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     try:
-        # Whom an earlier signal has cancelled leaves here, where nothing has begun that has to end.
+        # A task cancelled by an earlier signal leaves here, before it has begun anything.
         await asyncio.sleep(0)
         yield
     finally:

@@ -1,9 +1,8 @@
-"""Short-lived folders for sockets; what a crash leaves behind is removed later.
+"""Temporary folders for sockets; those left by a crash are removed later.
 
-The path of a Unix socket has at most 107 bytes, and many a folder's name is longer, so sockets that
-nobody has named lie in the system's folder for temporary files. Whoever has such a folder holds a
-lock in it; the kernel lets go of it when its holder is gone, however that has ended. Whoever makes
-another folder first removes those that nobody holds.
+A Unix socket's path has at most 107 bytes, less than many folders' names, so unnamed sockets lie in the system's
+temporary folder. The owner of such a folder holds a lock in it, which the kernel releases when the owner is gone
+for any reason. Creating a folder first removes those that are not held.
 """
 
 import contextlib
@@ -17,14 +16,14 @@ from types import TracebackType
 from typing import Final, Self
 
 PREFIX: Final = "hanse-"
-"""How the names of the folders begin."""
+"""Prefix of the folders."""
 
 LOCK: Final = ".held"
-"""The file in such a folder that its holder has locked; a folder without it is not ours."""
+"""The locked file in such a folder; a folder without it is not ours."""
 
 
 PLACE_MAX: Final = 40
-"""Longest name, in bytes, of a folder for temporary files that has room for a socket's path."""
+"""Longest name, in bytes, of a temporary folder that leaves room for a socket's path."""
 
 
 def _place() -> str:
@@ -33,14 +32,7 @@ def _place() -> str:
 
 
 class SocketFolder:
-    """A folder that only its user can enter, for sockets.
-
-    Attributes:
-        path: the folder.
-
-    Raises:
-        OSError: there is no room for it.
-    """
+    """A private folder for sockets; `OSError` if there is no room for it."""
 
     def __init__(self) -> None:
         remove_left_behind()
@@ -92,11 +84,7 @@ def remove_left_behind() -> None:
 
 
 def is_held(folder: Path) -> bool:
-    """Returns whether a process holds a folder of sockets.
-
-    Args:
-        folder: which; one that is not there is held by nobody.
-    """
+    """Returns whether a process holds a folder of sockets, if it exists."""
     try:
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -104,7 +92,7 @@ def is_held(folder: Path) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # Anything else is a file system without locks, where nobody can hold one.
+        # Any other error means a file system without locks, where none can be held.
         return isinstance(error, BlockingIOError)
     finally:
         os.close(lock)
@@ -112,22 +100,18 @@ def is_held(folder: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder of sockets, unless other things are in it.
-
-    Args:
-        folder: which; one that is not there is nothing.
-    """
+    """Removes a folder of sockets, if it exists and has nothing else in it."""
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
             if entry.is_socket():
                 entry.unlink(missing_ok=True)
-        # What is not ours keeps the folder, and without this file it is nobody's.
+        # Foreign content keeps the folder, and without this file it is no longer ours.
         (folder / LOCK).unlink(missing_ok=True)
         folder.rmdir()
 
 
 def _hold(folder: Path) -> int | None:
-    # Somebody who cleans up may have come between the file and its lock; then there is neither.
+    # A concurrent clean-up may have come between the file and its lock; then neither exists.
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

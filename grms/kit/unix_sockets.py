@@ -1,4 +1,4 @@
-"""Unix sockets that daemons listen on: waits for them, and removes those that a killed daemon left behind."""
+"""Unix sockets of daemons: waits for them, and removes stale ones."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from typing import Final
 from lrms_sim.errors import HanseError
 
 PAUSE_S: Final = 0.1
-"""Between looks for a socket, seconds."""
+"""Between checks for a socket, seconds."""
 
 
 class SocketInUseError(HanseError):
@@ -16,11 +16,11 @@ class SocketInUseError(HanseError):
 
 
 def remove_stale_socket(path: Path) -> None:
-    """Removes a socket that a process left behind when it was killed.
+    """Removes a socket left behind by a killed process.
 
     Raises:
-        SocketInUseError: somebody listens on it, or it is no socket.
-        OSError: it cannot be tried or removed.
+        SocketInUseError: a process listens on it, or it is no socket.
+        OSError: it cannot be tested or removed.
     """
     import contextlib  # noqa: PLC0415  # who waits needs neither
     import socket  # noqa: PLC0415  # same
@@ -40,15 +40,7 @@ def remove_stale_socket(path: Path) -> None:
 
 
 def await_socket(path: Path, timeout_s: float) -> bool:
-    """Waits for a socket to be there, so that gRPC, which is slow to import, need not wait for it.
-
-    Args:
-        path: of the socket.
-        timeout_s: how long to wait, seconds.
-
-    Returns:
-        Whether it has come.
-    """
+    """Waits for a socket at most `timeout_s` seconds, without importing gRPC; returns whether it exists."""
     deadline = time.monotonic() + timeout_s
     while not os.path.exists(path):  # noqa: PTH110  # False of a path that is too long, too
         if not time.monotonic() < deadline:  # of no number either

@@ -1,1 +1,1 @@
-"""Certificates: what they say, a private authority that issues them, its files and its commands."""
+"""Certificates: their contents, a private authority, files and commands."""

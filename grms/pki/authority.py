@@ -1,12 +1,11 @@
 """A private certificate authority for the sites of a federation.
 
-Whoever runs the authority decides which names exist, nobody else: a certificate's names are those
-the authority was told to write, never those that a request asks for. What it issues says three
-things of a site: the URI `hanse://site/<name>`, by which partners know it; the host name that
-`grms.names.tls_name` makes of its name, by which a TLS client finds that it speaks with this site
-whatever the address; and the hosts under which its daemon is reached, for every other client.
+The operator of the authority alone decides which names exist: a certificate has the names given to the
+authority, never those in a request. A site's certificate contains the URI `hanse://site/<name>`, by which
+partners identify it; the host name that `grms.names.tls_name` makes of its name, by which a TLS client
+verifies the site whatever the address; and the hosts of its daemon, for every other client.
 
-Keys are elliptic-curve keys (P-256), which every TLS library has and which sign fast.
+Keys are elliptic-curve keys (P-256), which every TLS library supports and which sign fast.
 """
 
 import ipaddress
@@ -35,30 +34,23 @@ from grms.pki.certificates import (
 )
 
 AUTHORITY_DAYS = 3650
-"""How long an authority is valid unless told otherwise, in days."""
+"""Default validity of an authority, in days."""
 
 CERTIFICATE_DAYS = 365
-"""How long a certificate is valid unless told otherwise, in days."""
+"""Default validity of a certificate, in days."""
 
 DAYS_MAX = 36_500
 HOSTS_MAX = 64
-"""Most hosts in one certificate."""
-
 NAME_CHARACTERS_MAX = 64
 """Longest common name in a certificate (RFC 5280, appendix A.1)."""
 
 CLOCK_SKEW = timedelta(minutes=5)
-"""How much earlier than now a certificate begins to be valid, for clocks that are slow."""
+"""Antedating of certificates, for slow clocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority.
-
-    Attributes:
-        certificate: what everybody has.
-        key: what signs; nobody else has it.
-    """
+    """A certificate authority with its secret key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -70,10 +62,10 @@ def generate_key() -> ec.EllipticCurvePrivateKey:
 
 
 def create_authority(name: str, *, now: datetime, days: int = AUTHORITY_DAYS) -> Authority:
-    """Returns a new authority, which signs itself.
+    """Returns a new self-signed authority.
 
     Raises:
-        ValueError: the name is empty or too long, or so is the time.
+        ValueError: the name is empty or too long, or the time too long.
     """
     key = generate_key()
     subject = _subject(name)
@@ -92,13 +84,8 @@ def issue_for_site(
 ) -> x509.Certificate:
     """Returns a certificate with which a site's daemon is a server and a client.
 
-    Args:
-        authority: who signs.
-        site: the site's name; also the common name, which an MQTT broker takes for the user's.
-        hosts: host names and addresses under which the daemon is reached, without port.
-        public_key: the site's.
-        now: when it begins to be valid.
-        days: how long it is; cut where the authority itself ends.
+    The site's name is also the common name, which an MQTT broker uses as user name. `hosts` are host names and
+    addresses of the daemon, without port. Validity begins at `now`, and ends after `days`, or with the authority.
 
     Raises:
         ValueError: the site, a host or the time is not allowed.
@@ -121,14 +108,10 @@ def issue_for_server(
     now: datetime,
     days: int = CERTIFICATE_DAYS,
 ) -> x509.Certificate:
-    """Returns a certificate for a server that is no site, such as an MQTT broker.
+    """Returns a certificate for a server other than a site, such as an MQTT broker.
 
-    Args:
-        authority: who signs.
-        hosts: host names and addresses under which it is reached; the first is its common name.
-        public_key: the server's.
-        now: when it begins to be valid.
-        days: how long it is; cut where the authority itself ends.
+    `hosts` are its host names and addresses, the first being the common name. Validity begins at `now`, and ends
+    after `days`, or with the authority.
 
     Raises:
         ValueError: there is no host, or a host or the time is not allowed.
@@ -138,7 +121,7 @@ def issue_for_server(
     if not names:
         raise ValueError("a server needs at least one host name or address")
     usages = [ExtendedKeyUsageOID.SERVER_AUTH]
-    # A host may be longer than a common name, which serves people alone here.
+    # A host may be longer than a common name, which is only for people here.
     subject = hosts[0][:NAME_CHARACTERS_MAX]
     return _issue(authority, subject, names, usages, public_key, now=now, days=days)
 
@@ -146,7 +129,7 @@ def issue_for_server(
 def renew(
     authority: Authority, certificate: x509.Certificate, *, now: datetime, days: int
 ) -> x509.Certificate:
-    """Returns the same certificate with a later end: same names, same key.
+    """Returns the certificate renewed for some days: same names, same key.
 
     Raises:
         ValueError: the time is not allowed.
@@ -170,7 +153,7 @@ def renew(
 
 
 def create_request(site: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateSigningRequest:
-    """Returns a request for a certificate: the site's name and proof that it has the key.
+    """Returns a certificate request: the site's name and proof of its key.
 
     Raises:
         ValueError: it is no name for a site.
@@ -180,11 +163,10 @@ def create_request(site: str, key: ec.EllipticCurvePrivateKey) -> x509.Certifica
 
 
 def key_of_request(request: x509.CertificateSigningRequest, site: str) -> ec.EllipticCurvePublicKey:
-    """Returns the public key of a request; nothing else of it is used.
+    """Returns the public key of a request; the rest is ignored.
 
     Raises:
-        PkiError: the request is not by who has the key, is for another site, or has a key of
-            another kind.
+        PkiError: the signature is invalid, it is for another site, or has another kind of key.
     """
     if not request.is_signature_valid:
         raise PkiError("the request's signature is wrong; let the site make a new one")
@@ -240,7 +222,7 @@ def _builder(
     end: datetime,
     signer: x509.SubjectKeyIdentifier | None = None,
 ) -> x509.CertificateBuilder:
-    """Returns a certificate to be signed; an authority's, which signs itself, where there is no signer."""
+    """Returns a certificate to be signed; self-signed without `signer`."""
     authority = signer is None
     own = x509.SubjectKeyIdentifier.from_public_key(public_key)
     usage = dict.fromkeys(

@@ -1,4 +1,4 @@
-"""What certificates say: whose they are, who signed them, until when they are valid."""
+"""Contents of certificates: subject, issuer, validity."""
 
 import hashlib
 from dataclasses import dataclass
@@ -25,17 +25,14 @@ class IdentityError(PkiError):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a certificate says.
+    """Contents of a certificate.
 
     Attributes:
-        name: the common name of its subject.
-        site: the site it stands for, None if for none.
+        name: common name of its subject.
+        site: that it identifies, if any.
         hosts: host names and addresses, without the one made of the site's name.
-        issuer: the common name of who signed it.
-        begin: when it begins to be valid.
-        end: when it ends to be.
-        is_authority: whether it may sign others.
-        fingerprint: SHA-256 of it, in hexadecimal digits with colons.
+        issuer: common name of the signer.
+        fingerprint: SHA-256, in hexadecimal digits with colons.
     """
 
     name: str
@@ -53,11 +50,7 @@ class Facts:
 
 
 def check_signature(certificate: x509.Certificate, authority: x509.Certificate) -> None:
-    """Checks that an authority has signed a certificate.
-
-    Raises:
-        PkiError: it has not.
-    """
+    """Checks the signature of an authority; `PkiError` if it is invalid."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, ValueError, TypeError) as error:
@@ -68,12 +61,12 @@ def check_signature(certificate: x509.Certificate, authority: x509.Certificate) 
 
 
 def site_of_certificate(certificate: x509.Certificate) -> str:
-    """Returns the site for which a certificate stands: its one `hanse://site/<name>`.
+    """Returns the site identified by a certificate: its one `hanse://site/<name>`.
 
-    Whether the certificate is to be believed is not asked here; TLS has checked that before.
+    Trust is not checked here; TLS has done that before.
 
     Raises:
-        IdentityError: it names no site or more than one.
+        IdentityError: it names no site or several.
     """
     uris = alternative_names(certificate).get_values_for_type(x509.UniformResourceIdentifier)
     sites = [site for uri in uris if (site := site_of_uri(uri)) is not None]
@@ -110,14 +103,14 @@ def facts(certificate: x509.Certificate) -> Facts:
 def key_fingerprint(key: PublicKeyTypes) -> str:
     """Returns the SHA-256 of a public key (SubjectPublicKeyInfo), in digits with colons.
 
-    It is the same for a key, a request for its certificate, and every certificate of it.
+    It is the same for a key, its requests, and its certificates.
     """
     content = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return hashlib.sha256(content).digest().hex(":").upper()
 
 
 def alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName:
-    """Returns the alternative names of a certificate; none where it has no such extension."""
+    """Returns the alternative names of a certificate; none without that extension."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -126,7 +119,7 @@ def alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeN
 
 
 def common_name(name: x509.Name) -> str:
-    """Returns the common name of a subject or issuer; empty where there is none."""
+    """Returns the common name of a subject or issuer; empty if there is none."""
     found = name.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(found[0].value) if found else ""
 

@@ -1,6 +1,6 @@
 """The commands `grms pki …`: keys and certificates for the sites of a federation.
 
-Everything heavy is imported by the command that needs it, so that help and errors come at once.
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 EXIT_EXPIRES = 1
-"""Status of `grms pki show --expires-within` where something does."""
+"""Exit status of `grms pki show --expires-within` if something expires."""
 
 _PATH = click.Path(path_type=Path)
 _CA = click.option(
@@ -64,7 +64,7 @@ def _days(default: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
 
 class _Pki(click.Group):
     def invoke(self, ctx: click.Context) -> object:
-        """Runs a command; what a user can put right is a message without a traceback."""
+        """Runs a command; errors that users can fix become messages without traceback."""
         try:
             return super().invoke(ctx)
         except ValueError as error:

@@ -1,7 +1,7 @@
 """Keys and certificates as files.
 
-A private key is created with mode 0600 and never overwritten; a certificate replaces an older one
-in one step, so that a daemon that reads it meanwhile finds the old or the new one, whole.
+A private key is created with mode 0600 and never overwritten; a certificate is replaced atomically, so that a
+concurrently reading daemon finds the old or the new one, complete.
 """
 
 import stat
@@ -17,39 +17,26 @@ from lrms_sim.text_files import read_bytes, sync_folder, write_new
 
 AUTHORITY_CERTIFICATE = "ca.crt"
 AUTHORITY_KEY = "ca.key"
-"""What an authority's folder holds."""
+"""Files of an authority's folder."""
 
 FILE_BYTES_MAX = 1 << 20
-"""Longest file that is taken for a key or for certificates."""
+"""Longest file of keys or certificates."""
 
 CERTIFICATES_MAX = 64
-"""Most certificates in one file."""
 
 
 def read_pem(path: Path) -> bytes:
-    """Returns the content of a file of keys or certificates.
-
-    Raises:
-        PkiError: it cannot be read, or is too long to be one.
-    """
+    """Returns the content of a file of keys or certificates; `PkiError` if it is unreadable or too long."""
     return read_bytes(path, FILE_BYTES_MAX, PkiError)
 
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
-    """Returns the certificates in a file, at least one.
-
-    Raises:
-        PkiError: it cannot be read, or there is none in it.
-    """
+    """Returns the certificates in a file, at least one; `PkiError` if there are none or it is unreadable."""
     return certificates_in(read_pem(path), path)
 
 
 def certificates_in(content: bytes, path: Path) -> list[x509.Certificate]:
-    """Returns the certificates in what a file holds, at least one.
-
-    Raises:
-        PkiError: there is none in it, or there are too many.
-    """
+    """Returns the certificates in the content of `path`, at least one; `PkiError` if there are none or too many."""
     try:
         found = x509.load_pem_x509_certificates(content)
     except ValueError as error:
@@ -62,11 +49,7 @@ def certificates_in(content: bytes, path: Path) -> list[x509.Certificate]:
 
 
 def read_request(path: Path) -> x509.CertificateSigningRequest:
-    """Returns the request for a certificate in a file.
-
-    Raises:
-        PkiError: it cannot be read or is none.
-    """
+    """Returns the certificate request in a file; `PkiError` if there is none or it is unreadable."""
     try:
         return x509.load_pem_x509_csr(read_pem(path))
     except ValueError as error:
@@ -74,11 +57,7 @@ def read_request(path: Path) -> x509.CertificateSigningRequest:
 
 
 def holds_request(path: Path) -> bool:
-    """Returns whether a file holds a request for a certificate, rather than certificates.
-
-    Raises:
-        PkiError: it cannot be read.
-    """
+    """Returns whether a file holds a certificate request rather than certificates; `PkiError` if unreadable."""
     return b"CERTIFICATE REQUEST-----" in read_pem(path)
 
 
@@ -86,7 +65,7 @@ def read_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """Returns the private key in a file that only its owner and group can read.
 
     Raises:
-        PkiError: it cannot be read, others can read it too, or it is no such key.
+        PkiError: it is unreadable, readable by others, or no such key.
     """
     check_key_mode(path)
     try:
@@ -99,11 +78,7 @@ def read_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def check_key_mode(path: Path) -> None:
-    """Checks that nobody but a key's owner and group can read or change it.
-
-    Raises:
-        PkiError: others can, or there is no such file.
-    """
+    """Checks that only a key's owner and group can access it; `PkiError` otherwise."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -119,7 +94,7 @@ def read_authority(folder: Path) -> Authority:
     """Returns the authority whose certificate and key are in a folder.
 
     Raises:
-        PkiError: they are not there, or do not belong together.
+        PkiError: they are missing, or do not match.
     """
     certificate = read_certificates(folder / AUTHORITY_CERTIFICATE)[0]
     key = read_key(folder / AUTHORITY_KEY)
@@ -132,7 +107,7 @@ def read_authority(folder: Path) -> Authority:
 
 
 def write_authority(authority: Authority, folder: Path) -> None:
-    """Writes a new authority into a folder, which is made if it is missing.
+    """Writes a new authority into a folder, creating it if needed.
 
     Raises:
         PkiError: there is one already, or it cannot be written.
@@ -144,22 +119,14 @@ def write_authority(authority: Authority, folder: Path) -> None:
 
 
 def refuse_to_overwrite(*paths: Path) -> None:
-    """Checks that none of the files is there.
-
-    Raises:
-        PkiError: one is.
-    """
+    """Raises `PkiError` if one of the files exists."""
     for path in paths:
         if path.exists() or path.is_symlink():
             raise PkiError(f"{path}: is there already and is not overwritten; move it away first")
 
 
 def write_key(key: ec.EllipticCurvePrivateKey, path: Path) -> None:
-    """Writes a private key that nobody but its owner can read.
-
-    Raises:
-        PkiError: the file is there already, or cannot be written.
-    """
+    """Writes a private key that only its owner can read; `PkiError` if the file exists, or cannot be written."""
     _write(path, key_pem(key), 0o600)
 
 
@@ -169,21 +136,16 @@ def write_certificate(
     *,
     replace: bool = False,
 ) -> None:
-    """Writes a certificate, or a request for one.
-
-    Args:
-        certificate: what to write.
-        path: where.
-        replace: whether it takes the place of the file that is there, in one step.
+    """Writes a certificate, or a request for one; `replace` atomically overwrites an existing file.
 
     Raises:
-        PkiError: the file is there and is not to be replaced, or cannot be written.
+        PkiError: the file exists without `replace`, or cannot be written.
     """
     _write(path, certificate.public_bytes(Encoding.PEM), 0o644, replace=replace)
 
 
 def _write(path: Path, content: bytes, mode: int, *, replace: bool = False) -> None:
-    """Writes a file that is not there yet, or takes its place; nothing new is left where that fails."""
+    """Writes a new file, or replaces one; nothing new is left if that fails."""
     draft = path.with_name(f".{path.name}.new") if replace else path
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The standard health service: whether a daemon serves, asked once or watched.
+"""The standard health service: whether a daemon serves, by check or watch.
 
-The one that comes with gRPC has its watchers of one name share a lock while each writes: one that does not
-read keeps the others waiting, and the daemon with them when it wants to say that it ends.
+In gRPC's own, watchers of one name share a lock while each writes: one that does not read blocks the others, and
+the daemon when it announces its end.
 """
 
 import asyncio
@@ -15,23 +15,19 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grms.kit.refusals import Context, refuse
 
 HEALTH: Final[str] = health.SERVICE_NAME
-"""The service as reflection and callers name it."""
+"""The service's name for reflection and callers."""
 
 WATCHERS_MAX: Final = 100
-"""Calls that watch at one time."""
+"""Most concurrent watch calls."""
 
 WATCHERS_PER_CALLER: Final = 20
-"""Of these, of one caller: nobody keeps all others from watching."""
+"""Most of one caller, so that it cannot keep others from watching."""
 
 _STATUS: Final = health_pb2.HealthCheckResponse
 
 
 class Serving:
-    """Whether a daemon serves, and who watches.
-
-    Args:
-        names: of its services; health itself is the empty name.
-    """
+    """Whether a daemon serves, and its watchers; `names` are its services, the empty name being health itself."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset({"", *names})
@@ -55,7 +51,7 @@ class Serving:
         turned.set()
 
     def status(self, name: str) -> int | None:
-        """Returns the health of a service as the protocol has it; None where there is no such service."""
+        """Returns the health of a service in the protocol's words; `None` if there is no such service."""
         if name not in self._names:
             return None
         return _STATUS.SERVING if self._serves else _STATUS.NOT_SERVING
@@ -77,12 +73,9 @@ class Serving:
 
 
 class HealthService(health_pb2_grpc.HealthServicer):
-    """See `grpc.health.v1`.
+    """The service of `grpc.health.v1`.
 
-    Args:
-        serving: what is told.
-        admit: ends a call of whoever may not ask.
-        who: tells callers from each other; None where there is one alone.
+    `admit` ends a call without permission; `who` distinguishes callers, `None` if there is only one.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""The standard reflection service, under both names by which tools ask for it.
+"""The standard reflection service, under both names in use.
 
-`grpcio-reflection` serves `grpc.reflection.v1alpha` alone. The stable `grpc.reflection.v1` has the same
-messages and the same method, so the same service answers to both names. So that tools can describe it
-too, its descriptors are made from those of v1alpha, in a pool of their own.
+`grpcio-reflection` only serves `grpc.reflection.v1alpha`. The stable `grpc.reflection.v1` has the same messages and
+method, so the same service answers both names. For tools to describe it, its descriptors are made from those of
+v1alpha, in a pool of their own.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,11 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_g
 ALPHA: Final = "grpc.reflection.v1alpha"
 STABLE: Final = "grpc.reflection.v1"
 STABLE_NAME: Final = f"{STABLE}.ServerReflection"
-"""The service as tools of today ask for it."""
+"""The service's name for current tools."""
 
 
 def serve_reflection(names: Iterable[str], server: aio.Server) -> None:
-    """Lets tools ask a server what it serves.
-
-    Args:
-        names: of its services, each known to protobuf's default pool; reflection is added.
-        server: which.
-    """
+    """Adds reflection of some services, known to protobuf's default pool, to a server."""
     pool = DescriptorPool()
     seen: set[str] = set()
     own = [*names, reflection.SERVICE_NAME]
@@ -57,11 +52,7 @@ class _WithMethods:
         return getattr(self._pool, name)
 
     def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802  # protobuf's name
-        """Returns the file that says what a name is.
-
-        Raises:
-            KeyError: none does.
-        """
+        """Returns the file that declares a name; `KeyError` if there is none."""
         try:
             return self._pool.FindFileContainingSymbol(symbol)
         except KeyError:

@@ -1,9 +1,9 @@
-"""Who may look at a daemon's pages: sessions that end with the process, and what a reverse proxy shows.
+"""Access to a daemon's pages: sessions that end with the process, and a reverse proxy's token.
 
-A session begins with a link that is good once and for a minute, and that the daemon gives to operators
-alone, over its Unix socket. It has two secrets: a folder in all its addresses, and a cookie for that folder. A
-browser sends a cookie to every port of a host, but only below its folder: so another program's port is shown
-nothing, and whoever binds this one while the daemon is down is shown what no daemon knows any more.
+A session begins with a link that is valid once and for a minute, which the daemon gives only to operators, over its
+Unix socket. It has two secrets: a folder in all its addresses, and a cookie for that folder. A browser sends a
+cookie to every port of a host, but only below its folder: so other programs' ports get nothing, and a program that
+takes this port while the daemon is down gets secrets that are no longer valid.
 """
 
 import contextlib
@@ -21,29 +21,29 @@ from grms.names import parse_endpoint
 from lrms_sim.text_files import write_secret
 
 LINK_S: Final = 60.0
-"""How long a link is good, seconds."""
+"""Validity of a link, seconds."""
 
 LINKS_MAX: Final = 64
-"""Links that wait to be used; the oldest is dropped beyond."""
+"""Most unused links; beyond, the oldest is dropped."""
 
 SESSION_S: Final = 12 * 3600.0
-"""How long a session lasts, seconds."""
+"""Duration of a session, seconds."""
 
 SESSIONS_MAX: Final = 64
-"""Sessions at one time; the oldest is dropped beyond."""
+"""Most sessions; beyond, the oldest is dropped."""
 
 TOKEN_LENGTH_MIN: Final = 32
-"""Shortest token that is taken over from a file."""
+"""Shortest token accepted from a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageSession:
-    """A browser that has been let in.
+    """A browser that has been admitted.
 
     Attributes:
-        folder: the first part of all paths that it asks for.
+        folder: the first part of all its paths.
         secret: its cookie.
-        end: when it is over, seconds of the sessions' clock.
+        end: expiry, seconds of the sessions' clock.
     """
 
     folder: str
@@ -52,11 +52,7 @@ class PageSession:
 
 
 class PageSessions:
-    """The links and sessions of one process, for its threads.
-
-    Args:
-        clock: seconds, never going back.
-    """
+    """The links and sessions of one process, thread-safe; `clock` is monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -74,7 +70,7 @@ class PageSessions:
         return secret
 
     def begin(self, link: str) -> PageSession | None:
-        """Returns a new session for the secret of a link, which is used up; None where it is none, or too old."""
+        """Returns a new session for the secret of a link, which is used up; `None` if it is invalid or expired."""
         now = self._clock()
         with self._lock:
             end = self._links.pop(link, None)
@@ -89,7 +85,7 @@ class PageSessions:
         return session
 
     def knows(self, folder: str, secret: str) -> bool:
-        """Returns whether somebody with these two secrets may look."""
+        """Returns whether a session has these two secrets."""
         with self._lock:
             session = self._sessions.get(folder)
             if session is not None and self._clock() > session.end:
@@ -99,11 +95,9 @@ class PageSessions:
 
 
 def write_token(path: Path, address: str) -> str:
-    """Writes what a reverse proxy has to show, for the daemon's user alone; returns the token.
+    """Writes the token of a reverse proxy, private to the daemon's user, and returns it.
 
-    Args:
-        path: of the file; the token of one that is there stays, as a proxy has it.
-        address: of the pages.
+    An existing token stays, as a proxy uses it. `address` is that of the pages.
 
     Raises:
         OSError: it cannot be written.
@@ -117,13 +111,10 @@ def write_token(path: Path, address: str) -> str:
 
 
 def loopback(address: str) -> tuple[str, int]:
-    """Returns host and port of an address at which pages may be served.
-
-    Args:
-        address: "HOST:PORT".
+    """Returns host and port of "HOST:PORT", at which pages may be served.
 
     Raises:
-        ValueError: it is no address, or none of loopback: pages tell how busy a site is.
+        ValueError: it is invalid, or not loopback: pages reveal a site's load.
     """
     endpoint = parse_endpoint(address)
     if not endpoint.is_loopback:

@@ -1,4 +1,4 @@
-"""The command that prints a link to a daemon's pages, as `grms` and `gorba` have it."""
+"""The command of `grms` and `gorba` that prints a link to a daemon's pages."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +19,13 @@ def link_command(
     """Returns the command `dashboard`.
 
     Args:
-        daemon: what kind it is, which is another name of its option `--socket`.
+        daemon: its kind, which is another name of its option `--socket`.
         pages: what it serves, in a sentence.
-        variable: names the daemon's socket where no option does.
+        variable: names the daemon's socket if no option does.
         timeout_option: adds `timeout_s`, seconds.
-        socket_in: returns the path of the socket in a configuration.
-        link: asks the daemon at a socket, with a timeout in seconds, for a link.
-        operators: nobody else is given one.
+        socket_in: returns the socket's path in a configuration.
+        link: requests a link from the daemon at a socket, with a timeout in seconds.
+        operators: who gets one.
     """
 
     @click.command("dashboard", short_help=f"Print a link to a {daemon}'s dashboard.")
@@ -51,7 +51,7 @@ def link_command(
         open_browser: bool,
     ) -> None:
         if config is not None:
-            # The variable is for all commands; CONFIG is for this one, and goes before it.
+            # The variable is for all commands; CONFIG is for this one, and takes precedence.
             if context.get_parameter_source("socket") is click.core.ParameterSource.COMMANDLINE:
                 raise click.UsageError("CONFIG and --socket exclude each other")
             socket = Path(socket_in(config))

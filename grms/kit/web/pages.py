@@ -1,12 +1,10 @@
 """A small web server for a daemon's own operators: read-only pages, in a thread of its own.
 
-The thread has an event loop of its own, so that whatever a page does, the daemon's loop goes on. What
-is served says how busy a site is and whose jobs it has, so it listens on loopback alone, and whoever
-asks needs a session (`access`), as every local user can reach a port of loopback, or is a reverse proxy that shows
-a token, which is in a file that only the daemon's user can read.
+The thread has an event loop of its own, so that pages cannot block the daemon's. As the content reveals a site's
+load and users, it listens on loopback only, and as every local user can reach a loopback port, requests need a
+session (`access`), or a token in a file that only the daemon's user can read, for a reverse proxy.
 
-Pages load nothing from elsewhere, and a browser is told to refuse it if they did
-(Content-Security-Policy). Needs the extra `dashboard`.
+Pages load nothing from elsewhere, which the Content-Security-Policy enforces. Needs the extra `dashboard`.
 """
 
 import asyncio
@@ -39,28 +37,28 @@ from grms.kit.web.visitors import Visitor
 from grms.names import is_loopback
 
 SHARED: Final = Path(__file__).with_name("static")
-"""The look of all pages, and what their scripts share."""
+"""Style of all pages, and shared scripts."""
 
 COLORS: Final = Path(str(resources.files("lrms_sim.pages") / "colors.css"))
 """Their colours, which are those of reports."""
 
 LINK_WORD: Final = "login"
-"""Names the secret of a link in its address."""
+"""Query parameter of a link's secret."""
 
 STREAMS_MAX: Final = 16
-"""Most browsers that are kept informed at one time."""
+"""Most concurrent event streams."""
 
 END_S: Final = 3.0
-"""How long the end of a daemon waits for its pages."""
+"""How long a stopping daemon waits for its pages."""
 
 LOOK_S: Final = 0.2
-"""How often a stream looks whether there is something new, or the end."""
+"""Interval at which a stream checks for changes or the end."""
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What a browser is to load: nothing but these pages."""
+"""Browsers may load only these pages."""
 
 HEADERS: Final = (
     (b"content-security-policy", POLICY.encode()),
@@ -70,8 +68,6 @@ HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-"""Of every answer."""
-
 _MEDIA: Final = {
     ".html": "text/html",
     ".css": "text/css",
@@ -93,12 +89,11 @@ class PagesSettings:
     """Where pages are served, and to whom.
 
     Attributes:
-        name: of whose pages they are; names the cookie.
-        host: a loopback address.
+        name: of the daemon; names the cookie.
         port: 0 for any free one.
-        token: the file with the token that a reverse proxy shows, where there are `hosts`; one that is there stays.
+        token: file of a reverse proxy's token, if there are `hosts`; an existing one stays.
         how: the command that prints a link.
-        hosts: further names by which browsers know it, which are a reverse proxy's.
+        hosts: further names, of a reverse proxy.
 
     Raises:
         ValueError: the host is not loopback.
@@ -112,7 +107,6 @@ class PagesSettings:
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks the address."""
         if not is_loopback(self.host):
             raise ValueError(
                 f"pages on {self.host!r} would tell others how busy this site is; use a loopback "
@@ -121,15 +115,7 @@ class PagesSettings:
 
 
 class Guard:
-    """Lets in who has a session, or the token, to look only, and adds headers to every answer.
-
-    Args:
-        app: what answers.
-        settings: of the server.
-        port: at which it listens.
-        sessions: of the server.
-        token: that a reverse proxy shows; empty where there is none.
-    """
+    """Admits read-only requests with a session or the token, and adds headers to every answer."""
 
     def __init__(
         self, app: ASGIApp, settings: PagesSettings, port: int, sessions: PageSessions, token: str
@@ -142,7 +128,7 @@ class Guard:
         self._cookie = f"hanse_{name}_{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, or has it answered."""
+        """Answers a request."""
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
@@ -159,14 +145,14 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if not self._is_known(headers.get("host", "")):
-            # A page of another name that was made to lead here: it is not to read anything.
+            # A foreign name that was made to point here; it must not read anything.
             return PlainTextResponse("this is another server's name\n", 421)
         if scope["method"] not in {"GET", "HEAD"}:
             return PlainTextResponse("these pages are to be looked at\n", 405)
         return None
 
     def _begun(self, scope: Scope) -> Response | None:
-        # Begins a session for a link. A look ahead (HEAD) does not use it up.
+        # Begins a session for a link. A prefetch (HEAD) does not use it up.
         if scope["path"] != "/" or scope["method"] != "GET":
             return None
         link = parse_qs(scope["query_string"].decode("latin-1")).get(LINK_WORD, [""])[0]
@@ -211,17 +197,15 @@ def _with_headers(send: Send) -> Send:
 
 
 class PageServer:
-    """Serves pages as long as it is entered.
+    """Serves pages while it is entered.
 
     Args:
-        settings: where, and to whom.
-        routes: what there is to be seen; they run in the server's thread.
-        work: runs in the server's thread from its beginning to its end.
-        log: where events go.
+        routes: handled in the server's thread.
+        work: runs in the server's thread from begin to end.
 
     Attributes:
-        port: where it listens, once it is entered.
-        token: that a reverse proxy shows, once it is entered; empty where no `hosts` are configured.
+        port: once entered.
+        token: for a reverse proxy, once entered; empty without `hosts`.
     """
 
     def __init__(
@@ -249,13 +233,13 @@ class PageServer:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     def link(self) -> str:
-        """Returns an address that lets one browser in, once and within `LINK_S`; empty where nothing is served."""
+        """Returns a link for one browser, valid once and within `LINK_S`; empty if nothing is served."""
         if self._thread is None or not self._thread.is_alive() or self.ending:
             return ""
         return f"{self.address}?{LINK_WORD}={self._sessions.link()}"
 
     def __enter__(self) -> Self:
-        """Begins to listen, and writes what a reverse proxy has to show.
+        """Starts listening, and writes the token of a reverse proxy.
 
         Raises:
             OSError: the address is taken, or the file cannot be written.
@@ -293,7 +277,7 @@ class PageServer:
                 timeout_graceful_shutdown=1,
             )
         )
-        # Whatever it does, the process can end.
+        # A daemon thread, so that it cannot keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="pages", daemon=True)
         self._thread.start()
         return self
@@ -304,7 +288,7 @@ class PageServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stops listening; waits a short while for the thread, and no longer."""
+        """Stops listening; waits only briefly for the thread."""
         assert self._server is not None
         assert self._thread is not None
         self._server.should_exit = True
@@ -340,11 +324,7 @@ class PageServer:
 
 
 def files(folder: Path) -> list[Route]:
-    """Returns routes to files, which are read now; `index.html` is at the root too.
-
-    Args:
-        folder: of pages and scripts; the style and what all pages share come with them.
-    """
+    """Returns routes to the files of a folder, read now, plus the shared ones; `index.html` is also the root."""
     routes = []
     for path in sorted([*folder.iterdir(), *SHARED.iterdir(), COLORS]):
         media = _MEDIA.get(path.suffix)
@@ -388,15 +368,10 @@ def _finite(content: Any) -> Any:
 
 
 class Streams:
-    """Server-sent events: each browser is told what is new, at its own pace.
+    """Server-sent events: each browser gets changes at its own pace.
 
-    Nothing waits in a queue: what a slow browser has missed it gets as it is by then.
-
-    Args:
-        number: returns a number that grows with every change.
-        content: returns what there is to be told.
-        ending: whether the server is to end.
-        most: browsers at one time.
+    There is no queue: a slow browser gets the latest state. `number` returns a number that grows with every change,
+    `content` the state; `ending` says whether the server should end; `most` limits the browsers.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""A connection to pages: there are so many and no more, and each says soon what it wants.
+"""Connections to pages, limited in number and idle time.
 
-uvicorn keeps a connection that asks for nothing as long as it likes, and takes as many as come: any local
-user could so use up the descriptors of the daemon. Here the one that has waited longest without being
-answered makes room for a new one, so that a browser, which asks at once, always finds some.
+uvicorn keeps idle connections indefinitely, and accepts any number: any local user could exhaust the daemon's file
+descriptors. Here the connection that has been unanswered for longest makes room for a new one, so that a browser,
+which sends a request at once, always gets one.
 
 Needs the extra `dashboard`.
 """
@@ -15,8 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from grms.kit.descriptors import PAGES_MAX, beside
 
 REQUEST_S: Final = 20.0
-"""How long one may be there without having asked for something, seconds; up to twice as long until it is
-looked."""
+"""How long a connection may be idle without a request, seconds; up to twice as long until the check."""
 
 
 class Visitor(H11Protocol):
@@ -26,7 +25,7 @@ class Visitor(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
-        """Makes room, where there is none, by closing the one that has waited longest."""
+        """Makes room, if needed, by closing the connection that has waited longest."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._look_later()

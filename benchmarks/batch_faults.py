@@ -49,47 +49,38 @@ SITES: Final = ("north", "south")
 NODES: Final = 2
 CPUS: Final = 8
 BUSY: Final = 0.85
-"""Share of the jobs that are the first site's: it is to have more than it can run at once."""
+"""The first site's share of the jobs: more than it can run at once."""
 
 TOLD_S: Final = 900.0
-"""So long all jobs may take to end after the last fault."""
+"""How long all jobs may take to end after the last fault."""
 
 LIMITS_S: Final = (60.0, 180.0)
-"""What jobs request; a partition whose limit is a minute takes the first alone."""
+"""Requests of jobs; a partition with a limit of a minute only takes the first."""
 
 GIVEN_UP_S: Final = 20.0
-"""A node that is silent for so long is given up by its Slurm (`SlurmdTimeout` of `tests.clusters` is 10)."""
+"""After this a silent node is given up by its Slurm (`SlurmdTimeout` of `tests.clusters` is 10)."""
 
 TOLD_LATE_S: Final = 3.0
-"""The clocks of daemon and batch system, whose seconds are whole, may be so far apart."""
+"""Tolerated difference of the clocks of daemon and batch system, which has whole seconds."""
 
 GRACE_S: Final = 30.0
-"""So long after its limit a job that its batch system has forgotten is waited for: less than by default, as all limits
-are a minute."""
+"""How long after its limit a forgotten job is waited for: less than the default, as all limits are a minute."""
 
 FIGURES_S: Final = 15
-"""A daemon's figures are no older than this, seconds."""
+"""Maximum age of a daemon's metrics, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to run and to break.
+    """What to run and to break.
 
     Attributes:
-        seed: of jobs and faults.
-        kinds: batch systems of the two sites.
-        jobs: of both sites together.
-        seconds: in which they are submitted and faults begin.
-        longest_s: of a job's run.
-        controllers: kills of a batch system's controller.
-        daemons: kills of a `grms serve`.
-        links: cuts and hold-ups of the link, in both directions.
-        nodes: kills of a node daemon; each fourth for so long that its jobs are given up.
-        deaths: jobs that are submitted at the moment at which a controller is killed.
-        partitions: changes of a partition by its operator, and waiting jobs that are moved to another.
-        spools: disks with jobs' folders that are full for a while; none without root's rights.
-        certificates: that end while they are in use, and are renewed later.
-        poll_s: seconds between two looks of a daemon.
+        links: cuts and delays of the link, in both directions.
+        nodes: kills of a node daemon; every fourth long enough for its jobs to be given up.
+        deaths: jobs submitted while a controller is killed.
+        partitions: an operator's changes of partitions, and moves of waiting jobs.
+        spools: temporarily full disks of jobs' folders; none without root privileges.
+        certificates: expiring while in use, and renewed later.
     """
 
     seed: int = 1
@@ -110,13 +101,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a run.
-
-    Attributes:
-        problems: what is not as it has to be, in words.
-        counts: faults that were done, and what was found.
-        slips: what the batch systems have said and not kept, by kind: jobs.
-    """
+    """Result of a run: violations in words, counts of faults and findings, and slips of the batch systems."""
 
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -131,13 +116,7 @@ def cluster_of(kind: str, folder: Path) -> Cluster:
 
 
 class Faults:
-    """Breaks things at moments drawn from a seed, and mends them.
-
-    Args:
-        plan: what is to break.
-        scene: where.
-        users: who submit at bad moments.
-    """
+    """Breaks things at random moments, and repairs them."""
 
     def __init__(self, plan: Plan, scene: Scene, users: "Users") -> None:
         self._counts = scene.counts
@@ -185,14 +164,14 @@ class Faults:
                 await asyncio.sleep(max(0.0, begin + moment - time.monotonic()))
                 group.create_task(_done(breaks()), name=f"fault at {moment:.1f} s")
 
-    # What is broken already breaks again when it is mended: each lock is held from end to start.
+    # Each lock is held from begin to end, so that a broken thing breaks again only once it is repaired.
 
     async def _controller(self, name: str, away_s: float, *, submits: bool = False) -> None:
         cluster = self._clusters[name]
         async with self._broken["controller", name], asyncio.TaskGroup() as group:
             async with self._at_work[name]:
                 if submits:
-                    # Some reach the dying controller, some find none.
+                    # Some reach the dying controller, some none.
                     group.create_task(self._users.submit(name), name=f"just before, at {name}")
                 await asyncio.to_thread(cluster.kill_controller)
             self._counts["controller_kills"] += 1
@@ -236,17 +215,7 @@ async def _done(work: Awaitable[None]) -> None:
 
 
 class Users:
-    """Who submit jobs.
-
-    Attributes:
-        plan: what is to run.
-        taken: the site and its number of each acknowledged job, by its own word.
-
-    Args:
-        plan: what is to run.
-        clients: of the sites.
-        notes: folder in which jobs write.
-    """
+    """Submits jobs; `taken` has the site and id of each acknowledged one, by name."""
 
     def __init__(self, plan: Plan, clients: Mapping[str, Client], notes: Path) -> None:
         self.plan = plan
@@ -301,13 +270,7 @@ async def all_ended(
 
 
 async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
-    """Runs jobs under faults and judges.
-
-    Args:
-        plan: what is to run and to break.
-        folder: an empty one, for everything.
-        sockets: an empty one with a short path.
-    """
+    """Runs jobs under faults and judges; the folders must be empty, that of `sockets` with a short path."""
     outcome, notes = Outcome(), folder / "notes"
     notes.mkdir(parents=True)
     async with AsyncExitStack() as stack:
@@ -346,7 +309,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
 
 
 async def _figures_of(site: Daemon) -> list[str]:
-    # A daemon sets such figures every so often: what the last look has found may be in the log alone as yet.
+    # Metrics are set at intervals: findings of the last poll may only be in the log yet.
     problems: list[str] = []
     for _ in range(FIGURES_S):
         problems = await asyncio.to_thread(_metric_problems, site)
@@ -357,7 +320,7 @@ async def _figures_of(site: Daemon) -> list[str]:
 
 
 def _metric_problems(site: Daemon) -> list[str]:
-    # What the log says since the daemon's last start is what the metric counts.
+    # The metric counts what the log says since the daemon's last start.
     with urllib.request.urlopen(f"http://127.0.0.1:{site.metrics_port}/metrics") as answer:
         text = answer.read().decode()
     shown = {
@@ -453,7 +416,7 @@ def main() -> int:
     arguments = vars(parser.parse_args())
     keep, dry, seeds = (arguments.pop(name) for name in ("keep", "dry", "seeds"))
     arguments["kinds"] = tuple(arguments["kinds"])
-    # Nothing is left behind, whoever ends it.
+    # Leaves nothing behind, however it is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     runs, failed = [], False
     for seed in seeds:
@@ -471,7 +434,7 @@ def main() -> int:
             print("problem:", problem)
         failed |= bool(outcome.problems)
     if not dry:
-        # Runs of other seeds and batch systems stay, each with what it was measured on.
+        # Runs of other seeds and batch systems stay, each with its machine.
         before = json.loads(FIGURES.read_text())["runs"] if FIGURES.exists() else []
         found = {_mark(one): one for one in [*before, *json.loads(json.dumps(runs))]}
         document = {"runs": [found[mark] for mark in sorted(found)]}

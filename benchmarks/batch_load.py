@@ -33,7 +33,7 @@ from tests.clusters.slurm import SlurmCluster
 FIGURES: Final = Path(__file__).with_name("figures-batch-load.json")
 PENDING: Final = 10_000
 ARRAY: Final = 1_000
-"""Jobs of one array: Slurm takes no more where nothing is said."""
+"""Jobs of one array: Slurm's default limit."""
 
 RATE_PER_S: Final = 100.0
 CPUS: Final = 64
@@ -41,7 +41,7 @@ NOWHERE: Final = "--output=/dev/null"
 TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 SUBMITTED: Final = (JobState.QUEUED, JobState.RUNNING, JobState.ENDED)
 SUBMITTED_S: Final = 600.0
-"""So long the daemon has to hand over what it has acknowledged."""
+"""How long the daemon has to hand over what it has acknowledged."""
 
 
 def processor_s(pid: int) -> tuple[float, float]:

@@ -39,10 +39,10 @@ SETTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "hidden": ("Hidden=YES", "Hidden=NO"),
     "shortened": ("MaxTime=1", "MaxTime=1-00:00:00"),
 }
-"""What is said of a partition, and what undoes it."""
+"""Settings of a partition, and what undoes them."""
 
 SPOOL_BYTES: Final = 48 << 20
-"""Room of a disk for jobs' folders that can be filled."""
+"""Size of a small disk for jobs' folders."""
 
 RENEWED_DAYS: Final = 1
 
@@ -60,12 +60,7 @@ def can_mount() -> bool:
 
 
 class Certificates:
-    """Keys and certificates of sites, which may end in the middle of a run.
-
-    Args:
-        folder: an empty one.
-        sites: their names.
-    """
+    """Keys and certificates of sites, which may expire during a run."""
 
     def __init__(self, folder: Path, sites: list[str]) -> None:
         folder.mkdir(parents=True)
@@ -98,16 +93,7 @@ class Certificates:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What can be broken, and changed.
-
-    Attributes:
-        clusters: of the sites.
-        sites: their daemons.
-        lines: from site to site.
-        certificates: of the sites.
-        disks: for the folders of the sites' jobs, where there are any.
-        counts: of what was done.
-    """
+    """What can be broken and changed: lines go from site to site; there may be no small disks."""
 
     clusters: Mapping[str, Cluster]
     sites: Mapping[str, Daemon]
@@ -118,12 +104,7 @@ class Scene:
 
 
 class Operators:
-    """The operators of all sites.
-
-    Args:
-        rng: draws what they do.
-        scene: where they do it; what is done to a partition is done to a Slurm.
-    """
+    """The operators of all sites; they change partitions of Slurm only."""
 
     def __init__(self, rng: random.Random, scene: Scene) -> None:
         self._rng = rng
@@ -141,13 +122,7 @@ class Operators:
     def acts(
         self, partitions: int, spools: int, certificates: int
     ) -> list[Callable[[], Awaitable[None]]]:
-        """Returns what they will do.
-
-        Args:
-            partitions: changes of partitions, and jobs that are moved.
-            spools: disks that are full for a while.
-            certificates: that end while they are in use.
-        """
+        """Returns their operations: numbers of changed partitions, full disks, and expiring certificates."""
         rng, names = self._rng, list(self._scene.sites)
         acts: list[Callable[[], Awaitable[None]]] = []
         kinds = [*SETTINGS, "moved"]
@@ -170,7 +145,7 @@ class Operators:
         return acts
 
     async def _scontrol(self, name: str, *words: str) -> None:
-        # A controller that is just being killed does not hear; an operator says it again.
+        # A controller that is just being killed does not answer; operators repeat the command.
         while True:
             try:
                 await asyncio.to_thread(self._slurms[name].ask, "scontrol", *words)
@@ -216,7 +191,7 @@ class Operators:
     async def _let_end(self, name: str, lasts_s: float) -> None:
         async with self._at_work["tls", name]:
             self._scene.certificates.issue(name, lasts_s=2.0)
-            # A daemon that is dead meanwhile finds one that has ended when it starts.
+            # A daemon that is dead meanwhile finds an expired one when it starts.
             with suppress(TimeoutError):
                 async with asyncio.timeout(2.0):
                     await self._reload(name)
@@ -226,7 +201,7 @@ class Operators:
             await self._reload(name)
 
     async def _reload(self, name: str) -> None:
-        # A daemon that is dead reads the file when it starts.
+        # A dead daemon reads the file when it starts.
         while True:
             try:
                 async with Client(self._scene.sites[name].socket, timeout_s=10.0) as client:
@@ -238,13 +213,7 @@ class Operators:
 
 
 def disks(stack: AsyncExitStack, folder: Path, sites: list[str]) -> dict[str, SmallDisk]:
-    """Returns a small disk for the folders of each site's jobs, which ends with a stack.
-
-    Args:
-        stack: that takes them away again.
-        folder: in which the daemons keep the folders of jobs.
-        sites: their names.
-    """
+    """Returns a small disk for the folders of each site's jobs, unmounted with the stack."""
     found: dict[str, SmallDisk] = {}
     for site in sites if can_mount() else []:
         place = folder / f"jobs-{site}"

@@ -31,14 +31,13 @@ POLICIES: Final[Mapping[str, Mapping[str, str]]] = {
         "CTC": str(LIBRARY / "rule-bases/fcfs-egoistic/ctc-for-kth.json"),
     },
 }
-"""What each site uses for the other."""
+"""Policies of each site for the other."""
 
 SLACK_S: Final = 40.0
-"""So much longer than it runs a job may run: recorded jobs were ended at their limit, and a limit of Slurm's
-is not so exact that these would end in the same second."""
+"""Extra time before a job is ended: recorded jobs ended at their limit, and Slurm's limits are inexact."""
 
 HELD_LONGER_S: Final = 10.0
-"""At most so long processors stand idle between two jobs."""
+"""Upper bound of the idle time of processors between two jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +45,11 @@ class Plan:
     """What is run.
 
     Attributes:
-        factor: by which all times are divided.
-        first_day: the window of submissions begins there, days of both logs. Chosen by simulation: both
-            sites have a queue, at most 51 jobs run at once, and arrivals a second later change no gain
-            by more than a few points.
-        days: its length.
-        scheduler: of both Slurms: `builtin` or `backfill`.
+        factor: divisor of all times.
+        first_day: start of the window of submissions, days of both logs. Chosen by simulation: both sites
+            have a queue, at most 51 jobs run at once, and arrivals a second later change no gain by more than a
+            few points.
+        scheduler: `builtin` or `backfill`.
     """
 
     factor: float = 240.0
@@ -61,13 +59,7 @@ class Plan:
 
 
 def pressed(jobs: JobTable, factor: float, *, whole_minutes: bool) -> JobTable:
-    """Returns a workload with all times divided.
-
-    Args:
-        jobs: the workload.
-        factor: by which times are divided.
-        whole_minutes: requested times are rounded up, as Slurm does.
-    """
+    """Returns a workload with all times divided by `factor`; limits in whole minutes are rounded up, as Slurm does."""
     requested = np.maximum(jobs.requested_time / factor, jobs.run_time / factor + SLACK_S)
     if whole_minutes:
         requested = np.maximum(1.0, np.ceil(requested / 60.0)) * 60.0
@@ -137,12 +129,7 @@ def simulated_idling(policy: str, sites: Sequence[Site], seconds: float) -> Day:
 
 
 def idle_s(sites: Sequence[Site], awrt_s: float) -> float:
-    """Returns how long processors stand idle between two jobs, by a day without exchange.
-
-    Args:
-        sites: with their jobs.
-        awrt_s: of all users on that day as it was run, seconds.
-    """
+    """Returns how long processors are idle between two jobs, from a run without exchange with AWRT `awrt_s`."""
     low, high = 0.0, HELD_LONGER_S
     while high - low > 0.005:
         middle_s = (low + high) / 2

@@ -19,7 +19,7 @@ from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster
 
 STARTED_S: Final = 120.0
-"""So long a daemon may take until it can be asked, and reaches batch system and partners."""
+"""Time-out of a daemon's start, until it answers and reaches batch system and partners."""
 
 
 class Cluster(Protocol):
@@ -49,12 +49,7 @@ class Cluster(Protocol):
 
 
 def lrms_table(cluster: Cluster, spool: Path) -> dict[str, Any]:
-    """Returns the table `[lrms]` of a cluster.
-
-    Args:
-        cluster: which is up.
-        spool: the folder of the jobs.
-    """
+    """Returns the table `[lrms]` of a running cluster."""
     table: dict[str, Any] = {"spool": str(spool)}
     if isinstance(cluster, SlurmCluster):
         place = cluster.environment["SLURM_CONF"]
@@ -71,18 +66,7 @@ def lrms_table(cluster: Cluster, spool: Path) -> dict[str, Any]:
 
 
 class Daemon:
-    """A `grms serve` that can be killed and started again.
-
-    Attributes:
-        name: of the site.
-        socket: where users reach it.
-        log_path: what it has written, over all its lives.
-        metrics_port: where Prometheus would collect.
-
-    Args:
-        document: its configuration.
-        folder: for its configuration and its log.
-    """
+    """A `grms serve` that can be killed and restarted; its log spans all its lives."""
 
     def __init__(self, document: Mapping[str, Any], folder: Path) -> None:
         self.name = str(document["name"])
@@ -120,11 +104,7 @@ class Daemon:
                     yield entry
 
     async def well(self) -> None:
-        """Returns when it answers, and reaches its batch system and its partners.
-
-        Raises:
-            TimeoutError: it does not.
-        """
+        """Waits until it answers, and reaches its batch system and partners; `TimeoutError` if it does not."""
         async with (
             asyncio.timeout(STARTED_S),
             Client(self.socket, timeout_s=STARTED_S) as client,
@@ -147,17 +127,11 @@ async def daemons(
     partners: Mapping[str, Mapping[str, Any]] | None = None,
     tables: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> AsyncIterator[tuple[dict[str, Daemon], dict[tuple[str, str], Line]]]:
-    """Yields daemons that know each other, running and well, and the lines between them.
+    """Yields running daemons that know each other, and the lines between them.
 
-    Args:
-        folder: for configurations, journals, logs and jobs.
-        sockets: one with a short path.
-        clusters: of the sites, by name.
-        processors: of the sites, by name.
-        lrms: further values of all their tables `[lrms]`.
-        partners: further values of each site's entries of its partners; a site that is not there has
-            none. Left out, all sites are partners.
-        tables: further tables of each site's file.
+    `folder` is for everything, `sockets` has a short path; the mappings are by site: `lrms` has further keys of all
+    tables `[lrms]`, `partners` those of each site's entries of its partners (missing sites have none; by default
+    all sites are partners), and `tables` further tables of each site's file.
     """
     ports = free_ports(2 * len(clusters))
     doors = dict(zip(clusters, ports, strict=False))

@@ -17,12 +17,10 @@ class Day:
 
     Attributes:
         sites: names, in order.
-        home: shape (n,), index of the site whose user each job is.
-        place: shape (n,), index of the site that ran it.
+        home, place: shape (n,), index of the home and the executing site.
         weight: shape (n,), processors times run time as recorded.
         submit_time: shape (n,), as recorded, seconds.
-        start_time: shape (n,), seconds.
-        end_time: shape (n,), seconds.
+        start_time, end_time: shape (n,), seconds.
     """
 
     sites: tuple[str, ...]
@@ -64,14 +62,9 @@ def gains(day: Day, alone: Day) -> dict[str, float]:
 
 
 def turned(real: Day, simulated: Day, tie_s: float) -> tuple[int, int]:
-    """Returns pairs of jobs that started in the other order than simulated, and all pairs.
+    """Returns the pairs of jobs that started in the other order than simulated, and all pairs.
 
-    Counted are pairs that ran at the same site in both, and started more than a tie apart in both.
-
-    Args:
-        real: as it was run.
-        simulated: the same jobs.
-        tie_s: starts that lie so near are at one time, seconds.
+    Pairs count if both ran at the same site in both, with starts more than `tie_s` seconds apart in both.
     """
     wrong = total = 0
     for index in range(len(real.sites)):
@@ -85,14 +78,7 @@ def turned(real: Day, simulated: Day, tie_s: float) -> tuple[int, int]:
 
 
 def compared(real: Day, simulated: Day, tie_s: float, speed: float) -> dict[str, Any]:
-    """Returns figures of a day that was run beside the simulated one.
-
-    Args:
-        real: as it was run.
-        simulated: the same jobs.
-        tie_s: as in `turned`.
-        speed: seconds of the trace in one second.
-    """
+    """Compares a real day with the simulated one, at `speed` trace seconds per second."""
     wrong, total = turned(real, simulated, tie_s)
     lag = real.start_time - simulated.start_time
     same = real.place == simulated.place

@@ -43,25 +43,20 @@ from tests.clusters.slurm import SlurmCluster
 
 HERE: Final = Path(__file__).parent
 TIE_S: Final = 2.0
-"""Starts are known to a second, and Slurm's scheduler looks once a second."""
+"""Starts are known to a second, and Slurm's scheduler runs once a second."""
 
 SCRIPT: Final = '#!/bin/sh\nexec sleep "$1"\n'
 POLL_S: Final = 1.0
 AFTER_S: Final = 900.0
-"""So much later than simulated all may have ended."""
+"""How much later than simulated everything may end."""
 
 
 async def run_day(
     policy: str, plan: Plan, sites: Sequence[Site], folder: Path, starting: asyncio.Lock
 ) -> Day:
-    """Runs the day through two Slurms of its own, and returns what came of it.
+    """Runs the day with a policy through two Slurms of its own.
 
-    Args:
-        policy: a word of `POLICIES`.
-        plan: what is run.
-        sites: with their jobs.
-        folder: an empty one, for everything.
-        starting: held while clusters and daemons start, as they look for free ports.
+    `folder` must be empty; `starting` is held while clusters and daemons start, as they look for free ports.
     """
     words = POLICIES[policy]
     partners = {name: {"transfer": word} for name, word in words.items()}
@@ -209,7 +204,7 @@ def figures_of(
 
 
 def _ending(plan: Plan) -> str:
-    # Of the name of the file: other hours have one of their own.
+    # Suffix of the file: other hours have one of their own.
     usual = replace(Plan(), scheduler=plan.scheduler, factor=plan.factor)
     hours = "" if plan == usual else f"-{plan.days:g}-from-{plan.first_day:g}"
     return f"{'-backfill' * (plan.scheduler == 'backfill')}{hours}"
@@ -243,7 +238,7 @@ def main() -> int:
         add_idling(document["figures"], sites)
         path.write_text(json.dumps(document, indent=1) + "\n")
         return 0
-    # Nothing is left behind, whoever ends it.
+    # Leaves nothing behind, however it is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     runs: list[Mapping[str, Day]] = []
     if arguments.simulate:

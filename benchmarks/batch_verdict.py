@@ -1,9 +1,9 @@
 """Judges real jobs by what they wrote themselves: has each run once, and was told as it was?
 
-Each job appends a line to a file of its own when it starts and one when it ends. A second start is a
-problem whoever is to blame for it, as a launcher does not run a script again where that is not allowed; the
-problem says whether the batch system may have started it on its own: where the second is of the same submission
-and no release by the site lies between the two, by the batch system's own log.
+Each job appends a line to a file of its own at start and end. A second start is always a problem, as a launcher
+does not repeat a script if that is not allowed; the problem says whether the batch system may have started it on
+its own: if the second is of the same submission and the batch system's log has no release by the site between the
+two.
 """
 
 import re
@@ -21,13 +21,12 @@ SCRIPT: Final = (
     'note() { echo "$1 $PWD ${SLURM_JOB_ID:-$JOB_ID} $(date +%s.%N)" >>"$2"; }\n'
     'note start "$1"; sleep "$2"; note end "$1"\n'
 )
-"""What jobs run: the file of their own, and for how long."""
+"""Script of the jobs; its arguments are the job's file and run time."""
 
 KILLED_AS: Final = frozenset(
     (Outcome.NODE_FAIL, Outcome.UNKNOWN, Outcome.FAILED, Outcome.TIMEOUT, Outcome.CANCELLED)
 )
-"""How a job may be said to have ended that began and wrote no end: its node or its controller has failed, and it
-was killed."""
+"""Possible outcomes of a job that began and wrote no end: its node or controller failed, and it was killed."""
 
 _RELEASE: Final = re.compile(r"\[(\S+)\] sched: _release_job_rec: release hold on JobId=(\d+) ")
 """A line of slurmctld's log, in local time."""
@@ -37,12 +36,7 @@ Submission = tuple[str, str]
 
 
 def releases(log: str, place: str) -> dict[Submission, list[float]]:
-    """Returns when holds were lifted, of a slurmctld's log, seconds since 1970.
-
-    Args:
-        log: its text.
-        place: name of the folder of the site's jobs.
-    """
+    """Returns release times in a slurmctld log, seconds since 1970; `place` names the folder of the site's jobs."""
     found: defaultdict[Submission, list[float]] = defaultdict(list)
     for moment, number in _RELEASE.findall(log):
         found[place, number].append(datetime.fromisoformat(moment).timestamp())
@@ -51,14 +45,7 @@ def releases(log: str, place: str) -> dict[Submission, list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that a job has written.
-
-    Attributes:
-        starts: at its start; else at its end.
-        folder: in which it ran.
-        number: by which the batch system knew it.
-        time: seconds since 1970.
-    """
+    """A line written by a job at its start or, without `starts`, its end; `time` in seconds since 1970."""
 
     starts: bool
     folder: Path
@@ -79,12 +66,7 @@ def read_lines(path: Path) -> list[Line]:
 
 @dataclass(slots=True)
 class JobsVerdict:
-    """What the jobs say.
-
-    Attributes:
-        problems: what is not as it has to be, in words.
-        counts: of each case.
-    """
+    """Result of judging the jobs by their own lines: violations in words, and counts of each case."""
 
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -99,11 +81,9 @@ def judge(
 ) -> JobsVerdict:
     """Judges all jobs.
 
-    Args:
-        jobs: as their users have them after all has ended, by their own word.
-        written: what each has written, by the same word.
-        released: when jobs were released by the site, seconds since 1970.
-        grace_s: so much later than its told end a job may have written its last line.
+    `jobs` are as shown to users after everything has ended, `written` their lines, both by name; `released` are the
+    times of the site's releases, seconds since 1970. A job may have written its last line until `grace_s` seconds
+    after its reported end.
     """
     verdict = JobsVerdict()
     for name, job in jobs.items():
@@ -127,7 +107,7 @@ def judge(
 
 
 def _misjudged(job: Job, lines: Sequence[Line], grace_s: float) -> str:
-    """Returns what of a job is not as its user is told; empty where all is."""
+    """Returns a contradiction between a job and what its user is shown; empty if there is none."""
     ends = [line.time for line in lines if not line.starts]
     if not lines:
         return "" if job.outcome in {Outcome.NODE_FAIL, Outcome.UNKNOWN} else "never began"

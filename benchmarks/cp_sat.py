@@ -17,7 +17,7 @@ from typing import Any
 from ortools.sat.python import cp_model  # type: ignore[import-not-found, import-untyped, unused-ignore]  # not a dependency, see above
 
 INTERVAL = 0.05
-"""Seconds between two looks at the processor time."""
+"""Seconds between two checks of the processor time."""
 
 
 def job_shop_model(jobs: list[list[list[int]]]) -> Any:  # types of OR-tools
@@ -54,7 +54,7 @@ def main() -> None:
     ended = threading.Event()
 
     def stop_in_time() -> None:
-        """Stops the solver when the processor time is over: the machine may be shared."""
+        """Stops the solver by processor time, as the machine may be shared."""
         while not ended.wait(INTERVAL):
             if time.process_time() >= seconds:
                 solver.stop_search()

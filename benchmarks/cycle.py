@@ -62,7 +62,7 @@ PLANNINGS: Final = 4
 UNITS: Final = (1, 1, 1, 2, 4)
 PERIOD_S: Final = 180.0
 SEARCH_S: Final = 150.0
-"""From the beginning of a planning to its plan, on the benchmark's clock."""
+"""From the start of a planning to its plan, on the benchmark's clock."""
 
 
 def workflows(rng: np.random.Generator, supplies: Sequence[Supply]) -> Iterator[Workflow]:
@@ -120,7 +120,6 @@ class Broker:
     spent: list[Spent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begins."""
         self.state = BrokerState(BrokerSettings())
         self._queue: list[tuple[float, int, Event]] = []
         self._count = itertools.count()

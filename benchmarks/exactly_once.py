@@ -1,7 +1,6 @@
 """Judges a federation by its journals: has every job that was taken run once, and once alone?
 
-The journals are read after all daemons have ended, and nothing but them: what the daemons say of
-themselves does not count, except what they had acknowledged.
+The journals are read after all daemons have ended; besides them, only what the daemons had acknowledged counts.
 """
 
 from collections import Counter, defaultdict
@@ -29,14 +28,7 @@ OfferKey = tuple[str, str, int, int]
 
 @dataclass(slots=True)
 class Run:
-    """A job in one site's hands.
-
-    Attributes:
-        site: where.
-        processors: what it asked for.
-        starts: moments at which it started.
-        ends: ends that were noted.
-    """
+    """A job at one site, with the times of its starts and its recorded ends."""
 
     site: str
     processors: int
@@ -49,11 +41,8 @@ class Home:
     """A job in its home's journal.
 
     Attributes:
-        received: when it was taken.
-        keys: offers that were made of it.
         kept: how often it was kept at home.
-        starts: at home.
-        ends: as its user has them.
+        ends: as shown to its user.
     """
 
     received: JobReceived
@@ -65,12 +54,12 @@ class Home:
 
 @dataclass(slots=True)
 class Verdict:
-    """What the journals of a federation say.
+    """Result of judging a federation by its journals.
 
     Attributes:
-        problems: what is not as it has to be, in words.
-        counts: jobs, delegated, offers, declined or taken back, gone home undone, tombstones, and records.
-        places: the site that ran each job, by home and idempotency key.
+        problems: violations, in words.
+        counts: jobs, delegated, offers, declined or withdrawn, returned unstarted, tombstones, and records.
+        places: the executing site of each job, by home and idempotency key.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -79,13 +68,7 @@ class Verdict:
 
 
 class Federation:
-    """The journals of all sites, read.
-
-    Args:
-        journals: records of each site, by name.
-        epochs: of the journals, by name.
-        processors: size of each site, by name.
-    """
+    """The contents of all sites' journals."""
 
     def __init__(
         self,
@@ -152,10 +135,9 @@ class Federation:
         return self._verdict
 
     def hands(self) -> Verdict:
-        """Returns whether each job was given to one site alone, and has one end at home.
+        """Checks that each job was given to only one site, and has one end at home.
 
-        Of batch systems that may run a job anew, or let it fail: how often it started and how it
-        ended is another's to judge.
+        If batch systems may rerun or fail a job, the number of starts and the kind of end are judged elsewhere.
         """
         self._check_keys()
         for (site, number), home in self._jobs.items():
@@ -235,7 +217,7 @@ class Federation:
 
 
 def _is_undone(run: Run) -> bool:
-    """Returns whether a partner has sent a job home that it had never begun."""
+    """Returns whether a partner has returned a job without starting it."""
     return not run.starts and [(end.outcome, end.run_time) for end in run.ends] == [
         (Outcome.LOST, 0.0)
     ]

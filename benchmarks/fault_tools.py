@@ -15,17 +15,10 @@ START_TIMEOUT_S: Final = 20.0
 
 
 class Line:
-    """A way to a port of loopback that can be cut, held up, and mended.
+    """A proxy to a loopback port that can be cut, delayed, and restored.
 
-    Cut, connections break and no new one is let through. Held up, connections stand and nothing
-    passes; what was sent meanwhile arrives when the line is mended, late.
-
-    Attributes:
-        port: where the line begins.
-        carried_bytes: what has passed.
-
-    Args:
-        target: the port where it leads to.
+    When cut, connections break and new ones fail. When delayed, connections stand but carry nothing; pending data
+    arrives late, when the line is restored.
     """
 
     def __init__(self, target: int) -> None:
@@ -39,7 +32,6 @@ class Line:
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
-        """Lays the line."""
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
@@ -50,7 +42,6 @@ class Line:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Removes it."""
         assert self._server is not None
         self._server.close()
         self.cut()
@@ -104,18 +95,12 @@ class Line:
 
 def mosquitto_path() -> str | None:
     """Returns where Mosquitto is; None where it is not installed."""
-    # Debian has it where only root looks for programs.
+    # On Debian it is only in root's search path.
     return shutil.which("mosquitto", path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin")
 
 
 class MqttBroker:
-    """A Mosquitto on loopback that can be stopped and started on the same port.
-
-    Args:
-        program: its path.
-        port: where it listens.
-        folder: an empty folder of its own.
-    """
+    """A Mosquitto on a loopback port that can be stopped and restarted."""
 
     def __init__(self, program: str, port: int, folder: Path) -> None:
         self.port = port
@@ -129,11 +114,7 @@ class MqttBroker:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Starts it and waits until it takes connections.
-
-        Raises:
-            TimeoutError: it does not.
-        """
+        """Starts it and waits until it accepts connections; `TimeoutError` if it does not."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 self._program, "-c", str(self._config), stdout=log, stderr=log
@@ -161,11 +142,7 @@ class DiskError(Exception):
 
 
 class SmallDisk:
-    """A file system of its own and of little room, in memory, that can be filled to its end.
-
-    Args:
-        folder: an empty folder, where it appears.
-        size_bytes: its room.
+    """A small file system in memory, mounted at an empty folder, that can be filled up.
 
     Raises:
         DiskError: this process may not mount.

@@ -47,22 +47,22 @@ FIGURES_OF_RUNS = (
     "breaches",
     "taken_back",
 )
-"""What is summed up of all runs, as `Verdict` has it."""
+"""Summed over all runs, from `Verdict`."""
 
 LONGEST: Final = "longest beyond a deadline, s"
-"""The figure that is no sum."""
+"""The figure that is not summed."""
 
 OnLost = Literal["wait", "resubmit"]
 
 
 @dataclass
 class Tally:
-    """What came of some runs.
+    """Result of some runs.
 
     Attributes:
-        counts: runs, the figures of `FIGURES_OF_RUNS`, and runs with each kind of rogue.
-        longest: so long a job was with a rogue beyond its deadline at most, seconds.
-        problems: of the runs that were not as they have to be, by seed.
+        counts: of runs, the figures of `FIGURES_OF_RUNS`, and runs by kind of rogue.
+        longest: maximum time of a job at a rogue beyond its deadline, seconds.
+        problems: of failed runs, by seed.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -97,14 +97,10 @@ def chunks(first: int, last: int) -> list[range]:
 
 
 class Record:
-    """What is known of all runs so far, by commit, in a file.
+    """Results of all runs so far, by commit, in a file.
 
-    Args:
-        path: of the file; it need not exist.
-        here: machine and commit that run now.
-        on_lost: what sites do with jobs at partners that are lost; others' runs do not count.
-        anew: whether what the file has is dropped.
-        together: whether these are the runs with rails, rounds and a rogue; others' do not count.
+    `here` is the present machine and commit; `anew` drops the file's content. Only runs with the same `on_lost` and
+    `together` (rails, rounds and a rogue) count.
     """
 
     def __init__(

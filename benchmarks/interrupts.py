@@ -32,24 +32,17 @@ COMMANDS = {
     "gorba": ("generate", "benchmark", "--class", "lRlD", "--tasks", "7000", "--output", "p.json"),
     "scenario": ("run", "synthetic-three-sites", "--output", "ran"),
 }
-"""Of each command something that works for longer than any delay."""
+"""A long-running invocation of each command."""
 
 STATUS = 128 + signal.SIGINT
 WAIT_S = 60.0
 OURS = ("/command.py", "/process_guard.py", "/bin/", "/grms/__init__.py", "/lrms_sim/__init__.py")
-"""Files that a traceback may name where the guard was not up yet: those that lead to it."""
+"""Files that a traceback may name before the guard is active: those that lead to it."""
 
 
 @dataclass(frozen=True)
 class Try:
-    """One interrupted process.
-
-    Attributes:
-        command: its name.
-        delay_s: seconds from its start to the signal.
-        status: of the process; the negative number of a signal that killed it.
-        errors: what it wrote to standard error.
-    """
+    """One interrupted process; a signal that killed it is a negative status."""
 
     command: str
     delay_s: float
@@ -63,15 +56,15 @@ class Try:
             return "WRONG" if "Traceback" in self.errors else "as it should"
         if self.status == 0 and not self.errors:
             return "done"
-        # Earlier still there is no traceback: the interpreter could not import what it begins with.
+        # Even earlier there is no traceback: the interpreter could not import its own modules.
         begun = "Traceback" in self.errors or "Fatal Python error: init_" in self.errors
         started = self.status == -signal.SIGINT or begun
         return "interpreter" if started and self._at_the_start() else "WRONG"
 
     def _at_the_start(self) -> bool:
-        """Returns whether nothing of the house but the way to the guard was running."""
+        """Returns whether only code before the guard was running."""
         files = [line for line in self.errors.splitlines() if line.startswith('  File "')]
-        # Frozen modules, and `<string>`: lines of .pth files, which `site` runs.
+        # Frozen modules, and `<string>`: lines of .pth files, run by `site`.
         house = [line for line in files if "site-packages" not in line and '"<' not in line]
         library = str(Path(sysconfig.get_path("stdlib")))
         return all(library in line or any(part in line for part in OURS) for line in house)
@@ -85,7 +78,7 @@ def attempt(command: str, delay_s: float, folder: Path) -> Try:
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        # Processes in the background are born deaf to Ctrl-C.
+        # Background processes ignore SIGINT by default.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads here
     ) as process:
         time.sleep(delay_s)

@@ -61,7 +61,6 @@ def planned(jobs: Jobs, optimum: float, seed: int, seconds: float) -> tuple[floa
     enough = 100_000 * (1 - (optimum - least) / (most - least)) * (1 - 1e-12) if most > least else 0
 
     def stop_in_time(progress: Progress) -> None:
-        """Stops at the optimum or when the time is over."""
         if progress.fitness >= enough or time.process_time() - start >= seconds:
             search.stop()
 

@@ -41,19 +41,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class LiveFigures:
-    """What a replay through daemons has cost.
+    """Cost of a replay through daemons.
 
     Attributes:
-        arrivals: jobs that arrived.
-        delegated: of these, jobs that ran at a partner's.
-        messages: questions of the conductor that were answered.
+        delegated: jobs that ran at a partner.
+        messages: answered requests of the conductor.
         elapsed_s: real time from the first arrival to the last end, seconds.
-        arrivals_per_s: jobs for each of these seconds.
-        processor_s: processor time of each process, seconds.
-        processor_s_per_1000: processor time of all together for a thousand arrivals, seconds.
-        journal_mb: size of all journals, MB.
-        load: processes that wanted a core in the minute before, by the system's count; where this
-            is more than the machine has cores, real time says little.
+        arrivals_per_s: per second of this time.
+        processor_s_per_1000: total per thousand arrivals, seconds.
+        load: the system's load average over the preceding minute; if it exceeds the number of cores, real time is
+            not meaningful.
     """
 
     arrivals: int
@@ -74,12 +71,9 @@ def processor_seconds(pid: int) -> float:
 
 
 def measure(spec: ScenarioSpec, expected: Schedule, pause_s: float) -> LiveFigures:
-    """Replays through daemons, once.
+    """Replays through daemons once; `expected` is the replay in one process.
 
-    Args:
-        spec: of the scenario.
-        expected: its replay in one process.
-        pause_s: the time to attach a profiler to the processes, whose ids are printed.
+    `pause_s` allows attaching a profiler to the processes, whose ids are printed.
     """
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="hanse-bench-") as folder:

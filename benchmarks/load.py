@@ -87,7 +87,7 @@ def document(name: str, folder: Path, sockets: Path, **more: Any) -> dict[str, A
 async def submissions(folder: Path, sockets: Path, seconds: float) -> dict[str, Any]:
     """Returns the figures of submissions to one daemon."""
     process = SiteProcess("load", folder, sockets)
-    # Nothing is refused: a quick machine takes more than the 20,000 that a user may have open.
+    # Unlimited: a fast machine accepts more than the default 20,000 open jobs per user.
     limits = {"submissions_per_s": 1e6, "open_jobs": 10**6, "open_jobs_per_user": 10**6}
     process.configure(document("load", folder, sockets, limits=limits))
     await process.start()
@@ -165,9 +165,7 @@ async def _as_fast_as_answered(
 class Partner(partner_pb2_grpc.PartnerServiceServicer):
     """A partner that accepts every tenth offer, and may fall silent.
 
-    Args:
-        name: who it is.
-        speaking: while this is not set four of the partners answer nothing.
+    Four of the partners are silent while `speaking` is not set.
     """
 
     def __init__(self, name: str, speaking: asyncio.Event) -> None:
@@ -214,9 +212,9 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
 
 
 async def play_partners(ports: Sequence[int]) -> None:
-    """Is all partners but the dead ones.
+    """Runs all partners except the dead ones.
 
-    A line on standard input lets four fall silent, another one speak again.
+    A line on standard input silences four of them, another one restores them.
     """
     speaking = asyncio.Event()
     speaking.set()
@@ -247,12 +245,7 @@ async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 @dataclass(slots=True)
 class Decisions:
-    """Times from a submission to its decision.
-
-    Attributes:
-        taken: of those that were decided, seconds.
-        open: how many were not.
-    """
+    """Seconds from submission to decision, and the number of undecided jobs."""
 
     taken: list[float]
     open: int

@@ -83,8 +83,8 @@ def scaling() -> Iterator[Figure]:
             ratios.append(two / one)
             used.append(two_used / one_used)
         yield figure(f"GLEAM, lRlD, {tasks} tasks, two threads", "times", ratios, "at least 1.7")
-        # On a machine that others use as well, the clock says little: what a second of processor
-        # time yields in two threads says what threads cost each other.
+        # Wall time means little on a shared machine: what a second of processor time yields in two threads shows
+        # their mutual cost.
         yield figure(f"GLEAM, lRlD, {tasks} tasks, a processor of two", "times", used, "")
 
 

@@ -48,22 +48,20 @@ FIGURES: Final = Path(__file__).with_name("figures-faults.json")
 SITES: Final = {"small": 24, "middle": 48, "large": 96}
 DISK_BYTES: Final = 48 << 20
 CALM_S: Final = 60.0
-"""So long every daemon may take to be well after the last fault."""
+"""Time for every daemon to recover after the last fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to break.
+    """What to break.
 
     Attributes:
-        seed: of the workload and of every fault.
-        arrivals: jobs of all sites together.
-        kills: of daemons.
-        cuts: of links, each in both directions.
-        hold_ups: of links: connections stand, and nothing passes.
-        broker_stops: of the MQTT broker.
-        disk_fills: of one site's disk; every other time the daemon is killed on it.
-        survives: what journals survive, as in a site's configuration.
+        seed: of the workload and all faults.
+        arrivals: at all sites.
+        cuts: of links, in both directions.
+        hold_ups: of links: connections stand but carry nothing.
+        disk_fills: of one site's disk; the daemon is killed with every other.
+        survives: durability of journals, as in a site's configuration.
     """
 
     seed: int = 1
@@ -78,14 +76,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a run.
-
-    Attributes:
-        problems: what is not as it has to be, in words.
-        counts: faults that were done, restarts, and what the journals hold.
-        left_out: faults that could not be done here, and why.
-        elapsed_s: of the replay.
-    """
+    """Result of a run: violations in words, counts, and faults that were impossible here, with the reason."""
 
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -112,16 +103,9 @@ def workloads(plan: Plan) -> list[JobTable]:
 
 
 class Faults:
-    """Breaks things as a conducted replay goes on, and mends them.
+    """Breaks things during a conducted replay, and repairs them.
 
-    Args:
-        plan: what is to break.
-        counts: where what was done is counted.
-        processes: the daemons.
-        lines: from site to site.
-        broker: of telemetry; None where there is none.
-        disk: of the last site's journal; None where there is none.
-        arrived: tells how many jobs have arrived.
+    `broker` and `disk` (of the last site's journal) may be missing; `arrived` returns the number of arrived jobs.
     """
 
     def __init__(
@@ -147,7 +131,7 @@ class Faults:
         kinds += [self._stop_broker] * (plan.broker_stops if broker else 0)
         kinds += [self._fill_disk] * (plan.disk_fills if disk else 0)
         self._rng.shuffle(kinds)
-        # Not right at the end: what is broken is to matter.
+        # Not at the very end, so that faults matter.
         moments = sorted(self._rng.sample(range(int(plan.arrivals * 0.95)), len(kinds)))
         self._agenda = list(zip(moments, kinds, strict=True))
 
@@ -157,7 +141,7 @@ class Faults:
             for moment, kind in self._agenda:
                 while self._arrived() < moment:  # noqa: ASYNC110  # it has no event of its own
                     await asyncio.sleep(0.001)
-                # Anywhere within what a daemon does for one job, or between two.
+                # At any point of a daemon's work on a job, or between two.
                 await asyncio.sleep(self._rng.uniform(0.0, 0.02))
                 group.create_task(kind(), name=kind.__name__)
 
@@ -217,7 +201,7 @@ class Faults:
         disk.fill()
         self._counts["disk_fills_noticed"] += await until(lambda: complaints() > before, 15.0)
         if self._counts["disk_fills"] % 2 == 0:
-            # It comes up on a full disk, or says why not and is started again.
+            # It starts on a full disk, or fails with a message and is restarted.
             starts = process.starts
             await self._kill_now(process)
             await until(lambda: process.starts > starts, 15.0)
@@ -228,15 +212,7 @@ class Faults:
 
 
 class Watcher:
-    """Counts what daemons publish, across the ends of the broker.
-
-    Attributes:
-        events: job events that came.
-        online: sites by what their presence says.
-
-    Args:
-        port: of the broker.
-    """
+    """Counts what daemons publish across restarts of the broker: job events, and sites by their presence."""
 
     def __init__(self, port: int) -> None:
         self.events = 0
@@ -267,11 +243,8 @@ async def ordeal(
 ) -> Outcome:
     """Replays under faults and judges.
 
-    Args:
-        plan: what is to break.
-        folder: an empty one, for configurations, journals and logs.
-        sockets: an empty one with a short path.
-        tell: called now and then with the number of jobs that have arrived.
+    The folders must be empty, that of `sockets` with a short path; `tell` gets the number of arrived jobs now and
+    then.
     """
     outcome = Outcome()
     tables, counts = workloads(plan), outcome.counts
@@ -320,7 +293,7 @@ async def ordeal(
                 done = await conductor.conduct(tell)
                 await breaking
                 for process in processes:
-                    # The conductor brings back nobody any more.
+                    # The conductor restarts no daemon any more.
                     if not process.pid:
                         await process.start()
                 await _well(processes, watcher, outcome)
@@ -376,7 +349,7 @@ def _disk(stack: AsyncExitStack, folder: Path, outcome: Outcome) -> SmallDisk | 
 async def _well(
     processes: Sequence[SiteProcess], watcher: Watcher | None, outcome: Outcome
 ) -> None:
-    """Notes which daemon is not well again some time after the last fault."""
+    """Records daemons that have not recovered some time after the last fault."""
     for process in processes:
         async with Client(process.socket, timeout_s=10.0) as client:
             try:
@@ -403,7 +376,7 @@ def _judge(
     places: Sequence[Sequence[str]],
     tables: Sequence[JobTable],
 ) -> None:
-    """Reads the journals, and holds what was acknowledged against them."""
+    """Compares the journals with what was acknowledged."""
     journals, epochs = {}, {}
     for name in SITES:
         path = folder / f"{name}.journal"
@@ -428,7 +401,7 @@ def _judge(
 
 
 def _judge_starts(outcome: Outcome, processes: Sequence[SiteProcess]) -> None:
-    """Notes starts that came to nothing without a word; killed ones need not say anything."""
+    """Records silent failures to start; killed daemons may be silent."""
     unexplained = 0
     for process in processes:
         lines = process.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -445,13 +418,7 @@ def _judge_starts(outcome: Outcome, processes: Sequence[SiteProcess]) -> None:
 
 
 def run(plan: Plan, folder: Path, tell: Callable[[int], None] | None = None) -> Outcome:
-    """Replays under faults and judges.
-
-    Args:
-        plan: what is to break.
-        folder: an empty one, for configurations, journals and logs.
-        tell: called now and then with the number of jobs that have arrived.
-    """
+    """Replays under faults and judges; `folder` must be empty, `tell` gets the arrived jobs now and then."""
     with tempfile.TemporaryDirectory(prefix="hanse-") as sockets:
         return asyncio.run(ordeal(plan, folder, Path(sockets), tell))
 
@@ -473,7 +440,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="hanse-faults-")) if keep is None else keep
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
-    # Nothing is left behind, whoever ends it.
+    # Leaves nothing behind, however it is ended.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = run(plan, folder, lambda rows: print(rows, end=" ", file=sys.stderr, flush=True))

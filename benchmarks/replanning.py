@@ -71,13 +71,7 @@ def workflows(rng: np.random.Generator, pool: tuple[Supply, ...]) -> Iterator[Wo
 
 
 class World:
-    """A broker, its planner and sites whose runs fail by chance.
-
-    Args:
-        search: seconds that one takes.
-        gather: seconds; see `BrokerSettings`.
-        seed: of workflows, resources and luck.
-    """
+    """A broker, its planner and sites whose runs fail at random; `search` and `gather` are in seconds."""
 
     def __init__(self, search: float, gather: float, seed: int) -> None:
         self._search = search
@@ -119,7 +113,7 @@ class World:
         heapq.heappush(self._queue, (self.now + delay, next(self._count), event))
 
     def _luck(self, task: str, run: int, what: str) -> float:
-        # Of a task's run, whatever the plans are.
+        # Depends on a task's run only, not on the plans.
         seed = [self._seed, run, zlib.crc32(f"{task} {what}".encode())]
         return float(np.random.default_rng(seed).random())
 

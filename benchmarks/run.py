@@ -61,17 +61,7 @@ SDSC00 = "SDSC-SP2-1998-4.2-cln.swf.gz"
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure.
-
-    Attributes:
-        name: of the benchmark.
-        unit: of the values.
-        median: over the runs.
-        least: of the runs.
-        most: of the runs.
-        runs: how many.
-        goal: what it is to be, in words; empty where there is none.
-    """
+    """One measured figure: median, least and most of some runs; `goal` is in words, and may be empty."""
 
     name: str
     unit: str
@@ -219,7 +209,7 @@ def evaluations() -> Iterator[Figure]:
     rates: dict[int, list[float]] = {1: [], 2: []}
     with ThreadExecutor(1) as one, ThreadExecutor(2) as two:
         one.evaluate(fitness, genomes)
-        # In turns, for what else this machine does changes from minute to minute.
+        # Alternating, as the load of this machine varies from minute to minute.
         for executor in (one, two) * 9:
             start = time.perf_counter()
             executor.evaluate(fitness, genomes)
@@ -413,13 +403,13 @@ def many_partners() -> Iterator[Figure]:
 
 
 SCALED = ((CTC, 430, 2.44), (KTH, 100, 10.75), (SDSC00, 128, 8.19))
-"""Logs that are scaled to 1024 processors: file, processors, factor."""
+"""Logs scaled to 1024 processors: file, processors, factor."""
 
 
 def strategies() -> Iterator[Figure]:
-    """Judging f1 to f4 and the constant orders, in turns with EASY, on logs scaled to 1024.
+    """Scores f1 to f4 and the constant orders, alternating with EASY, on logs scaled to 1024.
 
-    On KTH and SDSC00 thousands of jobs wait under an order that does not backfill.
+    On KTH and SDSC00 thousands of jobs wait under an order without backfilling.
     """
     weights, constants = (1.0, 0.5, 0.1, 0.05, 0.01), (5.0, 2.0, 0.0, 0.0, 0.0)
     policies = [
@@ -556,13 +546,7 @@ def main() -> None:
 def with_rows(
     document: dict[str, Any], rows: Sequence[dict[str, Any]], here: dict[str, object]
 ) -> dict[str, Any]:
-    """Returns the figures with some rows measured anew, each with where and when that was.
-
-    Args:
-        document: as in figures.json.
-        rows: figures; they replace those of the same name and unit, or come at the end.
-        here: machine and commit.
-    """
+    """Returns the document with some rows replaced by name and unit, or appended, each with machine and commit."""
     new = {(row["name"], row["unit"]): {**row, "machine": here} for row in rows}
     kept = [new.pop((row["name"], row["unit"]), row) for row in document["figures"]]
     return {**document, "figures": [*kept, *new.values()]}

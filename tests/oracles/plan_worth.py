@@ -147,9 +147,10 @@ def plain_penalty(
         end = max((p.end for p in plan if p.workflow == workflow.name), default=-math.inf)
         begin = begin_of(problem, workflow.name)
         submitted = workflow.earliest_start if workflow.earliest_start > -math.inf else begin
-        allowed = max(workflow.due_date - submitted, float(shortest) - begin)
+        # Nothing may be allowed: a due date at the submission, or a budget of nothing.
+        allowed = max(workflow.due_date - submitted, float(shortest) - begin, 1e-9)
         dates.append((end, workflow.due_date, ends[workflow.name], allowed, 1e-6))
-        spent = max(workflow.budget, costs[workflow.name])
+        spent = max(workflow.budget, costs[workflow.name], 1e-9)
         slack = workflow.budget * 1e-9
         budgets.append((each.cost, workflow.budget, costs[workflow.name], spent, slack))
     factor, thirds = 1.0, 0.0

@@ -14,7 +14,7 @@ from broker.planner._builder import Workspace
 from broker.planner.compilation import compile_problem
 from broker.planner.evaluation import Worth, compile_goals, judge, lower_bounds, widened
 from broker.planner.goals import MAKESPAN_ONLY, Goal, Goals
-from tests.broker.random_problems import HOUR, problems
+from tests.broker.random_problems import HOUR, problems, random_problem
 from tests.oracles.plan_worth import plain_criteria, plain_fitness
 
 CASCADE = Goals(
@@ -25,8 +25,10 @@ CASCADE = Goals(
     utilization=Goal(0.1, 3, 0.0),
 )
 
+NOTHING_ALLOWED = st.just(random_problem(283, plain=False, workflows_max=5, fixed=True))
 
-@given(st.data(), problems(), st.sampled_from((Goals(), CASCADE, MAKESPAN_ONLY)))
+
+@given(st.data(), NOTHING_ALLOWED | problems(), st.sampled_from((Goals(), CASCADE, MAKESPAN_ONLY)))
 def test_a_plan_is_worth_what_the_plain_sums_say(
     data: st.DataObject, problem: Problem, goals: Goals
 ) -> None:

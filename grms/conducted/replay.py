@@ -84,7 +84,6 @@ class _Host:
                 location=site.location_policy,
                 partners_asked=site.partners_asked,
                 reoffer=site.reoffer,
-                conducted=True,
                 limits=_ENDLESS,
             )
         )
@@ -268,16 +267,26 @@ class ConductedReplay:
     def restart(self, site: str, records: Iterable[Record]) -> None:
         """Ends the state of a site and begins another with its journal; its machine goes on.
 
+        What it was about to do is lost with it, and so is what it has asked. What it was asked, and has not
+        answered, it is asked again.
+
         Args:
             site: its name.
             records: of its journal.
         """
         host = self._by_name[site]
         host.life += 1
+        unanswered, host.askers = host.askers, {}
+        others = [(one, command) for one, command in self.waiting if one is not host]
+        self.waiting.clear()
         host.state = SiteState.recover(host.state.settings, records)
         self._meet(host)
         host.happen(Restarted, host.load())
         self.settle()
+        self.waiting.extend(others)
+        self.waiting.extend(
+            (asker, asked) for asker, life, asked in unanswered.values() if asker.life == life
+        )
 
     def _meet(self, host: _Host) -> None:
         for other in self.sites:
@@ -344,6 +353,12 @@ class ConductedReplay:
             asker.happen(OfferAnswered, asker.load(), asked.partner, asked.offer, command.accepted)
         elif isinstance(command, AnswerStatus):
             assert isinstance(asked, SendResolve | SendWithdraw)
+            if command.status is None and isinstance(asked, SendResolve):
+                # One of the two has died before the offer was noted there: it is made once more.
+                offer = asker.state.undecided_offer(asked.partner, asked.offer)
+                if offer is not None:
+                    self._offer(asker, offer)
+                    return
             told = (asked.partner, asked.offer, asked.cause, command.status, command.completion)
             asker.happen(StatusAnswered, asker.load(), *told)
         else:

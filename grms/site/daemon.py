@@ -32,7 +32,7 @@ from grms.site.engine.engine import EngineFailedError
 from grms.site.engine.journal import JournalError
 from grms.site.engine.round_timer import RoundTimer
 from grms.site.engine.upkeep import without_collection
-from grms.site.facts.events import Restarted, TimePassed
+from grms.site.facts.events import PartnerUp, Restarted, TimePassed
 from grms.site.kept import keep_beside
 from grms.site.originals.watcher import OriginalWatcher
 from grms.site.parts import Core
@@ -169,7 +169,7 @@ class Daemon:
                     tasks.append(group.create_task(originals.run(), name="originals"))
             await asyncio.sleep(0)
             with without_collection():
-                core.engine.tell(Restarted)
+                self._begin()
                 # Users come when all of it is written, or cannot be: then they are told so.
                 await self._stopped_or(core.engine.durable())
             for server in servers:
@@ -189,6 +189,15 @@ class Daemon:
                 await core.observer.stop()
             for task in reversed(tasks):
                 task.cancel()
+
+    def _begin(self) -> None:
+        engine = self._core.engine
+        if isinstance(self._core.clock, VirtualClock):
+            # In lock step no partner is ever away: the links wait until it is there.
+            for partner in engine.state.settings.partners:
+                if partner.processors:  # else it has to say so first
+                    engine.tell(PartnerUp, partner.name, partner.processors)
+        engine.tell(Restarted)
 
     def _is_ready(self) -> None:
         notify("READY=1", "STATUS=serving")

@@ -102,7 +102,6 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
             for r in config.resources
         ),
         on_lost=config.suspect,
-        conducted=virtual,
         decision_time_max=math.inf if virtual else limits.decision_timeout_s * speed,
         run_time_grace=limits.run_time_grace_s * speed,
         clock_grace=math.inf if virtual else limits.clock_grace_s * speed,
@@ -212,7 +211,7 @@ def load(
             running=history.running(),
             waiting=history.waiting(),
             moment=history.moment,
-            passes_held=settings.conducted and reading.memory.rounds.open,
+            passes_held=config.clock.kind == "virtual" and reading.memory.rounds.open,
         )
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)

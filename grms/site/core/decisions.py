@@ -1,9 +1,8 @@
-"""How a decision where a job runs begins, and for whom it waits."""
+"""How a decision where a job runs begins."""
 
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.memory import Memory
-from grms.site.facts.partners import PartnerBook, asking_order
-from grms.site.facts.settings import SiteSettings
+from grms.site.facts.partners import asking_order
 
 
 def begin(job: HomeJob, memory: Memory, now: float) -> None:
@@ -19,13 +18,3 @@ def begin(job: HomeJob, memory: Memory, now: float) -> None:
     job.questions_left = max(0, most - job.put) if most > 0 else most
     job.remaining = asking_order(settings.location, memory.books, now, in_turn=most > 0)
     job.decision_time = now
-
-
-def awaited(book: PartnerBook, settings: SiteSettings) -> bool:
-    """Returns whether a partner that is away is waited for: in a replay it is brought back.
-
-    Args:
-        book: of the partner.
-        settings: of the site.
-    """
-    return settings.conducted and book.listed and not book.reachable

@@ -143,7 +143,7 @@ class GuestDesk:
         policy = settings.transfer.get(event.partner)
         return (
             policy is not None
-            and (book.reachable or settings.conducted)  # or the job's end could not be reported
+            and book.reachable  # or the job's end could not be reported
             and not self.memory.draining
             and not self.memory.guarded
             and load is not None

@@ -8,14 +8,11 @@ The order of things that keeps a job from being lost and from running twice:
   it. Without one the partner is asked (RESOLVING); if it has never heard of the offer, the offer is
   taken back (WITHDRAWING): the partner then declines it should it still come.
 - The end of a delegated job is in the journal before the partner may forget it.
-
-In a replay a decision also waits for a partner whose turn it is and that has died, and an offer that it has
-not heard of is made again under the same number: so a job goes where it would have gone.
 """
 
 from grms.kit.backoff import pause_after
 from grms.site.core.belief import believable, senseless, violation
-from grms.site.core.decisions import awaited, begin
+from grms.site.core.decisions import begin
 from grms.site.core.fairness import entrusts, held_to, wants
 from grms.site.core.faults import FaultDesk
 from grms.site.core.turn import Turn
@@ -78,9 +75,6 @@ class OfferDesk:
             name = job.remaining[0]
             book = books[name]
             policy = settings.transfer.get(name)
-            if policy is not None and name not in job.asked and awaited(book, settings):
-                turn.publish(job)
-                return
             del job.remaining[0]
             if policy is None or not self._askable(book, job, turn.now):
                 continue
@@ -99,13 +93,6 @@ class OfferDesk:
         lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
         turn.submit(job, lookup=lookup)
         turn.publish(job)
-
-    def go_on(self, load: Load | None, turn: Turn) -> None:
-        """Goes on with decisions that have waited for a partner, when one is up."""
-        jobs = self.memory.jobs.values() if self.memory.settings.conducted else ()
-        for job in list(jobs):
-            if job.state is JobState.RECEIVED and job.remaining is not None:
-                self.decide(job, load, turn)
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return book.name not in job.asked and self.can_ask(book, job, now)
@@ -132,14 +119,23 @@ class OfferDesk:
         # What is settled before this offer, which is not.
         number, settled_below = book.next_number, book.settled()
         turn.note(JobOffered(turn.now, job.job, book.name, number))
-        self._send(job, settled_below, turn)
-        turn.publish(job)
-
-    @staticmethod
-    def _send(job: HomeJob, settled_below: int, turn: Turn) -> None:
         turn.do(
             SendOffer(turn.cause, job.partner, job.offer, settled_below, job.request, job.payload)
         )
+        turn.publish(job)
+
+    def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
+        """Returns an offer whose outcome is asked for, as it was made; None where there is none.
+
+        Args:
+            partner: to which it was made.
+            offer: which.
+        """
+        job = self._undecided(partner, offer)
+        if job is None or job.state is not JobState.RESOLVING or job.confirms:
+            return None
+        settled_below = self.memory.books[partner].settled()
+        return SendOffer(0, partner, offer, settled_below, job.request, job.payload)
 
     # --- answers -------------------------------------------------------------------------------
 
@@ -165,12 +161,8 @@ class OfferDesk:
         job = self._undecided(event.partner, event.offer)
         if job is None:
             return
-        conducted = self.memory.settings.conducted
-        if conducted and job.state is JobState.RESOLVING and not job.question:
-            job.attempts += 1  # it was made again
-            self.ask(job, turn)
-        elif job.state is JobState.OFFERING:
-            if not event.sent and not conducted:
+        if job.state is JobState.OFFERING:
+            if not event.sent:
                 self._declined(job, event.load, turn)
             elif self.gives_up(job):
                 self.abandon(job, event.load, turn)
@@ -229,9 +221,6 @@ class OfferDesk:
         if event.status is GuestState.ACCEPTED:
             self._delegated(job, turn)
         elif event.status is None:
-            if job.state is JobState.RESOLVING and self.memory.settings.conducted:
-                self._send(job, self.memory.books[job.partner].settled(), turn)
-                return
             if job.state is JobState.RESOLVING:
                 job.move(JobState.WITHDRAWING)
                 turn.publish(job)

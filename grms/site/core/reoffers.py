@@ -21,7 +21,6 @@ from collections import deque
 
 from grms.policy.round_notes import RoundMemory, Waiting
 from grms.policy.rounds import Rounds
-from grms.site.core.decisions import awaited
 from grms.site.core.fairness import entrusts, wants
 from grms.site.core.offers import OfferDesk
 from grms.site.core.turn import Turn
@@ -128,18 +127,12 @@ class ReofferDesk:
 
     def _stands(self) -> bool:
         # Whether the round cannot go on before something has happened.
-        job, conducted = self._asked, self.memory.settings.conducted
-        if job is not None and (
-            job.state in PROVISIONAL or (job.confirms and (conducted or not job.attempts))
-        ):
+        job = self._asked
+        if job is not None and (job.state in PROVISIONAL or (job.confirms and not job.attempts)):
             return True
         book = self.memory.books.get(self._awaited)
-        if book is None or not book.listed:
-            return False
-        if conducted and not book.reachable:
-            return True
         # A place that it may hold has to be given back before it is asked for another.
-        return book.reachable and bool(book.abandoned)
+        return book is not None and book.listed and book.reachable and bool(book.abandoned)
 
     def carry_on(self, event: Event, turn: Turn) -> None:
         """Goes on with a round when its last question has come to an end; after every event."""
@@ -164,7 +157,8 @@ class ReofferDesk:
                 )
                 self._partners = deque(order)
                 continue
-            if self._is_away(self._partners[0]) or self._offered(job, load, turn):
+            self._awaited = ""
+            if self._offered(job, load, turn):
                 return
         self._queue = None
         if self.memory.rounds.open:
@@ -212,13 +206,6 @@ class ReofferDesk:
         )
         return True
 
-    def _is_away(self, name: str) -> bool:
-        # Whether a partner is to be asked next, and is waited for.
-        book = self.memory.books[name]
-        away = awaited(book, self.memory.settings)
-        self._awaited = name if away else ""
-        return away
-
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return book.name not in self._silent and self.offers.can_ask(book, job, now)
 
@@ -248,14 +235,6 @@ class ReofferDesk:
         job = self._provisional(event.partner, event.offer)
         if job is None:
             self.offers.offer_failed(event, turn)
-            return
-        if self.memory.settings.conducted and self._asked is job:
-            # It is asked once more, when it is there.
-            self._awaited = job.partner
-            self._partners.appendleft(job.partner)
-            self._questions += 1
-            self._notes.left += 1
-            self._put_off(job, turn, settled=False)
             return
         if event.sent:
             self._silent.add(event.partner)

@@ -90,7 +90,6 @@ class PartnerDesk:
                 if not job.question:
                     job.attempts = 0
                     self.offers.ask(job, turn)
-            self.offers.go_on(event.load, turn)
 
     def lost(self, event: PartnerLost, turn: Turn) -> None:
         """Makes a partner's jobs SUSPECT, or decides them anew."""

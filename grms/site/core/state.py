@@ -28,7 +28,7 @@ from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.reservations import ReservationDesk
 from grms.site.core.standing import PartnerDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.commands import Command, LrmsCancel
+from grms.site.facts.commands import Command, LrmsCancel, SendOffer
 from grms.site.facts.events import (
     BookReservation,
     Cancel,
@@ -83,7 +83,7 @@ from grms.site.facts.events import (
     WithdrawReceived,
     WriteOff,
 )
-from grms.site.facts.jobs import GuestJob, HomeJob
+from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
 from grms.site.facts.lifecycle import SHOWN, GuestState, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -236,6 +236,21 @@ class SiteState:
     def job(self, job_id: str) -> HomeJob | None:
         """Returns an own user's job, to be looked at only; None where it is not remembered."""
         return self._home.job(job_id)
+
+    def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
+        """Returns an offer whose outcome is asked for, to be made once more under its number.
+
+        A partner that knows the number gives the answer that it gave; one that does not decides. It is for
+        networks that lose nothing (`grms.site.links.lock_step`).
+
+        Args:
+            partner: to which it was made.
+            offer: which.
+
+        Returns:
+            None where it is decided, or was given up on.
+        """
+        return self._offers.undecided_offer(partner, offer)
 
     def why_stuck(self, job: HomeJob, now: float) -> str:
         """Returns why a job does not go on by itself, for an operator; empty where it does.

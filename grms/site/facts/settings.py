@@ -112,8 +112,6 @@ class SiteSettings:
         retry_first_s: pause before a question that had no answer is asked again, wall seconds; it
             doubles each time.
         retry_most_s: the longest such pause.
-        conducted: a conductor moves the clocks of all sites, and brings back who has died: decisions and
-            rounds of offers wait for partners that are away, so that they end as if nobody had been.
         limits: how much of everything.
 
     Raises:
@@ -143,7 +141,6 @@ class SiteSettings:
     probe_most_s: float = 900.0
     retry_first_s: float = 0.2
     retry_most_s: float = 60.0
-    conducted: bool = False
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -59,7 +59,7 @@ class LinkSettings:
         processors: its size.
         offer_timeout_s: for the answer to an offer, and to every other call.
         lost_after_s: a partner that is down so long counts as lost, real seconds.
-        virtual: offers carry the virtual time.
+        virtual: sites are in lock step: offers carry the virtual time, and no partner is ever away.
         message_bytes: largest message.
         probe: pauses between attempts to reach a partner that is down.
         shared: what is common with partners: they alone are offered jobs that use files in place.
@@ -326,11 +326,13 @@ class PartnerLink:
             self.up = False
             self._relapsed, self._steady = not self._steady, False
             self._down_since = time.monotonic()
-            self._engine.tell(PartnerDown, self.name)
+            if not self._settings.virtual:  # there it is brought back, and waited for
+                self._engine.tell(PartnerDown, self.name)
 
     def _check_lost(self) -> None:
         down_s = time.monotonic() - self._down_since
-        if not self.up and not self._lost and down_s >= self._settings.lost_after_s:
+        lost_after_s = math.inf if self._settings.virtual else self._settings.lost_after_s
+        if not self.up and not self._lost and down_s >= lost_after_s:
             self._lost = True
             engine = self._engine
             engine.tell(PartnerLost, self.name)

@@ -10,6 +10,7 @@ from grms.site.engine.engine import Engine
 from grms.site.engine.outside import Send
 from grms.site.links.calls import ChannelMaker, Problems
 from grms.site.links.link import LinkSettings, PartnerLink
+from grms.site.links.lock_step import LockStepSender
 from grms.site.links.sender import Sender
 from grms.tls import CertificateTrust
 
@@ -47,7 +48,8 @@ class PartnerLinks:
         self._make_link = partial(
             PartnerLink, settings, engine, make_channel=make_channel, rng=rng, problems=told
         )
-        self._make_sender = partial(Sender, settings=settings, engine=engine)
+        kind = LockStepSender if settings.virtual else Sender
+        self._make_sender = partial(kind, settings=settings, engine=engine)
         self._group: asyncio.TaskGroup | None = None
         self.list_partners(addresses)
 

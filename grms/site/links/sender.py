@@ -1,7 +1,7 @@
 """What is said to one partner: offers, questions about them, and reports of ended jobs."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, Final
 
 import grpc
@@ -44,6 +44,9 @@ it would count as down again."""
 REPORT_COMPLETIONS_MAX: Final = 1000
 """Ends in one report."""
 
+Told = tuple[Any, ...]
+"""What the engine is told: a kind of event and its fields."""
+
 DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
 """By which a partner says that an offer's number is another job's."""
 
@@ -80,23 +83,26 @@ class Sender:
                 group.create_task(work, name=f"report to {self._link.name}")
             return
         if isinstance(command, SendOffer):
-            work = self._offer(command)
+            work = self._tell(self._offer(command))
+        elif isinstance(command, SendProbe):
+            work = self._probe(command)
         else:
-            work = self._probe(command) if isinstance(command, SendProbe) else self._ask(command)
+            work = self._tell(self._ask(command))
         group.create_task(work, name=f"{type(command).__name__} {self._link.name}")
 
-    async def _offer(self, command: SendOffer) -> None:
+    async def _tell(self, outcome: Awaitable[Told]) -> None:
+        kind, *fields = await outcome
+        self._engine.tell(kind, *fields)
+
+    async def _offer(self, command: SendOffer) -> Told:
         engine, settings, link = self._engine, self._settings, self._link
         stub = link.stub
         if stub is None:
             # Nothing has been handed to the network: the partner cannot have it.
             link.broken()
-            engine.tell(OfferFailed, link.name, command.offer, sent=False)
-            return
-        if shared_files(command.payload) and link.name not in settings.shared.partners:
-            # To the state that is a partner that was not reached.
-            engine.tell(OfferFailed, link.name, command.offer, sent=False)
-            return
+        if stub is None or self._shares_too_little(command):
+            # To the state a job that the partner cannot have is a partner that was not reached.
+            return OfferFailed, link.name, command.offer, False
         request = partner_pb2.OfferRequest(
             site=settings.site,
             offer=write_offer(command.offer),
@@ -112,23 +118,24 @@ class Sender:
         except (SenselessError, WireError) as error:
             link.answered()
             link.senseless(f"asked to take a job: {error}")
-            engine.tell(OfferFailed, link.name, command.offer)
+            return OfferFailed, link.name, command.offer
         except (aio.AioRpcError, ConnectionError) as error:
             if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
-                engine.tell(OfferDisputed, link.name, command.offer)
-                return
+                return OfferDisputed, link.name, command.offer
             link.silent(error)
-            engine.tell(OfferFailed, link.name, command.offer)
-        else:
-            link.answered()
-            if accepted is None:
-                # In a word of a later version: to the state that is no answer, and it asks.
-                engine.tell(OfferFailed, link.name, command.offer)
-            else:
-                engine.tell(OfferAnswered, link.name, command.offer, accepted)
+            return OfferFailed, link.name, command.offer
+        link.answered()
+        if accepted is None:
+            # In a word of a later version: to the state that is no answer, and it asks.
+            return OfferFailed, link.name, command.offer
+        return OfferAnswered, link.name, command.offer, accepted
 
-    async def _ask(self, command: SendResolve | SendWithdraw) -> None:
-        engine, link = self._engine, self._link
+    def _shares_too_little(self, command: SendOffer) -> bool:
+        shared = self._settings.shared.partners
+        return bool(shared_files(command.payload)) and self._link.name not in shared
+
+    async def _ask(self, command: SendResolve | SendWithdraw) -> Told:
+        link = self._link
         await link.pause(command.delay_s)
         try:
             async with self._asking:
@@ -140,9 +147,8 @@ class Sender:
                 link.silent(error)
             elif not isinstance(error, ConnectionError):
                 link.senseless(f"asked about an offer: {error}")
-            engine.tell(StatusFailed, link.name, command.offer, command.cause)
-            return
-        engine.tell(StatusAnswered, link.name, command.offer, command.cause, status, completion)
+            return StatusFailed, link.name, command.offer, command.cause
+        return StatusAnswered, link.name, command.offer, command.cause, status, completion
 
     async def _probe(self, command: SendProbe) -> None:
         engine, link = self._engine, self._link

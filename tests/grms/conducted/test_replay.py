@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +21,7 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
 from grms.site.core.offers import UNDECIDED
 from grms.site.core.state import SiteState
-from grms.site.facts.commands import SendOffer, SendReport
 from grms.site.facts.compaction import compacted
-from grms.site.facts.events import (
-    OfferFailed,
-    PartnerDown,
-    PartnerUp,
-    ReportFailed,
-    StatusFailed,
-)
 from grms.site.facts.invariants import check
 from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
 from grms.testing.findings import known
@@ -232,24 +224,6 @@ class Dying(Journaled):
         self.restart(name, list(self.journals[name]))
         self.steps = 0
 
-    def restart(self, site: str, records: Iterable[Record]) -> None:
-        """What the site was about to do is lost with it, and so is what it was asked, or has asked."""
-        (host,) = (host for host in self.hosts if host.state.settings.name == site)
-        unanswered, host.askers = host.askers, {}
-        others = [(one, command) for one, command in self.waiting if one is not host]
-        self.waiting.clear()
-        super().restart(site, records)
-        self.waiting.extend(others)
-        for asker, life, asked in unanswered.values():
-            if asker.life != life:
-                continue
-            if isinstance(asked, SendOffer):
-                asker.happen(OfferFailed, asker.load(), asked.partner, asked.offer)
-            elif isinstance(asked, SendReport):
-                asker.happen(ReportFailed, asked.partner, (asked.completion.offer,))
-            else:
-                asker.happen(StatusFailed, asker.load(), asked.partner, asked.offer, asked.cause)
-
     def settle(self) -> None:
         """While a site starts it finds out what its machine has, before it serves or asks anybody."""
         if self.steps >= 0:
@@ -300,16 +274,6 @@ class DyingAtArrivals(Dying):
         self.deaths["decides" if name in decides else "is asked"] += 1
         self.restart(name, list(self.journals[name]))
         self.steps = 0
-
-    def restart(self, site: str, records: Iterable[Record]) -> None:
-        """The others find that it is gone before they hear that it has not answered, and then that it is back."""
-        others = [host for host in self.hosts if host.state.settings.name != site]
-        for host in others:
-            host.happen(PartnerDown, site)
-        super().restart(site, records)
-        processors = {one.name: one.processors for one in self.sites}
-        for host in others:
-            host.happen(PartnerUp, host.load(), site, processors[site])
 
 
 def is_deciding(state: SiteState) -> bool:

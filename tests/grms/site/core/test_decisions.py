@@ -1,4 +1,4 @@
-"""What a decision is after a restart, and in a replay, where whoever has died is brought back."""
+"""What a decision is after a restart, and which offers can be made once more."""
 
 from typing import Any
 
@@ -9,10 +9,8 @@ from grms.site.facts.events import (
     OfferAnswered,
     OfferFailed,
     PartnerDown,
-    PartnerUp,
     Restarted,
     StatusAnswered,
-    StatusFailed,
 )
 from grms.site.facts.lifecycle import GuestState, JobState
 from grms.site.facts.settings import PartnerSettings
@@ -21,91 +19,47 @@ from tests.grms.site.conversation import FULL, Conversation, kinds, offer, one, 
 B1 = {"partner": "b", "offer": offer(1)}
 
 
-def replayed() -> Conversation:
-    """Returns a site of a replay."""
-    return Conversation(settings(conducted=True))
-
-
 def answer(site: Conversation, question: SendResolve, status: GuestState | None) -> list[Command]:
     """Answers a question about an offer."""
     told = {"question": question.cause, "status": status, "completion": None}
     return site(StatusAnswered, load=FULL, partner=question.partner, offer=question.offer, **told)
 
 
-def come_up(site: Conversation, partner: str) -> list[Command]:
-    """Brings a partner back."""
-    return site(PartnerUp, load=FULL, partner=partner, processors=8)
-
-
-def test_a_replayed_decision_waits_for_who_is_away() -> None:
-    """The job is offered to the partner whose turn it is, when that one is there again."""
-    site = replayed()
-    site(PartnerDown, partner="b")
-    assert kinds(site.submit()) == ["ReplyJob"]
-    assert site.job().state is JobState.RECEIVED
-    assert come_up(site, "c") == []
-    assert one(come_up(site, "b"), SendOffer).partner == "b"
-    site(PartnerDown, partner="c")
-    assert site(OfferAnswered, load=FULL, accepted=False, **B1) == []
-    assert come_up(site, "b") == []
-    assert one(come_up(site, "c"), SendOffer).partner == "c"
-
-
-def test_who_comes_back_changes_no_offer_that_is_under_way() -> None:
-    """The partner whose turn it is has still to answer."""
-    site = replayed()
+def test_an_offer_that_is_asked_for_can_be_made_once_more() -> None:
+    """As it was, under its number, until it is decided; its answer is that of the first."""
+    site = Conversation()
     site.submit()
-    assert (site.job().state, site.job().partner) == (JobState.OFFERING, "b")
-    site(PartnerDown, partner="c")
-    assert come_up(site, "c") == []
-    assert (site.job().state, site.job().partner) == (JobState.OFFERING, "b")
+    assert site.state.undecided_offer("b", offer(1)) is None
+    resolve = one(site(OfferFailed, load=FULL, **B1), SendResolve)
+    again = site.state.undecided_offer("b", resolve.offer)
+    assert again is not None
+    assert (again.partner, again.offer, again.settled_below) == ("b", offer(1), 1)
+    assert (again.request, again.payload, again.reserve) == (
+        site.job().request,
+        site.job().payload,
+        False,
+    )
+    assert site.state.undecided_offer("c", offer(1)) is None
+    assert site.state.undecided_offer("x", offer(1)) is None
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert (site.job().state, site.job().partner) == (JobState.DELEGATED, "b")
+    assert site.state.undecided_offer("b", offer(1)) is None
 
 
-def test_a_decision_of_a_living_site_waits_for_nobody() -> None:
+def test_an_offer_that_is_taken_back_is_not_made_once_more() -> None:
+    """It is to be declined from then on."""
+    site = Conversation()
+    site.submit()
+    resolve = one(site(OfferFailed, load=FULL, **B1), SendResolve)
+    assert kinds(answer(site, resolve, None)) == ["SendWithdraw"]
+    assert site.state.undecided_offer("b", offer(1)) is None
+
+
+def test_a_decision_waits_for_nobody() -> None:
     """Whoever is away is passed over."""
     site = Conversation()
     site(PartnerDown, partner="b")
     assert one(site.submit(), SendOffer).partner == "c"
-
-
-def test_a_replayed_offer_is_made_again() -> None:
-    """A partner that died before it had noted it is asked the same once more; nobody else is."""
-    for sent in (True, False):
-        site = replayed()
-        site.submit()
-        resolve = one(site(OfferFailed, load=FULL, sent=sent, **B1), SendResolve)
-        first = one(answer(site, resolve, None), SendOffer)
-        assert (first.partner, first.offer, first.settled_below) == ("b", offer(1), 1)
-        assert site.job().state is JobState.RESOLVING
-        again = one(site(OfferFailed, load=FULL, sent=sent, **B1), SendResolve)
-        assert again.delay_s > 0
-        (repeated,) = site(
-            StatusFailed, load=FULL, partner="b", offer=offer(1), question=again.cause
-        )
-        assert isinstance(repeated, SendResolve)
-        assert one(answer(site, repeated, None), SendOffer).offer == offer(1)
-        site(OfferAnswered, load=FULL, accepted=True, **B1)
-        assert (site.job().state, site.job().partner) == (JobState.DELEGATED, "b")
-        assert site.state.partners["b"].offered == 1
-
-
-def test_a_replayed_offer_that_was_noted_is_not_made_again() -> None:
-    """What the partner has answered before its death holds."""
-    site = replayed()
-    site.submit()
-    resolve = one(site(OfferFailed, load=FULL, **B1), SendResolve)
-    assert one(answer(site, resolve, GuestState.DECLINED), SendOffer).partner == "c"
-
-
-def test_a_replayed_decision_goes_on_after_a_restart() -> None:
-    """It waits for partners that are not reached yet, those alone that were not asked before."""
-    site = replayed()
-    site.submit()
-    site.restart()
-    resolve = one(site(Restarted, load=FULL), SendResolve)
-    assert answer(site, resolve, GuestState.DECLINED) == []
-    assert come_up(site, "b") == []
-    assert one(come_up(site, "c"), SendOffer).partner == "c"
 
 
 def three(**changes: Any) -> Conversation:

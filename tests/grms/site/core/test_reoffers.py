@@ -224,17 +224,6 @@ def test_a_round_may_have_a_bound() -> None:
         assert over == [PublishRound(site.last_id)]
 
 
-def test_a_question_that_is_put_once_more_is_one_of_those_about_a_job() -> None:
-    """A conductor has it repeated; only one partner may be asked about a job."""
-    site = home(conducted=True, partners_asked=1)
-    due(site)
-    withdraw = one(site(OfferFailed, load=FULL, **B1), SendWithdraw)
-    again = status(site, withdraw.cause, GuestState.WITHDRAWN)
-    assert one(again, SendOffer).offer == offer(2)
-    over = site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(2))
-    assert over == [PublishRound(site.last_id)]
-
-
 def test_a_late_no_is_about_its_own_job() -> None:
     """The round in which it was asked for is over: what it says of the partner now is nothing."""
     site = home(3, reoffer=Rounds(900.0))
@@ -393,19 +382,16 @@ def test_it_is_confirmed_until_that_is_heard() -> None:
     assert one(site(Restarted, load=FULL), SendResolve).confirm
 
 
-@pytest.mark.parametrize("conducted", [False, True])
-def test_others_have_their_turn_when_a_confirmation_is_not_heard_at_once(conducted: bool) -> None:
-    """Before that the round stands; a conductor's stands until the partner has said that it has the job."""
-    site = home(2, conducted=conducted)
+def test_others_have_their_turn_when_a_confirmation_is_not_heard_at_once() -> None:
+    """Before that the round stands."""
+    site = home(2)
     due(site)
     site(OfferAnswered, load=FULL, accepted=True, **B1)
     assert kinds(let_go(site)) == ["SendResolve"]
     assert site(TimePassed, load=FULL) == []
     told = site.job().question
     failed = site(StatusFailed, load=FULL, question=told, **B1)
-    assert kinds(failed) == ["SendResolve", *([] if conducted else ["SendOffer"])]
-    if conducted:
-        assert kinds(status(site, site.job().question, GuestState.ACCEPTED)) == ["SendOffer"]
+    assert kinds(failed) == ["SendResolve", "SendOffer"]
 
 
 def test_a_job_that_has_started_stays() -> None:

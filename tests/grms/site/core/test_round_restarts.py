@@ -21,13 +21,9 @@ from grms.site.facts.events import (
     Cancel,
     LrmsAccepted,
     OfferAnswered,
-    OfferFailed,
-    PartnerDown,
-    PartnerUp,
     PoliciesChanged,
     Restarted,
     StatusAnswered,
-    TimePassed,
 )
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import JobReoffered, RoundHeld
@@ -128,21 +124,6 @@ def test_after_a_restart_a_round_waits_for_what_is_about_to_leave() -> None:
     assert confirm.confirm
     told = {"question": confirm.cause, "status": GuestState.ACCEPTED, "completion": None}
     assert one(site(StatusAnswered, load=FULL, **B1, **told), SendOffer).offer == offer(2)
-
-
-def test_a_conducted_round_waits_for_who_is_away() -> None:
-    """A partner that has died is brought back, and asked once more."""
-    site = home(2, conducted=True)
-    due(site)
-    withdraw = one(site(OfferFailed, load=FULL, **B1), SendWithdraw)
-    site(PartnerDown, partner="b")
-    assert taken_back(site, withdraw) == []
-    assert site(TimePassed, load=FULL) == []
-    up = {"load": FULL, "processors": 8}
-    assert one(site(PartnerUp, partner="b", **up), SendOffer).offer == offer(2)
-    site(PartnerDown, partner="c")
-    assert site(OfferAnswered, load=FULL, partner="b", offer=offer(2), accepted=False) == []
-    assert one(site(PartnerUp, partner="c", **up), SendOffer).partner == "c"
 
 
 def test_pauses_hold_over_a_restart_and_not_over_other_rules() -> None:
@@ -258,28 +239,3 @@ def test_a_round_that_goes_on_knows_who_has_declined() -> None:
     assert again.partner == "c"
     over = site(OfferAnswered, **NO, partner="c", offer=again.offer)
     assert over == [PublishRound(site.last_id)]
-
-
-def test_a_conducted_round_goes_on_with_who_has_not_been_asked() -> None:
-    """B has answered, c is away and waited for; after the restart neither is b asked again nor c left out."""
-    site = three(conducted=True)
-    due(site)
-    site(PartnerDown, partner="c")
-    assert site(OfferAnswered, **NO, **B1) == []
-    restarted(site, "bd")
-    assert due(site) == []
-    # That the batch system does not answer for once ends no round that waits.
-    assert site(TimePassed) == []
-    asked = one(site(PartnerUp, partner="c", **UP), SendOffer)
-    assert (asked.partner, asked.offer, site.job(1).partner) == ("c", offer(1), "c")
-
-
-def test_a_conducted_round_that_stands_begins_anew_with_the_others() -> None:
-    """The job whose answer has not come is left out; the next waits for b alone."""
-    site = home(2, conducted=True)
-    due(site)
-    site(PartnerDown, partner="b")
-    assert due(site) == []
-    assert due(site) == []
-    asked = one(site(PartnerUp, partner="b", **UP), SendOffer)
-    assert (asked.partner, asked.offer, site.job(2).partner) == ("b", offer(2), "b")

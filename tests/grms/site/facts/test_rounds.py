@@ -3,15 +3,12 @@
 import math
 from collections import Counter
 
-import pytest
-
 from grms.policy.round_notes import Waiting
 from grms.policy.rounds import Rounds
 from grms.site.facts.commands import PublishRound, SendOffer, SendWithdraw
 from grms.site.facts.events import (
     LrmsAccepted,
     OfferAnswered,
-    OfferFailed,
     Restarted,
     RoundDue,
     StatusAnswered,
@@ -116,27 +113,21 @@ def test_pauses_grow_from_round_to_round() -> None:
     assert gone.rounds.pauses == {}
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_a_question_that_is_put_once_more_is_one(restarts: bool) -> None:
+def test_a_question_that_is_put_once_more_is_one() -> None:
     """For the bound of a round, and for that of a job: b's answer is lost, c's is the second of two."""
-    site = Conversation(
-        settings(reoffer=Rounds(900.0, questions=2), partners_asked=2, conducted=True), up=()
-    )
+    site = Conversation(settings(reoffer=Rounds(900.0, questions=2), partners_asked=2), up=())
     for key in ("a/7/1", "a/7/2"):
         site.submit(load=None)
         site(LrmsAccepted, lrms_key=key)
     site.up = ("b", "c")
     site.come_up()
     lost = one(site(RoundDue, load=FULL), SendOffer)
-    if restarts:
-        site.restart()
-        withdraw = one(site(Restarted, load=FULL), SendWithdraw)
-        for key in ("a/7/1", "a/7/2"):
-            site(LrmsAccepted, lrms_key=key)
-        site.come_up()
-        site(RoundDue, load=FULL)
-    else:
-        withdraw = one(site(OfferFailed, load=FULL, partner="b", offer=lost.offer), SendWithdraw)
+    site.restart()
+    withdraw = one(site(Restarted, load=FULL), SendWithdraw)
+    for key in ("a/7/1", "a/7/2"):
+        site(LrmsAccepted, lrms_key=key)
+    site.come_up()
+    site(RoundDue, load=FULL)
     told = {"question": withdraw.cause, "status": GuestState.WITHDRAWN, "completion": None}
     for partner, number in (("b", 2), ("c", 1)):
         commands = (

@@ -1,0 +1,37 @@
+"""What is said to one partner in a lock-step replay: nothing is lost, and nobody is away for good.
+
+A conductor moves the clocks of all sites together and brings back a daemon that has died, so what had no
+answer is said again until it has one. To the site's rules that is an answer like any other: they know no
+replay, and each job goes where it would have gone.
+"""
+
+from typing import Final
+
+from grms.site.facts.commands import SendOffer, SendResolve, SendWithdraw
+from grms.site.facts.events import OfferFailed, StatusFailed
+from grms.site.links.sender import Sender, Told
+
+PAUSE_S: Final = 0.5
+"""After so many seconds at most what had no answer is said again: at once where the partner comes up."""
+
+
+class LockStepSender(Sender):
+    """Sends to one partner until it has answered; see the module."""
+
+    async def _offer(self, command: SendOffer) -> Told:
+        while (told := await super()._offer(command))[0] is OfferFailed:
+            if self._shares_too_little(command):
+                break
+            await self._link.pause(PAUSE_S)
+        return told
+
+    async def _ask(self, command: SendResolve | SendWithdraw) -> Told:
+        while (told := await super()._ask(command))[0] is StatusFailed:
+            await self._link.pause(PAUSE_S)
+        *_, status, _completion = told
+        if status is None and isinstance(command, SendResolve):
+            # One of the two has died before the offer was noted there: it is made as if for the first time.
+            offer = self._engine.state.undecided_offer(command.partner, command.offer)
+            if offer is not None:
+                return await self._offer(offer)
+        return told

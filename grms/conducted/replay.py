@@ -1,54 +1,43 @@
 """Site states conducted on one virtual clock: the replay of a federation through its daemons' core.
 
 The order of things is that of a federation's replay (`grms.federation.federation`): at one instant
-completions and queue starts on all machines, then arrivals in the order (submit time, site, job),
-each decided, with every message that takes, before the next. Messages arrive at once, and nothing
-fails. So the schedule has to be that of the federation kernel, job by job: one decision, two
-hosts.
+completions and queue starts on all machines, then messages that take time, each with all that it leads to, then
+rounds of offers, then arrivals in the order (submit time, site, job), each decided, with every message that
+takes no time, before the next. Nothing fails. So where messages arrive at once the schedule has to be that of
+the federation kernel, job by job: one decision, two hosts.
+
+A site may die, and begins anew with its journal at that same instant; its machine goes on. Whoever has asked it
+meanwhile has the answer then, and nobody is told that it was away.
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
+from grms.conducted.clock import ManualClock
+from grms.conducted.delayed import AT_ONCE, Delays, PatientNetwork
+from grms.conducted.host import Host, Make, Question, Reply
 from grms.federation.federation import Site
 from grms.policy.rounds import period_of
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
-    AnswerOffer,
-    AnswerReport,
     AnswerStatus,
     Append,
     Command,
     LrmsCancel,
     LrmsSubmit,
-    Publish,
-    PublishRound,
-    ReplyJob,
-    SendOffer,
-    SendReport,
+    Refuse,
     SendResolve,
-    SendWithdraw,
 )
 from grms.site.facts.events import (
-    Event,
     LrmsAccepted,
     LrmsEnded,
     LrmsStarted,
-    OfferAnswered,
-    OfferReceived,
     PartnerUp,
-    ReportAnswered,
-    ReportReceived,
-    ResolveReceived,
     Restarted,
     RoundDue,
-    StatusAnswered,
     Submit,
-    WithdrawReceived,
 )
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
@@ -61,147 +50,220 @@ from lrms_sim.stepped import Machine
 Journal = Callable[[str, tuple[Record, ...]], None]
 """Makes records of a site durable."""
 
-Question = SendOffer | SendReport | SendResolve | SendWithdraw
-"""What one site asks another."""
+_ENDLESS = Limits(
+    jobs_open=2**40, jobs_open_per_user=2**40, jobs_kept=1000, guests_open=2**40, answers_kept=2**40
+)
 
 
-class _Host:
-    # One site: its state, its machine, and the shell between them. Its clock may be ahead.
+class ReplayedSite(Host):
+    """A site of a replay: its state above its machine.
 
-    def __init__(self, federation: "ConductedReplay", index: int, site: Site) -> None:
-        self.federation = federation
-        self.index = index
-        self.state = SiteState(
-            SiteSettings(
-                name=site.name,
-                processors=site.processors,
-                partners=tuple(
-                    PartnerSettings(other.name, other.processors)
-                    for other in federation.sites
-                    if other is not site
-                ),
-                transfer=site.transfer_policies,
-                location=site.location_policy,
-                partners_asked=site.partners_asked,
-                reoffer=site.reoffer,
-                limits=_ENDLESS,
-            )
+    Attributes:
+        machine: its batch system.
+        index: its place among all.
+        period: of its rounds of offers, seconds; infinity for none.
+        keys: of the jobs that its machine has had; empty for one that has left the queue.
+        rows: which of all jobs they are.
+        owes_pass: its queue is to make a pass, as jobs have left it.
+
+    Args:
+        replay: that it is part of.
+        index: see the attribute.
+        site: what it is.
+    """
+
+    def __init__(self, replay: "ConductedReplay", index: int, site: Site) -> None:
+        partners = tuple(
+            PartnerSettings(other.name, other.processors)
+            for other in replay.sites
+            if other is not site
         )
+        settings = SiteSettings(
+            name=site.name,
+            processors=site.processors,
+            partners=partners,
+            transfer=site.transfer_policies,
+            location=site.location_policy,
+            partners_asked=site.partners_asked,
+            reoffer=site.reoffer,
+            limits=_ENDLESS,
+        )
+        super().__init__(
+            settings=settings, clock=replay.clock, network=replay.network, sites=replay.by_name
+        )
+        self.replay = replay
+        self.index = index
         self.machine = Machine(site.processors, site.discipline)
-        self.per_event = site.discipline.per_event
         self.period = period_of(site.reoffer)
-        self.next_round = -math.inf
         self.keys: list[str] = []
-        self.known: set[str] = set()
         self.rows: list[int] = []
-        self.askers: dict[int, tuple[_Host, int, Question]] = {}
-        self.life = 0
-        self.last_id = 0
-        self.ahead = 0.0
         self.owes_pass = False
+        self.per_event = site.discipline.per_event
+        self._known: set[str] = set()
+        self._kept: list[tuple[Make, Reply]] = []
+        self._said: list[Question] | None = None
+
+    # --- life ----------------------------------------------------------------------------------
+
+    def start(self, records: Iterable[Record] = ()) -> None:
+        """Begins with what the journal holds; no partner is ever away.
+
+        While it finds out what its machine has, it says nothing; after that it hears what it was asked.
+        """
+        self.state = SiteState(self.settings, records)
+        said = self._said = []
+        for partner in self.settings.partners:
+            self._meet(partner)
+        self.happen(lambda i: Restarted(i, self.load()))
+        self.up, self._said = True, None
+        self._outbox += said
+        self._pump()
+        kept, self._kept = self._kept, []
+        for make, reply in kept:
+            self.ask(make, reply)
+
+    def _meet(self, partner: PartnerSettings) -> None:
+        self.happen(lambda i: PartnerUp(i, self.load(), partner.name, partner.processors))
+
+    def die(self, records: Iterable[Record]) -> None:
+        """Ends at once, and begins anew at this instant, when all others have done what they do.
+
+        Args:
+            records: of its journal.
+        """
+        self._kept += self._askers.values()
+        self._die()
+        self.clock.after(0.0, self.start, records)
+
+    def ask(self, make: Make, reply: Reply) -> None:
+        """Puts a question to the site, which it answers as soon as it is up."""
+        if self.up:
+            super().ask(make, reply)
+        else:
+            self._kept.append((make, reply))
+
+    def _append(self, command: Append) -> None:
+        if self.replay.journal is not None:
+            self.replay.journal(self.settings.name, command.records)
+
+    def _send(self, command: Question) -> None:
+        if self._said is None:
+            super()._send(command)
+        else:
+            self._said.append(command)
+
+    def _answered(self, command: Question, answer: Command | None) -> None:
+        assert not isinstance(answer, Refuse), f"nothing fails here: {answer}"
+        if (
+            isinstance(command, SendResolve)
+            and isinstance(answer, AnswerStatus)
+            and answer.status is None
+        ):
+            # One of the two has died before the offer was noted there: it is made once more.
+            offer = self.state.undecided_offer(command.partner, command.offer)
+            if offer is not None:
+                self._send(offer)
+                return
+        super()._answered(command, answer)
+
+    # --- the machine ---------------------------------------------------------------------------
 
     def load(self) -> Load:
+        """Returns the load of the machine."""
         state = self.machine.state
         return Load(
-            state.processors, state.processors_free, state.processors_waiting, self.starts_now
+            state.processors, state.processors_free, state.processors_waiting, self._starts_now
         )
 
-    def starts_now(self, processors: int, requested_time: float) -> bool:
+    def _starts_now(self, processors: int, requested_time: float) -> bool:
         # As far as its clock is behind, nothing of its own is due there.
-        self.machine.advance(
-            max(self.machine.now, self.federation.now), inclusive=not self.per_event
-        )
+        self.machine.advance(max(self.machine.now, self.clock.now), inclusive=not self.per_event)
         return self.machine.starts_now(processors=processors, requested_time=requested_time)
 
-    def happen(self, kind: type[Event], *values: Any) -> None:
-        # Hands an event over; what comes of it waits in the federation's queue.
-        self.last_id += 1
-        self.federation.events += 1
-        now = self.federation.now + self.ahead
-        commands = self.state.handle(kind(self.last_id, *values), now)
-        self.federation.waiting.extend((self, command) for command in commands)
+    def tell(self) -> None:
+        """Tells the state what the machine has done."""
+        started, ended = self.machine.collect()
+        for job in started:
+            self._started(job)
+        for job in ended:
+            self._ended(job)
 
-    def advance(self, now: float) -> None:
-        # Everything due by now; at a machine that makes passes per event the ends of this very
-        # instant come after its arrivals.
-        if self.machine.next_event_time <= now:
-            self.machine.advance(now, inclusive=not self.per_event or now == math.inf)
-            self.tell()
+    def _started(self, job: int) -> None:
+        start_time = self.machine.times_of(job)[0] + self.clock_offset
+        self.happen(lambda i: LrmsStarted(i, self.keys[job], start_time))
 
-    def cancel(self, command: LrmsCancel) -> None:
+    def _ended(self, job: int) -> None:
+        run_time = self.replay.run_time[self.rows[job]]
+        end_time = self.machine.times_of(job)[1] + self.clock_offset
+        self.happen(lambda i: LrmsEnded(i, self.keys[job], Outcome.COMPLETED, end_time, run_time))
+
+    def _lrms_submit(self, command: LrmsSubmit) -> None:
+        key, replay = command.lrms_key, self.replay
+        if command.lookup and key in self._known:
+            # Its state has begun anew, and its machine has not.
+            self.happen(lambda i: LrmsAccepted(i, key))
+            if key not in self.keys:
+                self._let_go(key)
+            return
+        row = int(command.payload)
+        self._known.add(key)
+        self.keys.append(key)
+        self.rows.append(row)
+        self.machine.submit(
+            submit_time=self.clock.now,
+            processors=command.request.processors,
+            requested_time=command.request.requested_time,
+            run_time=replay.run_time[row],
+        )
+        replay.executed_on[row] = self.index
+        self.happen(lambda i: LrmsAccepted(i, key))
+        if not self.per_event:
+            # The pass that belongs to this arrival, before the next one is decided.
+            self.machine.advance(self.clock.now)
+        self.tell()
+
+    def _lrms_cancel(self, command: LrmsCancel) -> None:
         # In a replay nobody ends a job but to let a partner have it; it may have been let go before.
         assert command.only_waiting
         job = self.keys.index(command.lrms_key) if command.lrms_key in self.keys else -1
         if job >= 0 and self.machine.withdraw(job, pass_later=True):
             self.keys[job] = ""
             self.owes_pass = True
-            self.let_go(command.lrms_key)
+            self._let_go(command.lrms_key)
 
-    def let_go(self, key: str) -> None:
-        self.happen(LrmsEnded, key, Outcome.CANCELLED, self.federation.now, 0.0)
+    def _let_go(self, key: str) -> None:
+        self.happen(lambda i: LrmsEnded(i, key, Outcome.CANCELLED, self.clock.now, 0.0))
+
+    # --- rounds --------------------------------------------------------------------------------
+
+    def round_after(self, now: float) -> float:
+        """Returns when it holds its next round, by its own clock, after a moment; both in true seconds."""
+        ahead, period = self.clock_offset, self.period
+        count = 1 + math.floor((now + ahead) / period)
+        while count * period - ahead <= now:
+            count += 1  # the sum above is rounded
+        return count * period - ahead
 
     def hold_round(self) -> None:
-        # Offers what waits; the pass that follows from it is made when all have had their turn.
-        federation = self.federation
-        self.machine.advance(federation.now, inclusive=not self.per_event)
-        federation.holding = self.state.settings.name
+        """Offers what waits; the pass that follows from it is made when all have had their turn."""
+        replay = self.replay
+        self.machine.advance(self.clock.now, inclusive=not self.per_event)
+        replay.holding = self.settings.name
         life = -1
-        while life != self.life:
+        while life != self._life:
             # Who has died meanwhile is told once more, unless it was over.
-            life, rounds = self.life, self.state.memory.rounds
-            if life == 0 or rounds.open or rounds.begun < federation.now:
-                self.happen(RoundDue, self.load())
-                federation.settle()
-        federation.holding = ""
+            life, rounds = self._life, self.state.memory.rounds
+            if life == 0 or rounds.open or rounds.begun < self.clock.now:
+                self.happen(lambda i: RoundDue(i, self.load()))
+                replay.settle()
+        replay.holding = ""
         self.make_pass()
 
     def make_pass(self) -> None:
-        # The pass that follows from jobs that have left the queue.
+        """Makes the pass that follows from jobs that have left the queue."""
         self.owes_pass = False
         self.machine.make_pass()
         self.tell()
-        self.federation.settle()
-
-    def tell(self) -> None:
-        # Tells the state what the machine has done.
-        started, ended = self.machine.collect()
-        for job in started:
-            start_time = self.machine.times_of(job)[0] + self.ahead
-            self.happen(LrmsStarted, self.keys[job], start_time)
-        for job in ended:
-            run_time = self.federation.run_time[self.rows[job]]
-            end_time = self.machine.times_of(job)[1] + self.ahead
-            self.happen(LrmsEnded, self.keys[job], Outcome.COMPLETED, end_time, run_time)
-
-    def submit(self, command: LrmsSubmit) -> None:
-        federation = self.federation
-        if command.lookup and command.lrms_key in self.known:
-            # Its state has begun anew, and its machine has not.
-            self.happen(LrmsAccepted, command.lrms_key)
-            if command.lrms_key not in self.keys:
-                self.let_go(command.lrms_key)
-            return
-        row = int(command.payload)
-        self.known.add(command.lrms_key)
-        self.keys.append(command.lrms_key)
-        self.rows.append(row)
-        self.machine.submit(
-            submit_time=federation.now,
-            processors=command.request.processors,
-            requested_time=command.request.requested_time,
-            run_time=federation.run_time[row],
-        )
-        federation.executed_on[row] = self.index
-        self.happen(LrmsAccepted, command.lrms_key)
-        if not self.per_event:
-            # The pass that belongs to this arrival, before the next one is decided.
-            self.machine.advance(federation.now)
-        self.tell()
-
-
-_ENDLESS = Limits(
-    jobs_open=2**40, jobs_open_per_user=2**40, jobs_kept=1000, guests_open=2**40, answers_kept=2**40
-)
 
 
 class ConductedReplay:
@@ -209,24 +271,44 @@ class ConductedReplay:
 
     Attributes:
         sites: the sites.
-        now: the virtual clock, seconds.
-        events: how many events the states have handled.
-        waiting: commands that are not carried out yet, each with the site that wants it.
+        clock: the virtual clock.
+        network: between the sites.
+        by_name: their states and machines, by name.
+        hosts: the same in site order.
+        journal: is given records.
+        run_time: of each job, seconds.
+        executed_on: index of the site that has each job; -1 while nobody has.
         holding: the site whose round of offers is under way; empty between rounds.
 
     Args:
         sites: as for `grms.federation.federation.replay`.
         journal: is given the name of a site and records of it, before what depends on them is
             done; by default none are kept.
+        delays: how messages and clocks are late.
+        rng: draws which answers are later than others; needed where some are.
+
+    Raises:
+        ValueError: with delays a site makes passes per event, there are more or fewer clocks than
+            sites, or there is nothing to draw from.
     """
 
-    def __init__(self, sites: Sequence[Site], journal: Journal | None = None) -> None:
+    site: type[ReplayedSite] = ReplayedSite
+
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        journal: Journal | None = None,
+        *,
+        delays: Delays = AT_ONCE,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        if delays != AT_ONCE:
+            _check(sites, delays)
         self.sites = tuple(sites)
-        self.now = -math.inf
-        self.events = 0
+        self.clock = ManualClock(-math.inf)
+        self.network = PatientNetwork(self.clock, delays, rng)
+        self.journal = journal
         self.holding = ""
-        self.waiting: deque[tuple[_Host, Command]] = deque()
-        self._journal = journal
         self._jobs, origin, rows = concatenate([site.jobs for site in sites])
         self._origin = origin.astype(np.int16)
         self._log_job_id = np.array(
@@ -234,8 +316,12 @@ class ConductedReplay:
         )
         self.run_time: list[float] = self._jobs.run_time.tolist()
         self.executed_on = np.full(len(self._jobs), -1, np.int16)
-        self.hosts = [_Host(self, index, site) for index, site in enumerate(sites)]
-        self._by_name = {site.name: host for site, host in zip(sites, self.hosts, strict=True)}
+        self.by_name: dict[str, Host] = {}
+        self.hosts = [self.site(self, index, site) for index, site in enumerate(sites)]
+        self.by_name |= {host.settings.name: host for host in self.hosts}
+        for host, offset in zip(self.hosts, delays.clocks, strict=False):
+            host.clock_offset = offset
+        self._holders = [host for host in self.hosts if host.period < math.inf]
 
     def run(self) -> Schedule:
         """Replays all arrivals and runs the machines empty."""
@@ -248,151 +334,80 @@ class ConductedReplay:
             strict=True,
         )
         for host in self.hosts:
-            self._meet(host)
+            host.start()
         for row, (now, processors, requested_time, home) in enumerate(arrivals):
             self._reach(now)
-            host = self.hosts[home]
-            request = Request(processors, requested_time)
-            payload = str(row).encode()
-            host.happen(Submit, host.load(), "user", str(row), "", request, payload)
-            self.settle()
+            self._arrive(self.hosts[home], row, Request(processors, requested_time))
         self._reach(math.inf)
         return self._schedule()
 
-    def _reach(self, now: float) -> None:
-        # What happens up to a moment; infinity for all of it.
-        self._hold_rounds(now)
-        self.advance(now)
-
-    def restart(self, site: str, records: Iterable[Record]) -> None:
-        """Ends the state of a site and begins another with its journal; its machine goes on.
-
-        What it was about to do is lost with it, and so is what it has asked. What it was asked, and has not
-        answered, it is asked again.
-
-        Args:
-            site: its name.
-            records: of its journal.
-        """
-        host = self._by_name[site]
-        host.life += 1
-        unanswered, host.askers = host.askers, {}
-        others = [(one, command) for one, command in self.waiting if one is not host]
-        self.waiting.clear()
-        host.state = SiteState.recover(host.state.settings, records)
-        self._meet(host)
-        host.happen(Restarted, host.load())
-        self.settle()
-        self.waiting.extend(others)
-        self.waiting.extend(
-            (asker, asked) for asker, life, asked in unanswered.values() if asker.life == life
-        )
-
-    def _meet(self, host: _Host) -> None:
-        for other in self.sites:
-            if other.name != host.state.settings.name:
-                host.happen(PartnerUp, host.load(), other.name, other.processors)
-
-    def _hold_rounds(self, until: float) -> None:
-        # The rounds up to a moment, before its arrivals: each site at the multiples of its period,
-        # after what the machines do by themselves. While nobody waits there is nothing to hold.
-        holders = [host for host in self.hosts if host.period < math.inf]
-        while True:
-            now = min((host.next_round for host in holders), default=math.inf)
-            waiting = sum(host.machine.state.jobs_waiting for host in holders)
-            if now > until or (not waiting and until == math.inf):
-                return
-            if waiting:
-                self.advance(now)
-            for host in holders:
-                if host.next_round <= now:
-                    if host.machine.state.jobs_waiting:
-                        host.hold_round()
-                    past = now if waiting else until
-                    host.next_round = host.period * (1.0 + math.floor(past / host.period))
-
-    def advance(self, now: float) -> None:
-        """Brings all machines to a moment, seconds, and tells what has happened there."""
-        self.now = now
-        for host in self.hosts:
-            host.advance(now)
+    def _arrive(self, host: ReplayedSite, row: int, request: Request) -> None:
+        key = str(row)
+        host.happen(lambda i: Submit(i, host.load(), "user", key, "", request, key.encode()))
         self.settle()
 
     def settle(self) -> None:
-        """Carries out commands until nothing waits."""
-        while self.waiting:
-            self.step()
+        """Does what is due at this instant, each with all that it leads to: messages arrive, the dead begin anew."""
+        while self.clock.next_time <= self.clock.now:
+            self.clock.step()
+            for host in self.hosts:
+                if host.owes_pass and not self.holding:
+                    host.make_pass()
 
-    def step(self) -> None:
-        """Carries out the next command that waits."""
-        host, command = self.waiting.popleft()
-        if isinstance(command, Append):
-            if self._journal is not None:
-                self._journal(host.state.settings.name, command.records)
-        elif isinstance(command, LrmsSubmit):
-            host.submit(command)
-        elif isinstance(command, LrmsCancel):
-            host.cancel(command)
-        elif isinstance(command, SendOffer):
-            self._offer(host, command)
-        elif isinstance(command, SendReport):
-            self._report(host, command)
-        elif isinstance(command, SendResolve | SendWithdraw):
-            self._resolve(host, command)
-        else:
-            self._answer(host, command)
+    def advance(self, now: float, *, inclusive: bool = False) -> None:
+        """Brings all machines to a moment and tells what has happened there.
 
-    def _answer(self, host: _Host, command: Command) -> None:
-        if isinstance(command, ReplyJob | Publish | PublishRound):
-            return
-        asker, life, asked = host.askers.pop(command.cause)
-        if asker.life != life:
-            return  # who has asked has died since
-        if isinstance(command, AnswerOffer):
-            assert isinstance(asked, SendOffer)
-            asker.happen(OfferAnswered, asker.load(), asked.partner, asked.offer, command.accepted)
-        elif isinstance(command, AnswerStatus):
-            assert isinstance(asked, SendResolve | SendWithdraw)
-            if command.status is None and isinstance(asked, SendResolve):
-                # One of the two has died before the offer was noted there: it is made once more.
-                offer = asker.state.undecided_offer(asked.partner, asked.offer)
-                if offer is not None:
-                    self._offer(asker, offer)
-                    return
-            told = (asked.partner, asked.offer, asked.cause, command.status, command.completion)
-            asker.happen(StatusAnswered, asker.load(), *told)
-        else:
-            assert isinstance(command, AnswerReport), f"nothing fails here: {command}"
-            assert isinstance(asked, SendReport)
-            asker.happen(ReportAnswered, asked.partner, (asked.completion.offer,))
+        Args:
+            now: seconds.
+            inclusive: at a machine that makes passes per event also what it does at this very instant,
+                which comes after arrivals.
+        """
+        self.clock.now = now
+        due = [host for host in self.hosts if host.machine.next_event_time <= now]
+        for host in due:
+            host.machine.advance(now, inclusive=inclusive or not host.per_event)
+        for host in due:
+            host.tell()
+        self.settle()
 
-    def _offer(self, home: _Host, command: SendOffer) -> None:
-        partner = self._by_name[command.partner]
-        partner.askers[partner.last_id + 1] = (home, home.life, command)
-        partner.happen(
-            OfferReceived,
-            partner.load(),
-            home.state.settings.name,
-            command.offer,
-            command.settled_below,
-            command.request,
-            command.payload,
-            command.reserve,
-        )
+    def _reach(self, until: float) -> None:
+        # What happens up to a moment, each at its own; what arrivals come before is left over.
+        clock = self.clock
+        while True:
+            ends = after = math.inf
+            for host in self.hosts:
+                moment = host.machine.next_event_time
+                if host.per_event:
+                    after = min(after, moment)
+                else:
+                    ends = min(ends, moment)
+            due, holders = self._next_round()
+            now = min(ends, clock.next_time, due)
+            if after < min(now, until):
+                self.advance(after, inclusive=True)
+                continue
+            if now == math.inf or now > until:
+                break
+            self.advance(now)
+            if due <= now:
+                for host in holders:
+                    if host.machine.state.jobs_waiting:
+                        host.hold_round()
+        if until < math.inf:
+            self.advance(until)
 
-    def _resolve(self, home: _Host, command: SendResolve | SendWithdraw) -> None:
-        # A site that has begun anew asks after its jobs; one whose job has left has it started.
-        partner, name = self._by_name[command.partner], home.state.settings.name
-        partner.askers[partner.last_id + 1] = (home, home.life, command)
-        if isinstance(command, SendResolve):
-            partner.happen(ResolveReceived, name, command.offer, command.confirm)
-        else:
-            partner.happen(WithdrawReceived, name, command.offer, command.cancel)
-
-    def _report(self, guest: _Host, command: SendReport) -> None:
-        home = self._by_name[command.partner]
-        home.askers[home.last_id + 1] = (guest, guest.life, command)
-        home.happen(ReportReceived, home.load(), guest.state.settings.name, (command.completion,))
+    def _next_round(self) -> tuple[float, list[ReplayedSite]]:
+        # When the next rounds are held, and who holds them; while nobody waits there are none.
+        due: float = math.inf
+        holders: list[ReplayedSite] = []
+        if any(host.machine.state.jobs_waiting for host in self._holders):
+            for host in self._holders:
+                moment = host.round_after(self.clock.now)
+                if moment < due:
+                    due, holders = moment, []
+                if moment == due:
+                    holders.append(host)
+        return due, holders
 
     def _schedule(self) -> Schedule:
         start_time = np.full(len(self._jobs), np.nan)
@@ -412,3 +427,13 @@ class ConductedReplay:
             executed_on=self.executed_on,
             log_job_id=self._log_job_id,
         )
+
+
+def _check(sites: Sequence[Site], delays: Delays) -> None:
+    for site in sites:
+        if site.discipline.per_event:
+            raise ValueError(
+                f"site {site.name!r}: a discipline that makes passes per event is not replayed with delays"
+            )
+    if delays.clocks and len(delays.clocks) != len(sites):
+        raise ValueError(f"{len(delays.clocks)} clocks for {len(sites)} sites")

@@ -3,7 +3,7 @@
 `python -m grms.testing --seed N` replays one run of the fault test and tells its story.
 """
 
-from grms.testing.clock import ManualClock
+from grms.conducted.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
 from grms.testing.findings import Verdict

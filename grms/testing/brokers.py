@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from grms.conducted.clock import ManualClock
 from grms.site.facts.commands import Command, Refusal, Refuse, ReplyReservation
 from grms.site.facts.events import (
     BookReservation,
@@ -34,7 +35,6 @@ from grms.site.facts.records import (
     ReservationReleased,
 )
 from grms.site.facts.reservations import Reservation, Resource
-from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.site import SimulatedSite
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from grms.conducted.clock import ManualClock
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
-from grms.testing.clock import ManualClock
 
 
 @dataclass(slots=True)

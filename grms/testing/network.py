@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from itertools import combinations
 
-from grms.testing.clock import ManualClock
+from grms.conducted.clock import ManualClock
+from grms.site.facts.commands import Command
 from grms.testing.draws import Draws
 from grms.testing.faults import Faults
 
@@ -26,7 +27,13 @@ class Network:
         self._draws = draws
         self._cuts: dict[tuple[str, str], int] = {}
 
-    def send(self, source: str, target: str, arrive: Callable[[], None]) -> None:
+    def send(
+        self,
+        source: str,
+        target: str,
+        arrive: Callable[[], None],
+        message: Command | None = None,  # noqa: ARG002  # none is safer than another
+    ) -> None:
         """Sends a message; `arrive` is called once for each copy that gets through."""
         draws, faults = self._draws, self.faults
         copies = 2 if draws.chance(faults.duplication) else 1

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from grms.conducted.clock import ManualClock
 from grms.site.core.deadlines import deadline_of
 from grms.site.facts.commands import Append, Command, ReplyJob
 from grms.site.facts.events import Cancel, Resubmit, Submit, TakeBack
 from grms.site.facts.jobs import HomeJob, Request
 from grms.site.facts.lifecycle import JobState
-from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.site import SimulatedSite
 from grms.testing.waits import WaitJudge

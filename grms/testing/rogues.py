@@ -6,6 +6,7 @@ Some misuse the way by which a job leaves its home's queue: the place that a par
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from grms.conducted.host import Make, Question, Reply
 from grms.site.facts.commands import (
     AnswerOffer,
     AnswerReport,
@@ -28,7 +29,7 @@ from grms.site.facts.events import (
 from grms.site.facts.jobs import Completion
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.records import Record
-from grms.testing.site import Make, Reply, Rubbish, SimulatedSite
+from grms.testing.site import Rubbish, SimulatedSite
 
 
 @dataclass
@@ -64,15 +65,20 @@ class Lies(SimulatedSite):
             if self._life == life:
                 self.happen(event)
 
-    def reports(self, completion: Completion) -> Completion:
-        """Reports what cannot be."""
-        return replace(completion, end_time=-1e18, run_time=1e300)
+    def _send(self, command: Question) -> None:
+        if isinstance(command, SendReport):
+            command = replace(command, completion=_impossible(command.completion))
+        super()._send(command)
 
     def says(self, answer: Command) -> Command:
         """Says the same when it is asked."""
         if isinstance(answer, AnswerStatus) and answer.completion is not None:
-            return replace(answer, completion=self.reports(answer.completion))
+            return replace(answer, completion=_impossible(answer.completion))
         return answer
+
+
+def _impossible(completion: Completion) -> Completion:
+    return replace(completion, end_time=-1e18, run_time=1e300)
 
 
 @dataclass
@@ -130,8 +136,9 @@ class NeverHeard(SimulatedSite):
         if not isinstance(make(0), ResolveReceived | WithdrawReceived):
             super().ask(make, reply)
 
-    def _send_report(self, command: SendReport) -> None:
-        """Tells nobody that a job has ended."""
+    def _send(self, command: Question) -> None:
+        if not isinstance(command, SendReport):
+            super()._send(command)
 
 
 @dataclass
@@ -164,7 +171,7 @@ class EndsPlaces(SimulatedSite):
                 ended = Completion(event.offer, Outcome.COMPLETED, self.now, 0.0)
                 # Before its home has the answer, just after that, and when the job may be leaving.
                 for delay in (0.0, 0.1, 0.3):
-                    self._send_report(SendReport(0, event.partner, ended, delay))
+                    self._send(SendReport(0, event.partner, ended, delay))
 
         super().ask(make, told)
 
@@ -173,10 +180,11 @@ class EndsPlaces(SimulatedSite):
 class HoardsPlaces(SimulatedSite):
     """Has partners hold places for its jobs, and neither has them started nor gives them back."""
 
-    def _send_question(self, command: SendResolve | SendWithdraw) -> None:
+    def _send(self, command: Question) -> None:
         # Whatever else it wants to know it asks.
-        if isinstance(command, SendResolve) and not command.confirm:
-            super()._send_question(command)
+        confirms = isinstance(command, SendResolve) and command.confirm
+        if not (confirms or isinstance(command, SendWithdraw)):
+            super()._send(command)
 
 
 ROGUES: Final[dict[str, type[SimulatedSite]]] = {

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from grms.conducted.clock import sleep
 from grms.lrms.port import (
     LoadSeen,
     LrmsEvent,
@@ -19,7 +20,6 @@ from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import Event
 from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import Outcome
-from grms.testing.clock import sleep
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrmsJob
 from grms.testing.scripted import Moods, ScriptedLrms
@@ -139,9 +139,9 @@ class ScriptedSite(SimulatedSite):
     def _carry_on(self, life: int) -> None:
         if self._life == life:
             for call in self._commands.calls():
-                self._carry_out(call, life)
+                self._tell_lrms(call, life)
 
-    def _carry_out(self, call: Call, life: int) -> None:
+    def _tell_lrms(self, call: Call, life: int) -> None:
         answered, began = False, self.now
 
         def done(answer: Any, error: Exception | None) -> None:

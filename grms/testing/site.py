@@ -7,32 +7,17 @@ survives; everything else is gone.
 """
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-from grms.site.core.state import SiteState
+from grms.conducted.host import Host, Question
 from grms.site.facts.commands import (
-    AnswerOffer,
-    AnswerReport,
-    AnswerStatus,
     Append,
     Command,
     LrmsCancel,
     LrmsSubmit,
-    Publish,
-    PublishReservation,
-    PublishRound,
-    Refuse,
-    ReplyJob,
-    ReplyReservation,
-    SendOffer,
     SendProbe,
-    SendReport,
-    SendResolve,
-    SendWithdraw,
 )
 from grms.site.facts.compaction import compacted
 from grms.site.facts.events import (
@@ -40,37 +25,22 @@ from grms.site.facts.events import (
     LrmsAccepted,
     LrmsEnded,
     LrmsStarted,
-    OfferAnswered,
-    OfferFailed,
-    OfferReceived,
     PartnerDown,
     PartnerFaulty,
     PartnerLost,
     PartnerUp,
-    ProbeAnswered,
-    ProbeFailed,
-    ReportAnswered,
-    ReportFailed,
-    ReportReceived,
     ReservationsDue,
-    ResolveReceived,
     Restarted,
     RoundDue,
-    StatusAnswered,
-    StatusFailed,
     TimePassed,
-    WithdrawReceived,
 )
 from grms.site.facts.invariants import check
-from grms.site.facts.jobs import Completion, Load, OfferId
+from grms.site.facts.jobs import Load, OfferId
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
-from grms.site.facts.settings import SiteSettings
-from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Timing
 from grms.testing.lrms import FakeLrms, FakeLrmsJob
-from grms.testing.network import Network
 
 
 class Rubbish(Command):
@@ -88,89 +58,37 @@ LATE_TICK_S = 5.0
 _TIMER = 0.001
 """Shortest delay of a timer, seconds."""
 
-Make = Callable[[int], Event]
-"""Makes an event of its id."""
 
-Reply = Callable[[Command], None]
-"""Takes the answer to a question."""
-
-StateFactory = Callable[[SiteSettings, Iterable[Record]], SiteState]
-"""Makes a state of settings and a journal's records."""
-
-
-@dataclass(slots=True)
-class SimulatedSite:
+@dataclass(kw_only=True)
+class SimulatedSite(Host):
     """A daemon that can be crashed.
 
     Attributes:
-        settings: of the site.
-        clock: of the simulation.
-        clock_offset: what the site's own clock shows more, seconds.
-        network: to the partners.
         draws: where commits, crashes and repairs come from.
         lrms: its batch system.
-        sites: all sites by name, this one too.
-        factory: makes its state.
         crashes: when it dies.
         timing: how patient it is.
         tell: is told the story, line by line; None where nobody listens.
         journal: what is durable.
-        up: it runs.
         crash_count: how often it has died.
         watch: is told of every event and what came of it; None where nobody looks.
     """
 
-    settings: SiteSettings
-    clock: ManualClock
-    clock_offset: float
-    network: Network
+    sites: "dict[str, SimulatedSite]"
     draws: Draws
     lrms: FakeLrms
-    sites: dict[str, "SimulatedSite"]
-    factory: StateFactory = SiteState
     crashes: Crashes = field(default_factory=Crashes)
     timing: Timing = field(default_factory=Timing)
     tell: Callable[[str], None] | None = None
     journal: list[Record] = field(default_factory=list)
-    up: bool = False
     crash_count: int = 0
     watch: Callable[["SimulatedSite", Event, list[Command]], None] | None = None
-    state: SiteState = field(init=False)
-    _life: int = 0
-    _last_id: int = 0
-    _last_call: int = 0
-    _pumping: bool = False
     _commit: tuple[Record, ...] | None = None
     _appended: int = 0
     _reservations_due: float = math.inf
-    _outbox: deque[Command] = field(default_factory=deque)
-    _askers: dict[int, Reply] = field(default_factory=dict)
-    _calls: dict[int, tuple[Callable[[Command], Make | None], Make]] = field(default_factory=dict)
     _watched: set[str] = field(default_factory=set)
     _late_tick: bool = False
     _unanswered: dict[str, int] = field(default_factory=dict)
-    _execute: dict[type[Command], Callable[[Any], None]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Says what is done about each kind of command; watchers are not simulated."""
-        self._execute = {
-            ReplyJob: self._reply,
-            ReplyReservation: self._reply,
-            Refuse: self._reply,
-            AnswerOffer: self._reply,
-            AnswerStatus: self._reply,
-            AnswerReport: self._reply,
-            SendOffer: self._send_offer,
-            SendResolve: self._send_question,
-            SendWithdraw: self._send_question,
-            SendReport: self._send_report,
-            SendProbe: self._send_probe,
-            LrmsSubmit: self._lrms_submit,
-            LrmsCancel: self._lrms_cancel,
-            Publish: lambda _: None,
-            PublishReservation: lambda _: None,
-            PublishRound: lambda _: None,
-        }
 
     # --- life and death ------------------------------------------------------------------------
 
@@ -195,16 +113,12 @@ class SimulatedSite:
         """Dies. A commit that is under way has been made, or not."""
         if not self.up:
             return
-        self.up = False
-        self._life += 1
+        self._die()
         self.crash_count += 1
         if self._commit is not None and self.draws.chance(0.5):
             self.journal += self._commit
         self._commit = None
         self._appended = 0
-        self._outbox.clear()
-        self._askers.clear()
-        self._calls.clear()
         self._watched.clear()
         self._lrms_leave()
         self._say("crashes")
@@ -255,25 +169,9 @@ class SimulatedSite:
     # --- events and commands -------------------------------------------------------------------
 
     @property
-    def now(self) -> float:
-        """What the site's own clock shows, seconds."""
-        return self.clock.now + self.clock_offset
-
-    @property
     def written_down(self) -> bool:
         """Whether all that the site knows is in its journal."""
         return self._commit is None and not any(isinstance(c, Append) for c in self._outbox)
-
-    def ask(self, make: Make, reply: Reply) -> None:
-        """Puts a question to the site, if it is up; the answer may never come."""
-        if self.up:
-            self._askers[self._last_id + 1] = reply
-            self.happen(make)
-
-    def happen(self, make: Make) -> None:
-        """Hands an event over, and carries out what comes of it."""
-        self._last_id += 1
-        self.hand_over(make(self._last_id))
 
     def hand_over(self, event: Event) -> None:
         """Hands over an event that has its id, and carries out what comes of it."""
@@ -302,29 +200,23 @@ class SimulatedSite:
             self._reservations_due = math.inf
             self.happen(ReservationsDue)
 
-    def _pump(self) -> None:
-        # Carries out what waits, up to records that are not durable.
-        if self._pumping:
-            return
-        self._pumping = True
-        try:
-            life = self._life
-            while self._outbox and self._life == life:
-                if self.draws.chance(self.crashes.probability):
-                    self.crash()
-                    break
-                if isinstance(self._outbox[0], Append) and self._appended == 0:
-                    self._begin_commit()
-                    break
-                command = self._outbox.popleft()
-                if self.tell is not None:
-                    self._say(f"command {command}")
-                if isinstance(command, Append):
-                    self._appended -= 1
-                else:
-                    self._execute[type(command)](command)
-        finally:
-            self._pumping = False
+    def _goes_on(self) -> bool:
+        # Up to records that are not durable.
+        if self.draws.chance(self.crashes.probability):
+            self.crash()
+            return False
+        if isinstance(self._outbox[0], Append) and self._appended == 0:
+            self._begin_commit()
+            return False
+        return True
+
+    def _carry_out(self, command: Command) -> None:
+        if self.tell is not None:
+            self._say(f"command {command}")
+        super()._carry_out(command)
+
+    def _append(self, _: Append) -> None:
+        self._appended -= 1
 
     def _begin_commit(self) -> None:
         if self._commit is None:
@@ -340,161 +232,24 @@ class SimulatedSite:
             self._appended = appends
             self._pump()
 
-    def _reply(self, command: Command) -> None:
-        reply = self._askers.pop(command.cause, None)
-        if reply is not None:
-            reply(command)
-
     # --- calls to partners ---------------------------------------------------------------------
 
-    def _call(
-        self,
-        partner: str,
-        question: Callable[["SimulatedSite"], Make],
-        answered: Callable[[Command], Make | None],
-        failed: Make,
-        delay: float = 0.0,
-        *,
-        probed: bool = False,
-    ) -> None:
-        # `answered` makes the event of an answer, or None where the answer is a refusal.
-        self._last_call += 1
-        call, life = self._last_call, self._life
-        name = self.settings.name
+    def _begin(self, call: int, life: int, command: Question) -> None:
+        super()._begin(call, life, command)
+        if self._life == life:
+            self.clock.after(self.timing.call_deadline, self._deadline, call, life)
 
-        def answer_arrives(command: Command) -> None:
-            if self._life == life and call in self._calls:
-                done, gone = self._calls.pop(call)
-                if not isinstance(command, Rubbish):
-                    self.happen(done(command) or gone)
-                else:
-                    self._heard_rubbish(partner, gone, probed=probed)
+    def _deadline(self, call: int, life: int) -> None:
+        if self._life == life and call in self._calls:
+            self._answered(self._calls.pop(call), None)
 
-        def serve() -> None:
-            target = self.sites[partner]
-            target.ask(
-                question(target),
-                lambda command: self.network.send(
-                    partner, name, partial(answer_arrives, target.says(command))
-                ),
-            )
-
-        def deadline() -> None:
-            if self._life == life and call in self._calls:
-                self.happen(self._calls.pop(call)[1])
-
-        def begin() -> None:
-            if self._life == life:
-                self._calls[call] = (answered, failed)
-                self.network.send(name, partner, serve)
-                self.clock.after(self.timing.call_deadline, deadline)
-
-        if delay:
-            self.clock.after(delay, begin)
-        else:
-            begin()
-
-    def _heard_rubbish(self, partner: str, gone: Make, *, probed: bool) -> None:
-        life = self._life
-        self.happen(lambda i: PartnerFaulty(i, self.load(), partner, "rubbish", probed))
-        if not probed and self._life == life:
-            self.happen(gone)
-
-    def says(self, answer: Command) -> Command:
-        """Returns what a partner hears of an answer; an honest site says what is so."""
-        return answer
-
-    def reports(self, completion: Completion) -> Completion:
-        """Returns what a home site hears of the end of its job; an honest site says what is so."""
-        return completion
-
-    def _send_probe(self, command: SendProbe) -> None:
-        name, partner = self.settings.name, command.partner
-        self._call(
-            partner,
-            lambda _: lambda i: ResolveReceived(i, name, command.offer),
-            lambda answer: (
-                (lambda i: ProbeAnswered(i, self.load(), partner, answer.status))
-                if isinstance(answer, AnswerStatus)
-                else None
-            ),
-            lambda i: ProbeFailed(i, partner),
-            command.delay_s,
-            probed=True,
-        )
-
-    def _send_offer(self, command: SendOffer) -> None:
-        name, load = self.settings.name, self.load
-        self._call(
-            command.partner,
-            lambda target: (
-                lambda i: OfferReceived(
-                    i,
-                    target.load(),
-                    name,
-                    command.offer,
-                    command.settled_below,
-                    command.request,
-                    command.payload,
-                    command.reserve,
-                )
-            ),
-            lambda answer: (
-                (
-                    lambda i: OfferAnswered(
-                        i, load(), command.partner, command.offer, answer.accepted
-                    )
-                )
-                if isinstance(answer, AnswerOffer)
-                else None
-            ),
-            lambda i: OfferFailed(i, load(), command.partner, command.offer),
-        )
-
-    def _send_question(self, command: SendResolve | SendWithdraw) -> None:
-        name, load = self.settings.name, self.load
-
-        def question(_: SimulatedSite) -> Make:
-            if isinstance(command, SendWithdraw):
-                return lambda i: WithdrawReceived(i, name, command.offer, command.cancel)
-            return lambda i: ResolveReceived(i, name, command.offer, command.confirm)
-
-        self._call(
-            command.partner,
-            question,
-            lambda answer: (
-                (
-                    lambda i: StatusAnswered(
-                        i,
-                        load(),
-                        command.partner,
-                        command.offer,
-                        command.cause,
-                        answer.status,
-                        answer.completion,
-                    )
-                )
-                if isinstance(answer, AnswerStatus)
-                else None
-            ),
-            lambda i: StatusFailed(i, load(), command.partner, command.offer, command.cause),
-            command.delay_s,
-        )
-
-    def _send_report(self, command: SendReport) -> None:
-        name, offers = self.settings.name, (command.completion.offer,)
-        told = (self.reports(command.completion),)
-        self._call(
-            command.partner,
-            lambda home: lambda i: ReportReceived(i, home.load(), name, told),
-            lambda answer: (
-                (lambda i: ReportAnswered(i, command.partner, offers))
-                if isinstance(answer, AnswerReport)
-                else None
-            ),
-            lambda i: ReportFailed(i, command.partner, offers),
-            command.delay_s,
-        )
+    def _answered(self, command: Question, answer: Command | None) -> None:
+        if isinstance(answer, Rubbish):
+            life, probed = self._life, isinstance(command, SendProbe)
+            self.happen(lambda i: PartnerFaulty(i, self.load(), command.partner, "rubbish", probed))
+            if probed or self._life != life:
+                return
+        super()._answered(command, answer)
 
     # --- the batch system ----------------------------------------------------------------------
 

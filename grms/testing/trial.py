@@ -34,6 +34,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from grms.conducted.clock import ManualClock
+from grms.conducted.host import StateFactory
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase, TransferPolicy
 from grms.site.core.state import SiteState
@@ -45,7 +47,6 @@ from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import EpochBegun, JobLeft, JobReoffered, Record
 from grms.site.facts.settings import PartnerSettings, SiteSettings
 from grms.testing.brokers import Brokers, resource
-from grms.testing.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Crashes, Faults, Timing
 from grms.testing.findings import Judgement, Verdict, unfinished
@@ -58,7 +59,7 @@ from grms.testing.rogues import ANSWERING, EVERY_ROGUE, RAILED_ROGUES, ROGUES, T
 from grms.testing.rounds import draw_rounds
 from grms.testing.scripted import drawn_moods
 from grms.testing.scripted_site import ScriptedSite
-from grms.testing.site import SimulatedSite, StateFactory
+from grms.testing.site import SimulatedSite
 
 FAULTS_UNTIL = 60.0
 """When everything is mended, seconds."""

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from grms.conducted.delayed import DelayedReplay, Delays
+from grms.conducted.delayed import Delays
+from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation, Site
 from grms.policy.rounds import Rounds
 from grms.policy.words import TRANSFER_POLICIES
@@ -199,5 +200,5 @@ def _replayed(sites: list[Site], case: Case) -> tuple[Schedule, int]:
         drawn = _rng(case.draw, "clocks").uniform(-case.apart, case.apart, len(sites))
         clocks = tuple(drawn.tolist())
     delays = Delays(case.delay, case.late, case.extra, clocks)
-    replay = DelayedReplay(sites, delays, _rng(case.draw, "late answers"))
-    return replay.run(), replay.offers
+    replay = ConductedReplay(sites, delays=delays, rng=_rng(case.draw, "late answers"))
+    return replay.run(), replay.network.offers

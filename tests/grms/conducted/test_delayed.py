@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grms.conducted.delayed import DelayedReplay, Delays
+from grms.conducted.delayed import Delays
+from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation, Site
 from grms.policy.rails import START_NOW
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
@@ -68,11 +69,11 @@ def test_without_delay_it_is_the_replay_of_the_kernel(
 ) -> None:
     """Job by job, and question by question, in rounds too."""
     sites = drawn(policy, discipline, seed, reoffer)
-    replay = DelayedReplay(sites, Delays())
+    replay = ConductedReplay(sites, delays=Delays())
     found, expected = replay.run(), Federation(sites).exchange()
     assert starts(found) == starts(expected.schedule)
     assert list(found.executed_on) == list(expected.schedule.executed_on)
-    assert replay.offers == sum(expected.offers)
+    assert replay.network.offers == sum(expected.offers)
 
 
 @settings(max_examples=8)
@@ -85,7 +86,7 @@ def test_every_job_runs_once_wherever_messages_are(
     """No machine has more than it can hold, no job starts before it was there."""
     sites = drawn(TRANSFER_POLICIES["fair-exchange"], Easy(), seed, reoffer)
     delays = Delays(delay, late=late, extra=100.0, clocks=(0.0, 200.0, -200.0))
-    schedule = DelayedReplay(sites, delays, np.random.default_rng(seed)).run()
+    schedule = ConductedReplay(sites, delays=delays, rng=np.random.default_rng(seed)).run()
     assert not np.isnan(schedule.end_time).any()
     assert (schedule.start_time >= schedule.jobs.submit_time).all()
     moved = schedule.executed_on != schedule.submitted_to
@@ -100,11 +101,11 @@ def test_every_job_runs_once_wherever_messages_are(
 @pytest.mark.parametrize(("delay", "start"), [(0.0, 0.0), (7.0, 7.0), (60.0, 60.0)])
 def test_an_accepted_job_starts_when_its_offer_has_arrived(delay: float, start: float) -> None:
     """Its answer comes home later, and nothing waits for it."""
-    replay = DelayedReplay(pair(Railed(START_NOW)), Delays(delay))
+    replay = ConductedReplay(pair(Railed(START_NOW)), delays=Delays(delay))
     assert starts(replay.run()) == [0.0, start]
-    assert replay.offers == 1
+    assert replay.network.offers == 1
     # The offer, its answer, the report of the end, and what acknowledges it.
-    assert replay.delivered == (4 if delay else 0)
+    assert replay.network.delivered == (4 if delay else 0)
 
 
 def waiting(run_time: float, *, guest_runs: float = 650.0) -> list[Site]:
@@ -132,14 +133,14 @@ def waiting(run_time: float, *, guest_runs: float = 650.0) -> list[Site]:
 @pytest.mark.parametrize(("ahead", "start"), [(0.0, 930.0), (100.0, 830.0), (-50.0, 980.0)])
 def test_a_job_leaves_in_a_round_when_its_messages_have_arrived(ahead: float, start: float) -> None:
     """A question, a yes, and the word to start it; rounds are held by the site's own clock."""
-    replay = DelayedReplay(waiting(5000.0), Delays(10.0, clocks=(ahead, 0.0)))
+    replay = ConductedReplay(waiting(5000.0), delays=Delays(10.0, clocks=(ahead, 0.0)))
     assert starts(replay.run())[-1] == start
     assert list(replay.executed_on) == [0, 1, 1]
 
 
 def test_a_job_that_starts_at_home_meanwhile_stays_there() -> None:
     """The partner lets go of the place that it holds, and takes the next job."""
-    replay = DelayedReplay(waiting(915.0), Delays(10.0))
+    replay = ConductedReplay(waiting(915.0), delays=Delays(10.0))
     assert starts(replay.run())[-1] == 915.0
     assert list(replay.executed_on) == [0, 1, 0]
     away = replay.hosts[1].state
@@ -150,8 +151,10 @@ def test_a_declined_job_waits_at_home_only_when_the_answer_is_there() -> None:
     """Here the partner keeps its machine for itself, and the answer comes late."""
     one, other = pair(Railed(START_NOW))
     sites = [one, Site("away", 4, other.jobs, Fcfs(), {"home": TRANSFER_POLICIES["keep"]})]
-    assert starts(DelayedReplay(sites, Delays(10.0)).run()) == [0.0, 100.0]
-    late = DelayedReplay(sites, Delays(10.0, late=1.0, extra=200.0), np.random.default_rng(1))
+    assert starts(ConductedReplay(sites, delays=Delays(10.0)).run()) == [0.0, 100.0]
+    late = ConductedReplay(
+        sites, delays=Delays(10.0, late=1.0, extra=200.0), rng=np.random.default_rng(1)
+    )
     assert starts(late.run()) == [0.0, 220.0]
 
 
@@ -159,13 +162,13 @@ def test_what_cannot_be_replayed_is_said() -> None:
     """Before anything is."""
     sites = pair(Railed(START_NOW))
     with pytest.raises(ValueError, match="1 clocks for 2 sites"):
-        DelayedReplay(sites, Delays(clocks=(0.0,)))
+        ConductedReplay(sites, delays=Delays(clocks=(0.0,)))
     with pytest.raises(ValueError, match="an rng is needed"):
-        DelayedReplay(sites, Delays(late=0.5))
+        ConductedReplay(sites, delays=Delays(late=0.5))
     with pytest.raises(ValueError, match="late is 2"):
         Delays(late=2.0)
     with pytest.raises(ValueError, match="message is -1"):
         Delays(-1.0)
     per_event = [Site("a", 4, sites[0].jobs, EasyPlusPlus(), {})]
     with pytest.raises(ValueError, match="per event"):
-        DelayedReplay(per_event, Delays())
+        ConductedReplay(per_event, delays=Delays(1.0))

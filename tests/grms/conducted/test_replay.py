@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from grms.conducted.replay import ConductedReplay, Question
+from grms.conducted.replay import ConductedReplay, ReplayedSite
 from grms.federation.federation import Federation, Site, replay
 from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
 from grms.policy.rails import FAIR_EXCHANGE
@@ -21,6 +21,7 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import location_policy
 from grms.site.core.offers import UNDECIDED
 from grms.site.core.state import SiteState
+from grms.site.facts.commands import Command
 from grms.site.facts.compaction import compacted
 from grms.site.facts.invariants import check
 from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
@@ -166,17 +167,16 @@ class Restarting(Journaled):
 
     restarts = 0
 
-    def advance(self, now: float) -> None:
-        """After each arrival a site dies."""
-        super().advance(now)
-        if now == math.inf:
-            return
+    def advance(self, now: float, *, inclusive: bool = False) -> None:
+        """After each moment at which something happens a site dies."""
+        super().advance(now, inclusive=inclusive)
         host = self.hosts[self.restarts % len(self.hosts)]
-        settings = host.state.settings
-        records = self.journals[settings.name]
+        name, settings = host.settings.name, host.state.settings
+        records = self.journals[name]
         short = compacted(settings, lambda: records)
-        self.journals[settings.name] = records if short is None else short
-        self.restart(settings.name, list(self.journals[settings.name]))
+        self.journals[name] = records if short is None else short
+        host.die(list(self.journals[name]))
+        self.settle()
         self.restarts += 1
 
 
@@ -198,8 +198,20 @@ def test_restarts_change_nothing(rounds: bool, least: int) -> None:
     assert delegated > least
 
 
+class Mortal(ReplayedSite):
+    """A site after whose commands somebody may die."""
+
+    def _carry_out(self, command: Command) -> None:
+        super()._carry_out(command)
+        assert isinstance(self.replay, Dying)
+        self.replay.somebody_may_die()
+
+
 class Dying(Journaled):
     """A replay in which sites die within rounds of offers, the one that holds it or one that is asked."""
+
+    site = Mortal
+    of_asker = 0.7
 
     def __init__(self, sites: list[Site], seed: int) -> None:
         super().__init__(sites)
@@ -208,34 +220,27 @@ class Dying(Journaled):
         self.dies_after = self.steps = 0
         self.rounds: Counter[tuple[str, float]] = Counter()
 
-    def step(self) -> None:
-        """After a step of a round somebody may die, twice at most."""
-        super().step()
-        if not self.holding or self.steps < 0:
+    def of_whom(self) -> str:
+        """Returns whose round is under way, if anybody may die in it: two do at most."""
+        twice = self.rounds[self.holding, self.clock.now] == 2
+        return "" if twice else self.holding
+
+    def somebody_may_die(self) -> None:
+        """Lets a site die, now and then, if all others live."""
+        name = self.of_whom()
+        if not name or not all(host.up for host in self.hosts):
             return
         self.steps += 1
-        if self.steps < self.dies_after or self.rounds[self.holding, self.now] == 2:
+        if self.steps < self.dies_after:
             return
-        self.rounds[self.holding, self.now] += 1
-        self.steps, self.dies_after = -1, int(self.rng.integers(1, 12))
-        held = self.rng.random() < 0.7
-        name = self.holding if held else str(self.rng.choice([site.name for site in self.sites]))
-        self.deaths["holds" if name == self.holding else "is asked"] += 1
-        self.restart(name, list(self.journals[name]))
-        self.steps = 0
-
-    def settle(self) -> None:
-        """While a site starts it finds out what its machine has, before it serves or asks anybody."""
-        if self.steps >= 0:
-            super().settle()
-            return
-        said = []
-        while self.waiting:
-            if isinstance(self.waiting[0][1], Question):
-                said.append(self.waiting.popleft())
-            else:
-                self.step()
-        self.waiting.extend(said)
+        self.rounds[name, self.clock.now] += 1
+        self.steps, self.dies_after = 0, int(self.rng.integers(1, 12))
+        first = self.rng.random() < self.of_asker
+        host = self.hosts[int(self.rng.integers(len(self.hosts)))]
+        dies = name if first else host.settings.name
+        self.deaths["asks" if dies == name else "is asked"] += 1
+        (host,) = (host for host in self.hosts if host.settings.name == dies)
+        host.die(list(self.journals[dies]))
 
 
 def test_deaths_within_rounds_change_nothing() -> None:
@@ -252,28 +257,19 @@ def test_deaths_within_rounds_change_nothing() -> None:
             records = conducted.journals[host.state.settings.name]
             left += sum(isinstance(record, JobLeft) for record in records)
             assert known(SiteState(host.state.settings, records)) == known(host.state)
-    assert min(deaths["holds"], deaths["is asked"]) > 20
+    assert min(deaths["asks"], deaths["is asked"]) > 20
     assert left > 3
 
 
 class DyingAtArrivals(Dying):
     """A replay without rounds in which sites die while one decides, that one or one that it asks."""
 
-    def step(self) -> None:
-        """After a step of a decision somebody may die."""
-        ConductedReplay.step(self)
-        decides = [host.state.settings.name for host in self.hosts if is_deciding(host.state)]
-        if not decides or self.steps < 0:
-            return
-        self.steps += 1
-        if self.steps < self.dies_after:
-            return
-        self.steps, self.dies_after = -1, int(self.rng.integers(1, 12))
-        home = self.rng.random() < 0.4
-        name = decides[0] if home else str(self.rng.choice([site.name for site in self.sites]))
-        self.deaths["decides" if name in decides else "is asked"] += 1
-        self.restart(name, list(self.journals[name]))
-        self.steps = 0
+    of_asker = 0.4
+
+    def of_whom(self) -> str:
+        """Returns who has a job of which it is not known where it runs."""
+        decides = (host.settings.name for host in self.hosts if is_deciding(host.state))
+        return next(decides, "")
 
 
 def is_deciding(state: SiteState) -> bool:
@@ -295,7 +291,7 @@ def test_deaths_within_decisions_change_nothing() -> None:
             check(host.state.memory)
             records = conducted.journals[host.state.settings.name]
             assert known(SiteState(host.state.settings, records)) == known(host.state)
-    assert min(deaths["decides"], deaths["is asked"]) > 20
+    assert min(deaths["asks"], deaths["is asked"]) > 20
 
 
 def random_sites(count: int) -> list[Site]:

@@ -1,8 +1,8 @@
 import pytest
 
+from grms.conducted.clock import ManualClock
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
-from grms.testing.clock import ManualClock
 from grms.testing.lrms import FakeLrms
 
 

@@ -1,4 +1,4 @@
-from grms.testing.clock import ManualClock
+from grms.conducted.clock import ManualClock
 from grms.testing.draws import Draws
 from grms.testing.faults import Faults
 from grms.testing.network import Network

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from grms.conducted.host import StateFactory
 from grms.site.core.state import SiteState
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
@@ -31,7 +32,6 @@ from grms.site.facts.jobs import GuestJob, HomeJob
 from grms.site.facts.lifecycle import PROVISIONAL, GuestState, Outcome
 from grms.site.facts.records import GuestConfirmed, GuestReserved, JobLeft, Record
 from grms.testing.rogues import EVERY_ROGUE, ROGUES
-from grms.testing.site import StateFactory
 from grms.testing.trial import Trial, run_trial
 from tests.examples import runs
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from grms.conducted.clock import ManualClock, sleep
 from grms.lrms.port import (
     Accepted,
     Away,
@@ -22,7 +23,6 @@ from grms.lrms.port import (
     Started,
 )
 from grms.outcomes import Outcome
-from grms.testing.clock import ManualClock, sleep
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrms
 from grms.testing.scripted import Moods, ScriptedLrms

@@ -27,10 +27,13 @@ class ManualClock:
     Attributes:
         now: seconds.
         made: how many calls have been made.
+
+    Args:
+        now: where it begins.
     """
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
         self.made = 0
         self._due: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
         self._count = 0
@@ -61,6 +64,11 @@ class ManualClock:
             done(None, error)
         else:
             self.after(delay, self.run, coroutine, done)
+
+    @property
+    def next_time(self) -> float:
+        """When the next call is due, seconds; infinity where there is none."""
+        return self._due[0][0] if self._due else math.inf
 
     def step(self) -> bool:
         """Moves to the next call and makes it; returns whether there was one."""

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from grms.testing.clock import ManualClock
+from grms.conducted.clock import ManualClock
 
 
 def test_calls_are_made_in_order_of_time_then_of_asking() -> None:

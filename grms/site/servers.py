@@ -30,7 +30,6 @@ from grms.site.services.partners import PartnerService
 from grms.site.services.reload import Reload
 from grms.site.services.replay import ReplayService
 from grms.site.services.replay_site import Replay
-from grms.site.services.replay_steps import Steps
 from grms.site.services.reservations import Reservations, ReservationService
 from grms.site.sockets.door import Door
 from grms.site.sockets.partners import PartnerPort
@@ -208,7 +207,7 @@ class Servers:
             interceptors=[self._unexpected()],
             options=[("grpc.max_receive_message_length", 64 << 20)],
         )
-        service = ReplayService(replay, Steps(replay))
+        service = ReplayService(replay)
         replay_pb2_grpc.add_ReplayServiceServicer_to_server(service, server)
         health_pb2_grpc.add_HealthServicer_to_server(HealthService(self._serving), server)
         mask = os.umask(0o177)

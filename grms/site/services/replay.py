@@ -1,23 +1,22 @@
 """What a conductor asks of a site in a replay, over gRPC.
 
-The order in which a replay happens is in `proto/grms/v1/replay.proto`; what a step does, in `replay_steps`.
+The order in which a replay happens is in `proto/grms/v1/replay.proto`. A step is answered when the site is at
+rest; that its clock was moved need not be in the journal by then, where it will be moved again.
 """
 
-from collections.abc import AsyncIterator, Awaitable
-from typing import Final, TypeVar
+import math
+from collections.abc import AsyncIterator
+from typing import Final
 
 import grpc
 
 from grms.kit.refusals import Context, refuse
 from grms.site.services.replay_site import Replay
-from grms.site.services.replay_steps import StepRefusedError, Steps
 from grms.site.services.replay_workload import ReplayWorkload
 from grms.v1 import replay_pb2, replay_pb2_grpc
 
 BLOCK_ROWS: Final = 20_000
 """Rows in one block of a schedule."""
-
-Answer = TypeVar("Answer")
 
 
 class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
@@ -25,12 +24,10 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
 
     Args:
         replay: the site's part.
-        steps: of the site.
     """
 
-    def __init__(self, replay: Replay, steps: Steps) -> None:
+    def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._steps = steps
 
     async def Load(  # noqa: N802  # gRPC's name
         self, request_iterator: AsyncIterator[replay_pb2.LoadRequest], context: Context
@@ -55,21 +52,54 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
         self, request_iterator: AsyncIterator[replay_pb2.AdvanceRequest], context: Context
     ) -> AsyncIterator[replay_pb2.AdvanceResponse]:
         """Brings the site to moments, one after the other."""
+        replay = self._replay
         async for request in request_iterator:
-            yield await _made(context, self._steps.advance(request))
+            if math.isnan(request.to_s):
+                await _invalid(context, "to_s is not a number")
+            replay.advance(request.to_s)
+            # After the last move nobody moves its clock any more.
+            await (replay.rest() if request.to_s == math.inf else replay.reported())
+            yield replay_pb2.AdvanceResponse(
+                next_event_time_s=replay.next_event_time,
+                next_report_time_s=replay.next_report_time(),
+                waits=replay.waits,
+            )
 
     async def Arrive(  # noqa: N802  # gRPC's name
         self, request_iterator: AsyncIterator[replay_pb2.ArriveRequest], context: Context
     ) -> AsyncIterator[replay_pb2.ArriveResponse]:
         """Lets jobs arrive, each decided before the next."""
+        replay = self._replay
         async for request in request_iterator:
-            yield await _made(context, self._steps.arrive(request))
+            first, rows = request.first_row, request.rows
+            problem = replay.problem_of(first, rows)
+            if problem:
+                await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, problem)
+            yield replay_pb2.ArriveResponse(
+                executed_on=await replay.arrive_all(first, rows),
+                next_event_time_s=replay.next_event_time,
+                next_report_time_s=replay.next_report_time(),
+                waits=replay.waits,
+            )
 
     async def HoldRound(  # noqa: N802  # gRPC's name
         self, request: replay_pb2.HoldRoundRequest, context: Context
     ) -> replay_pb2.HoldRoundResponse:
         """Offers waiting jobs again."""
-        return await _made(context, self._steps.hold_round(request))
+        replay = self._replay
+        if not math.isfinite(request.at_s):
+            await _invalid(context, f"at_s is {request.at_s}; it must be finite")
+        if not replay.holds_rounds:
+            reason = f"{replay.site} holds no rounds of offers"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, reason)
+        moved = await replay.hold_round(request.at_s)
+        await replay.rest()
+        return replay_pb2.HoldRoundResponse(
+            moved=moved,
+            next_event_time_s=replay.next_event_time,
+            next_report_time_s=replay.next_report_time(),
+            waits=replay.waits,
+        )
 
     async def Finish(  # noqa: N802  # gRPC's name
         self,
@@ -86,13 +116,6 @@ class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
         for begin in range(0, max(len(own), len(guests)), BLOCK_ROWS):
             end = begin + BLOCK_ROWS
             yield replay_pb2.FinishResponse(own=own[begin:end], guests=guests[begin:end])
-
-
-async def _made(context: Context, step: Awaitable[Answer]) -> Answer:
-    try:
-        return await step
-    except StepRefusedError as error:
-        await refuse(context, error.code, str(error))
 
 
 async def _invalid(context: Context, reason: str) -> None:

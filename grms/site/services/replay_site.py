@@ -186,16 +186,6 @@ class Replay:
             return f"the workload has {self.workload.total} rows, not {first_row + rows}"
         return ""
 
-    def submit_time(self, row: int) -> float:
-        """Returns when a row arrives, seconds."""
-        assert self.workload is not None
-        return self.workload.submit_time[row]
-
-    def first_end_of(self, row: int) -> float:
-        """Returns when a row ends where it starts at once, seconds: nowhere does it end before."""
-        assert self.workload is not None
-        return self.workload.submit_time[row] + self.workload.run_time[row]
-
     def next_report_time(self) -> float:
         """Returns before which moment no partner's job ends here, seconds."""
         return self._lrms.first_end()
@@ -204,6 +194,29 @@ class Replay:
     def next_event_time(self) -> float:
         """When the machine next does something by itself, seconds."""
         return self._lrms.next_event_time
+
+    async def arrive_all(self, first: int, rows: int) -> list[str]:
+        """Lets jobs arrive, each decided before the next; returns where they went.
+
+        Another site may have an end to report from a moment on at which one that went away ends if it
+        starts at once; what arrives then or later is left for another step.
+
+        Args:
+            first: row of the first.
+            rows: how many there may be.
+        """
+        work = self.workload
+        assert work is not None
+        until, places = math.inf, list[str]()
+        for row in range(first, first + rows):
+            submit_time = work.submit_time[row]
+            if submit_time >= until:
+                break
+            places.append(await self.arrive(row))
+            if places[-1] != self.site:
+                until = min(until, submit_time + work.run_time[row])
+        await self.rest()
+        return places
 
     async def arrive(self, row: int) -> str:
         """Lets one job arrive, unless it has; returns where it went, once that is decided."""

@@ -60,8 +60,11 @@ def test_an_offer_that_was_lost_is_made_again(tmp_path: Path) -> None:
         configuration = replayed(tmp_path, port)
         async with running(configuration, tmp_path) as site:
             job = await offering(site)
-        async with running(configuration, tmp_path) as site, listening(partner, port):
-            await until_there(site, job.job_id, "DELEGATED")
+        async with running(configuration, tmp_path) as site:
+            # A decision that goes on after the restart would not pass it over.
+            assert site.core.engine.state.partners["away"].reachable
+            async with listening(partner, port):
+                await until_there(site, job.job_id, "DELEGATED")
             assert (partner.asked, partner.offers) == (1, 1)
 
     run(scene)

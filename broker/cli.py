@@ -100,12 +100,6 @@ def cli() -> None:
     multiple=True,
     help="File of resources; a file of workflows may have them, too.",
 )
-@click.option(
-    "--search-time",
-    type=duration,
-    metavar="TIME",
-    help="Time for planning, as 10s or 3min; searches share it equally.  [default: 30s]",
-)
 @field_options(Wanted)
 @click.option(
     "--now",
@@ -158,7 +152,6 @@ def plan(
     files: tuple[Path, ...],
     *,
     resources: tuple[Path, ...],
-    search_time: float | None,
     now: float | None,
     old: Path | None,
     stability: float | None,
@@ -193,7 +186,6 @@ def plan(
         raise click.UsageError("--stability is of --old: without a plan from before no task moves")
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
-        budget=search_time,
         stability=stability or 0.0,
         json=json,
         **given,
@@ -214,18 +206,15 @@ def plan(
 
 @cli.command(short_help="Plan a job shop.")
 @click.argument("file", type=_FILE)
-@click.option(
-    "--search-time",
-    type=duration,
-    metavar="TIME",
-    help="Time for the search.  [default: 30s]",
+@field_options(
+    Wanted,
+    ("search_time", "evaluations", "seed", "workers", "html"),
+    search_time={"help": "Time for the search.  [default: 30s]"},
 )
-@field_options(Wanted, ("evaluations", "seed", "workers", "html"))
 @json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 def jobshop(
     file: Path,
     *,
-    search_time: float | None,
     json: Path | None,
     **given: Any,
 ) -> None:
@@ -240,7 +229,6 @@ def jobshop(
     wanted = Wanted(
         methods=("blocks",),
         goal="makespan",
-        budget=search_time,
         json=json,
         title=file.name,
         **given,

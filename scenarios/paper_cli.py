@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from lrms_sim.commandline.field_options import field_options
 from scenarios.papers.decentralized_grid.options import StudyOptions as GridOptions
 from scenarios.papers.gorba_rescheduling.options import PARTS
 from scenarios.papers.gorba_rescheduling.options import StudyOptions as ReschedulingOptions
 from scenarios.papers.gorba_rescheduling.reference import SIZES
-from scenarios.papers.options import run_and_tell, takes, train_and_tell
+from scenarios.papers.options import run_and_tell, train_and_tell
 from scenarios.papers.queue_strategies.options import StudyOptions as StrategyOptions
 from scenarios.papers.utility_scheduling.options import StudyOptions as UtilityOptions
 
@@ -21,12 +22,9 @@ def paper() -> None:
 
 
 @paper.command("decentralized-grid")
-@takes(
-    GridOptions,
-    *("folder", "seeds", "generations", "more_seeds", "more_generations"),
-    click.option("--shipped", is_flag=True, help="Train nothing; use the included rule bases."),
-    "workers",
-)
+@field_options(GridOptions, ("folder", "seeds", "generations", "more_seeds", "more_generations"))
+@click.option("--shipped", is_flag=True, help="Train nothing; use the included rule bases.")
+@field_options(GridOptions, ("workers",))
 def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
     """Tables 1 and 2, Figures 4 and 5 of "Decentralized Grid Scheduling with Evolutionary Fuzzy
     Systems" (JSSPP 2009), and what the paper leaves open: learning with a penalty for what
@@ -43,22 +41,17 @@ def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
 
 
 @paper.command("gorba-rescheduling")
-@takes(
-    ReschedulingOptions,
-    *("folder", "runs", "evaluations", "seconds", "sizes"),
-    click.option(
-        "--part",
-        type=click.Choice(["all", *PARTS]),
-        default="all",
-        show_default=True,
-        help="settings: Figure 4.1 and Table 4.1; sweep: Figures 4.2 to 4.5.",
-    ),
-    "reduction",
-    click.option(
-        "--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks."
-    ),
-    "workers",
+@field_options(ReschedulingOptions, ("folder", "runs", "evaluations", "seconds", "sizes"))
+@click.option(
+    "--part",
+    type=click.Choice(["all", *PARTS]),
+    default="all",
+    show_default=True,
+    help="settings: Figure 4.1 and Table 4.1; sweep: Figures 4.2 to 4.5.",
 )
+@field_options(ReschedulingOptions, ("reduction",))
+@click.option("--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks.")
+@field_options(ReschedulingOptions, ("workers",))
 def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
     """Table 4.1 and Figures 4.1 to 4.5 of "Fast Multi-Objective Rescheduling of Workflows to
     Constrained Resources Using Heuristics and Memetic Evolution" (2010).
@@ -76,7 +69,7 @@ def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
 
 
 @paper.command("utility-scheduling")
-@takes(UtilityOptions, "folder", "experiments", "sweep", "reachable", "logs", "workers")
+@field_options(UtilityOptions)
 def utility_scheduling(**chosen: Any) -> None:
     """Figures 2 to 5 of "A Reinforcement Learning Framework for Utility-Based Scheduling in
     Resource-Constrained Systems", under three readings of its text.
@@ -89,9 +82,9 @@ def utility_scheduling(**chosen: Any) -> None:
     run_and_tell(run_command, UtilityOptions(**chosen))
 
 
-_strategy_study = takes(
+_strategy_study = field_options(
     StrategyOptions,
-    *("folder", "seeds", "generations", "start", "logs", "front", "scaled", "workers"),
+    ("folder", "seeds", "generations", "start", "logs", "front", "scaled", "workers"),
 )
 """Adds what both studies on strategies of one machine take."""
 

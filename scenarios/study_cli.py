@@ -5,12 +5,14 @@ from typing import Any
 
 import click
 
-from grms.learning.run_options import worker_options, workers_of
+from grms.learning.limits import Workers
+from grms.learning.run_options import workers_of
+from lrms_sim.commandline.field_options import field_options
 from lrms_sim.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 from lrms_sim.spelling import unknown
 from scenarios.papers.nobody_loses.options import PARTS
 from scenarios.papers.nobody_loses.options import StudyOptions as ExchangeOptions
-from scenarios.papers.options import run_and_tell, takes
+from scenarios.papers.options import run_and_tell
 from scenarios.papers.questions_and_delays.options import StudyOptions as DelayOptions
 
 
@@ -68,7 +70,7 @@ def study() -> None:
 
 
 @study.command("nobody-loses")
-@takes(ExchangeOptions, "folder", "parts", "draws", "complete", "workers")
+@field_options(ExchangeOptions)
 def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
     """Whether exchange hurts a site: policies, grids, disciplines, months, rogues, chance.
 
@@ -85,16 +87,13 @@ def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
 
 
 @study.command("questions-and-delays")
-@takes(
-    DelayOptions,
-    "folder",
-    "draws",
-    click.option(
-        "--complete",
-        is_flag=True,
-        help="Five draws at least, and two of half a year for each site.",
-    ),
-    worker_options(executor="processes", does="replays"),
+@field_options(DelayOptions)
+@click.option(
+    "--complete", is_flag=True, help="Five draws at least, and two of half a year for each site."
+)
+@field_options(
+    Workers,
+    executor={"default": "processes", "help": "Who replays; the result is the same."},
 )
 def questions_and_delays(*, complete: bool, **chosen: Any) -> None:
     """What it does to the gain how many partners are asked, how long messages take, and clocks apart.

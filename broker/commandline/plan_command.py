@@ -54,10 +54,10 @@ class Request:
 
 def budget_of_each(wanted: Wanted) -> Budget:
     """Returns the budget of one search."""
-    seconds = BUDGET_SECONDS if wanted.budget is None else wanted.budget
+    seconds = BUDGET_SECONDS if wanted.search_time is None else wanted.search_time
     if wanted.evaluations is None:
         return Budget(seconds / len(wanted.methods))
-    limit = math.inf if wanted.budget is None else seconds / len(wanted.methods)
+    limit = math.inf if wanted.search_time is None else seconds / len(wanted.methods)
     return Budget(limit, wanted.evaluations)
 
 

@@ -159,10 +159,12 @@ def test_choices_and_defaults_are_those_of_the_library() -> None:
         if isinstance(parameter, click.Option)
     }
     strategy, objective = options["strategy"].type, options["objective"].type
+    rails = options["rails"].type
     assert isinstance(strategy, click.Choice)
+    assert isinstance(rails, click.Choice)
     assert isinstance(objective, click.Choice)
     assert tuple(strategy.choices) == STRATEGIES
-    assert set(training_cli.RAILS_WORDS) == set(RAILS_WORDS)
+    assert set(rails.choices) == set(RAILS_WORDS)
     assert tuple(name.replace("-", "_") for name in objective.choices) == OBJECTIVES
     settings, rules = StrategySettings(), RuleBaseSettings()
     for name, value in (

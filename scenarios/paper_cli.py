@@ -11,7 +11,7 @@ from scenarios.papers.decentralized_grid.options import StudyOptions as GridOpti
 from scenarios.papers.gorba_rescheduling.options import PARTS
 from scenarios.papers.gorba_rescheduling.options import StudyOptions as ReschedulingOptions
 from scenarios.papers.gorba_rescheduling.reference import SIZES
-from scenarios.papers.options import run_and_tell, train_and_tell
+from scenarios.papers.options import run_and_tell
 from scenarios.papers.queue_strategies.options import StudyOptions as StrategyOptions
 from scenarios.papers.utility_scheduling.options import StudyOptions as UtilityOptions
 
@@ -34,10 +34,8 @@ def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
     more, which takes three quarters of an hour on two cores; after Ctrl-C the same command goes
     on. --shipped is done in half a minute.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from scenarios.papers.decentralized_grid.command import run_command  # noqa: PLC0415  # slow
-
     options = GridOptions(**chosen)
-    train_and_tell(run_command, replace(options, seeds=()) if shipped else options)
+    run_and_tell("decentralized_grid", replace(options, seeds=()) if shipped else options)
 
 
 @paper.command("gorba-rescheduling")
@@ -60,12 +58,10 @@ def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
     our own, compared with what the paper says. By default it takes some minutes; after Ctrl-C the same
     command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from scenarios.papers.gorba_rescheduling.command import run_command  # noqa: PLC0415  # slow
-
     options = ReschedulingOptions(**chosen, parts=PARTS if part == "all" else (part,))
     if complete:
         options = replace(options, runs=50, seconds=180.0, sizes=SIZES)
-    run_and_tell(run_command, options)
+    run_and_tell("gorba_rescheduling", options)
 
 
 @paper.command("utility-scheduling")
@@ -77,9 +73,7 @@ def utility_scheduling(**chosen: Any) -> None:
     Also every statement of the paper with what was measured, other policies on the same jobs,
     and all of them on the logs kth, ctc and sdsc05, if present, alone and in exchange. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from scenarios.papers.utility_scheduling.command import run_command  # noqa: PLC0415  # slow
-
-    run_and_tell(run_command, UtilityOptions(**chosen))
+    run_and_tell("utility_scheduling", UtilityOptions(**chosen))
 
 
 _strategy_study = field_options(
@@ -115,7 +109,7 @@ def genetic_fuzzy(**chosen: Any) -> None:
 
 
 def _run_strategy_study(name: str, *, folder: Path | None, **chosen: Any) -> None:
-    from scenarios.papers.queue_strategies.command import run_command  # noqa: PLC0415  # slow
-
     options = StrategyOptions(name, folder or Path("out", name), **chosen)
-    train_and_tell(run_command, replace(options, generations=100) if options.scaled else options)
+    run_and_tell(
+        "queue_strategies", replace(options, generations=100) if options.scaled else options
+    )

@@ -78,12 +78,10 @@ def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
     sites, and compares the results with those of an independent program. It takes some ten minutes
     on two cores; after Ctrl-C the same command goes on.
     """
-    from scenarios.papers.nobody_loses.command import run_command  # noqa: PLC0415  # slow
-
     options = ExchangeOptions(**chosen, parts=tuple(part for part in PARTS if part in parts))
     if options.complete:
         options = replace(options, draws=max(options.draws, 4))
-    run_and_tell(run_command, options)
+    run_and_tell("nobody_loses", options)
 
 
 @study.command("questions-and-delays")
@@ -102,9 +100,7 @@ def questions_and_delays(*, complete: bool, **chosen: Any) -> None:
     without, and checks statements against the results. It takes some five minutes on two
     cores, --complete an hour; after Ctrl-C the same command goes on.
     """
-    from scenarios.papers.questions_and_delays.command import run_command  # noqa: PLC0415  # slow
-
     options = DelayOptions(chosen["folder"], chosen["draws"], workers=workers_of(chosen))
     if complete:
         options = replace(options, draws=max(options.draws, 5), half_year_draws=2)
-    run_and_tell(run_command, options)
+    run_and_tell("questions_and_delays", options)

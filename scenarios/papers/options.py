@@ -4,7 +4,7 @@ It imports nothing that is slow, so that `--help` answers at once.
 """
 
 import re
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,27 +64,22 @@ def seeds_option(help: str, *seeds: int) -> Any:  # noqa: A002  # as above
     return option(help, default=seeds, type=Seeds(), multiple=False)
 
 
-def run_and_tell(run_command: Callable[..., Path], options: Any) -> None:
-    """Runs a study, and says where its page is.
+def run_and_tell(study: str, options: Any) -> None:
+    """Runs a study, and says where its page is; of one that learns, after Ctrl-C, how to go on.
 
     Args:
-        run_command: of the study.
+        study: its folder beside this module.
         options: what the user asks for.
-    """
-    page = run_command(options, open_console(), open_console(stderr=True))
-    click.echo(f"\nWritten to {page}")
-
-
-def train_and_tell(run_command: Callable[..., Path], options: Any) -> None:
-    """Runs a study that learns, and says where its page is; after Ctrl-C how to go on.
 
     Raises:
-        click.Abort: the user has enough.
+        click.Abort: the user has enough of learning.
     """
     from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
 
+    run_command = import_module(f"scenarios.papers.{study}.command").run_command
     try:
-        run_and_tell(run_command, options)
+        page = run_command(options, open_console(), open_console(stderr=True))
     except TrainingInterrupted as interruption:
         click.echo(f"\n{interruption}; the same command goes on from there", err=True)
         raise click.Abort from interruption
+    click.echo(f"\nWritten to {page}")

@@ -268,7 +268,7 @@ def _handed_in(socket: Path, timeout_s: float, wanted: dict[str, Any], *, wait: 
         check_values(**{name: wanted[name] for name in names})
         wanted["key"] = wanted["key"] or os.urandom(16).hex()
         await_site(socket, timeout_s)
-        job = _quickly(socket, wanted)
+        job = _quickly(socket, timeout_s, wanted)
         if job is not None and not wait:
             click.echo(job.job_id)
             return job
@@ -283,12 +283,13 @@ def _handed_in(socket: Path, timeout_s: float, wanted: dict[str, Any], *, wait: 
     return job
 
 
-def _quickly(socket: Path, wanted: dict[str, Any]) -> "Job | None":
+def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> "Job | None":
     from grms.client.submission import submit_quickly  # noqa: PLC0415  # see the module's docstring
 
     if wanted["inputs"]:
         return None  # these go first
-    return submit_quickly(socket, **{k: value for k, value in wanted.items() if k != "inputs"})
+    rest = {name: value for name, value in wanted.items() if name != "inputs"}
+    return submit_quickly(socket, timeout_s, **rest)
 
 
 def exit_status(job: "Job") -> int:

@@ -170,7 +170,8 @@ def submit(
 
 def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
     from broker.files.documents import read_document  # noqa: PLC0415  # see the module's docstring
-    from broker.files.importing import ImportOptions, to_workflow  # noqa: PLC0415  # same
+    from broker.files.import_options import ImportOptions  # noqa: PLC0415  # same
+    from broker.files.importing import to_workflow  # noqa: PLC0415  # same
     from broker.files.pools import parse_file  # noqa: PLC0415  # same
     from broker.files.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from broker.commandline.search_options import Wanted
-from broker.files.importing import ImportOptions
+from broker.files.import_options import ImportOptions
 from broker.files.loading import make_problem, read_inputs
 from broker.files.plans import plan_document, read_plan
 from broker.files.writing import to_json, write_text

@@ -68,18 +68,19 @@ def submit_request(
     return request
 
 
-def submit_quickly(socket: Path, **wanted: Any) -> Job | None:
+def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> Job | None:
     """Submits a job without input files and without gRPC; None where that does not do.
 
     The site may have taken the job all the same: whoever submits it by gRPC then uses the same key.
 
     Args:
         socket: the site's Unix socket.
+        timeout_s: how long to wait for an answer, seconds; not longer than `QUICK_S`.
         wanted: as for `submit_request`.
 
     Raises:
         ValueError: no site could take such a job.
     """
     request = submit_request(**wanted).SerializeToString()
-    answer = ask(socket, "/grms.v1.JobService/Submit", request, QUICK_S)
+    answer = ask(socket, "/grms.v1.JobService/Submit", request, min(timeout_s, QUICK_S))
     return None if answer is None else read_job(job_pb2.Job.FromString(answer))

@@ -92,7 +92,7 @@ def machine_options(command: _Command) -> _Command:
     return command
 
 
-def machine_of(given: dict[str, Any], *, seconds: bool) -> "MachineOptions":
+def machine_of(given: dict[str, Any], *, seconds: bool) -> MachineOptions:
     """Returns the options of a machine as a command line gives them, and takes them out of it.
 
     Args:

@@ -48,7 +48,7 @@ def test_a_key_makes_it_the_same_job_either_way(tmp_path: Path) -> None:
         async with running(document(tmp_path), tmp_path) as site:
             script = "#" * (REQUEST_BYTES_MAX - 1000)
             job = await asyncio.to_thread(
-                submit_quickly, socket, **JOB, script=script, name="job.sh", key="k"
+                submit_quickly, socket, 9.0, **JOB, script=script, name="job.sh", key="k"
             )
             assert job is not None
             path = tmp_path / "job.sh"
@@ -69,11 +69,11 @@ def test_what_is_no_plain_answer_is_left_to_grpc(
         socket = tmp_path / "home.sock"
         async with running(document(tmp_path), tmp_path) as site:
             wide = JOB | {"processors": 999}
-            assert await asyncio.to_thread(submit_quickly, socket, **wide) is None
+            assert await asyncio.to_thread(submit_quickly, socket, 9.0, **wide) is None
             assert await grms("submit", "--socket", socket, "-p", "999", "-t", "9") == 2
             assert "999" in capsys.readouterr().err
             long = JOB | {"script": "#" * REQUEST_BYTES_MAX}
-            assert await asyncio.to_thread(submit_quickly, socket, **long) is None
+            assert await asyncio.to_thread(submit_quickly, socket, 9.0, **long) is None
             assert not list(site.core.engine.jobs())
 
     run(scene)

@@ -16,7 +16,7 @@ from broker.commandline.plan_command import (
 )
 from broker.commandline.search_options import Wanted
 from broker.errors import OutputError
-from broker.files.importing import ImportOptions
+from broker.files.import_options import ImportOptions
 from broker.files.plans import read_plan
 from broker.files.writing import document_of, write_document
 from broker.model.limits import Limits

@@ -4,68 +4,25 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any
 
 import click
 
-from broker.commandline.command_types import RuleText, duration, moment, preference, rule
+from broker.commandline.command_types import duration, moment, preference
 from broker.commandline.daemon_cli import COMMANDS, show_plan
 from broker.commandline.generate_cli import generate
 from broker.commandline.search_options import Wanted
 from broker.commandline.status_cli import status
-from lrms_sim.commandline.field_options import field_options
+from broker.files.import_options import ImportOptions
+from lrms_sim.commandline.field_options import field_options, taken
 from lrms_sim.commandline.running import open_console, run_group
 from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.version import __version__
 
-if TYPE_CHECKING:
-    from broker.files.importing import ImportOptions
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
 _FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-def _importing(command: _Command) -> _Command:
-    """Adds the options that say how recordings are read."""
-    options = (
-        click.option(
-            "--map",
-            "rules",
-            type=rule,
-            multiple=True,
-            metavar="PATTERN=RESOURCES",
-            help="What tasks run on: a pattern of id, name or program, and resources or kinds, as "
-            "'blast*=gpu' or '*_merge=luebeck,riga'. The first that matches counts; tasks without "
-            "one run on every resource of kind cpu.",
-        ),
-        click.option(
-            "--cores",
-            type=click.Choice(["units", "ignore"]),
-            default="units",
-            show_default=True,
-            help="units: a task takes a unit of a resource for each core it used; ignore: one.",
-        ),
-        click.option(
-            "--reference-mhz",
-            type=click.FloatRange(0, min_open=True),
-            metavar="MHZ",
-            help="Clock of a machine of performance 1; run times recorded on faster ones are more "
-            "work.  [default: run times are work]",
-        ),
-        click.option(
-            "--time-factor",
-            type=click.FloatRange(0, min_open=True),
-            default=1.0,
-            show_default=True,
-            help="Multiplies recorded run times.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,12 +56,6 @@ def cli() -> None:
     type=_FILE,
     multiple=True,
     help="File of resources; a file of workflows may have them, too.",
-)
-@click.option(
-    "--search-time",
-    type=duration,
-    metavar="TIME",
-    help="Time for planning, as 10s or 3min; searches share it equally.  [default: 30s]",
 )
 @field_options(Wanted)
 @click.option(
@@ -152,13 +103,12 @@ def cli() -> None:
     metavar="PREFERENCE",
     help="fast, cheap, or a number from 0, fast, to 1, cheap; for all workflows.",
 )
-@_importing
+@field_options(ImportOptions)
 @json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 def plan(
     files: tuple[Path, ...],
     *,
     resources: tuple[Path, ...],
-    search_time: float | None,
     now: float | None,
     old: Path | None,
     stability: float | None,
@@ -167,10 +117,6 @@ def plan(
     budget: float | None,
     cost_factor: float | None,
     preferred: float | None,
-    rules: tuple[RuleText, ...],
-    cores: Literal["units", "ignore"],
-    reference_mhz: float | None,
-    time_factor: float,
     json: Path | None,
     methods: tuple[str, ...],
     **given: Any,
@@ -191,16 +137,16 @@ def plan(
 
     if stability is not None and old is None:
         raise click.UsageError("--stability is of --old: without a plan from before no task moves")
+    importing = ImportOptions(**taken(ImportOptions, given))
     wanted = Wanted(
         methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
-        budget=search_time,
         stability=stability or 0.0,
         json=json,
         **given,
     )
     request = Request(
         files=(*files, *resources),
-        options=_options(rules, cores, reference_mhz, time_factor),
+        options=importing,
         limits=Limits(due_in, due_factor, budget, cost_factor, preferred),
         now=now,
         old=old,
@@ -214,18 +160,15 @@ def plan(
 
 @cli.command(short_help="Plan a job shop.")
 @click.argument("file", type=_FILE)
-@click.option(
-    "--search-time",
-    type=duration,
-    metavar="TIME",
-    help="Time for the search.  [default: 30s]",
+@field_options(
+    Wanted,
+    ("search_time", "evaluations", "seed", "workers", "html"),
+    search_time={"help": "Time for the search.  [default: 30s]"},
 )
-@field_options(Wanted, ("evaluations", "seed", "workers", "html"))
 @json_option("gorba-plan", "broker.commandline.shown:PlanFileShown", file="the plan")
 def jobshop(
     file: Path,
     *,
-    search_time: float | None,
     json: Path | None,
     **given: Any,
 ) -> None:
@@ -240,7 +183,6 @@ def jobshop(
     wanted = Wanted(
         methods=("blocks",),
         goal="makespan",
-        budget=search_time,
         json=json,
         title=file.name,
         **given,
@@ -255,16 +197,13 @@ def jobshop(
 
 @cli.command(short_help="Check files of workflows and resources.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
-@_importing
+@field_options(ImportOptions)
 @json_option("gorba-validate", "broker.commandline.shown:CheckedShown")
 def validate(
     files: tuple[Path, ...],
     *,
-    rules: tuple[RuleText, ...],
-    cores: Literal["units", "ignore"],
-    reference_mhz: float | None,
-    time_factor: float,
     as_json: bool,
+    **importing: Any,
 ) -> None:
     """Check files of workflows and resources, each by itself and all together.
 
@@ -275,7 +214,7 @@ def validate(
     from broker.pictures.words import count_of  # noqa: PLC0415  # same
 
     inputs = read_inputs(files)
-    options = _options(rules, cores, reference_mhz, time_factor)
+    options = ImportOptions(**importing)
     count = sum(each.workflow_count for each in inputs.documents) + len(inputs.recorded)
     # Where there are none, a pool is refused.
     given = any(each.pool.resources for each in inputs.documents)
@@ -297,18 +236,6 @@ def validate(
         click.echo(f"valid: {there}")
     else:
         click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
-
-
-def _options(
-    rules: Sequence[RuleText],
-    cores: Literal["units", "ignore"],
-    reference_mhz: float | None,
-    time_factor: float,
-) -> "ImportOptions":
-    from broker.files.importing import ImportOptions, MappingRule  # noqa: PLC0415  # see the module's docstring
-
-    made = tuple(MappingRule(pattern, targets) for pattern, targets in rules)
-    return ImportOptions(made, cores, reference_mhz, time_factor)
 
 
 for _command in (*COMMANDS, generate, status):

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -286,7 +286,8 @@ def advise(  # an option each
     )
     _told("", 0)
     if as_json:
-        print_json("grms-advise", _advice_document(rows, settings, seed))
+        said = {"site": settings.name, "seed": seed, "policies": rows}
+        print_json("grms-advise", said)
     else:
         click.echo("\n".join(_advice_lines(rows, settings)))
 
@@ -296,28 +297,6 @@ def _told(word: str, jobs: int) -> None:
     if sys.stderr.isatty():
         text = f"{word}: {jobs:,} jobs" if word else ""
         click.echo(f"\r{shorten(printable(text), WIDTH):<{WIDTH}}\r", err=True, nl=False)
-
-
-def _advice_document(
-    rows: "Sequence[Advised]", settings: "SiteConfig", seed: int
-) -> dict[str, Any]:
-    return {
-        "site": settings.name,
-        "seed": seed,
-        "policies": [
-            {
-                "policy": row.policy,
-                "mean_wait_s": row.mean_wait,
-                "awrt_s": row.awrt,
-                "improvement_percent": 100.0 * row.improvement,
-                "low_percent": 100.0 * row.low,
-                "high_percent": 100.0 * row.high,
-                "given": row.given,
-                "taken": row.taken,
-            }
-            for row in rows
-        ],
-    }
 
 
 def _advice_lines(rows: "Sequence[Advised]", settings: "SiteConfig") -> Iterator[str]:

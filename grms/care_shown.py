@@ -1,6 +1,7 @@
 """What `grms exchange` shows: its document for programs, and what it says of the guard."""
 
 import math
+from dataclasses import asdict, fields
 from typing import Any
 
 from grms.policy.guard import DAY, ExchangeGuard
@@ -20,44 +21,15 @@ def exchange_document(
         word: for the discipline of its machine alone.
         seen: the jobs that its guard looks at; None where it has none.
     """
+    report = {each.name: getattr(found, each.name) for each in fields(found)}
+    left_out = report.pop("left_out")
     return {
         "site": settings.name,
         "processors": settings.processors,
         "discipline": word,
-        "begin_s": found.begin,
-        "end_s": found.end,
-        "total": _compared(found.total),
-        "places": [{"place": row.place, **_compared(row)} for row in found.places],
-        "partners": [
-            {
-                "name": row.partner,
-                "given": row.given,
-                "given_work": row.given_work,
-                "taken": row.taken,
-                "taken_work": row.taken_work,
-            }
-            for row in found.partners
-        ],
-        "open": found.left_out.open,
-        "never_ran": found.left_out.never_ran,
-        "disbelieved": found.left_out.disbelieved,
-        "too_wide": found.left_out.too_wide,
-        "home_awrt_replayed_s": found.home_awrt_replayed,
-        "known_since_s": found.known_since,
-        "guests_known_since_s": found.guests_known_since,
+        **report,
+        **asdict(left_out),
         "guard": _guard(guard_of(settings.guard), seen),
-    }
-
-
-def _compared(row: Compared) -> dict[str, Any]:
-    return {
-        "jobs": row.jobs,
-        "work": row.work,
-        "mean_wait_s": row.mean_wait,
-        "mean_wait_alone_s": row.mean_wait_alone,
-        "awrt_s": row.awrt,
-        "awrt_alone_s": row.awrt_alone,
-        "improvement_percent": 100.0 * row.improvement,
     }
 
 

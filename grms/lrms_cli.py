@@ -5,7 +5,6 @@ Everything heavy is imported by the command that needs it, so that help and erro
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,8 +70,7 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     found = check_sudo(needs, listener(Path(settings.listen.users)))
     found += asyncio.run(look(settings.lrms, site, timeout_s if run else None))
     if as_json:
-        said = [asdict(finding) | {"level": finding.level.value} for finding in found]
-        print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": said})
+        print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": found})
     else:
         click.echo("\n".join(lines(found)))
     if not run and not as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.site_cli import client_of, site_option, timeout_option
+from grms.site_connection import client_of, site_option, timeout_option
 from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:

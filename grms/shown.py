@@ -7,31 +7,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field, RootModel
+from pydantic import Field, RootModel, create_model
 
-from grms.client import JobState, Outcome
-from lrms_sim.shown.models import Shown
+from grms.client import Job, Outcome
+from lrms_sim.shown.models import Percent, Shown, fields_of
+
+_Job: Any = create_model("_Job", __base__=Shown, **fields_of(Job, nan=False))
 
 
-class JobShown(Shown):
+class JobShown(_Job):
     """A job as its site shows it."""
 
-    job_id: str
-    name: str
-    user: str
-    processors: int
-    requested_time_s: float
-    state: JobState
     executed_on: str = Field(description="The site that has it or has run it; empty while open.")
-    submit_time_s: float
-    start_time_s: float | None
-    end_time_s: float | None
     outcome: Outcome | None = Field(description="null before the end.")
-    cancel_requested: bool
     reason: str = Field(description="Why it stands where it stands, for a person.")
     stuck: str = Field(description="Why it does not go on by itself; empty where it does.")
-    exit_code: int | None
-    signal: int | None
     offered_to: str = Field(
         description="The partner that is asked to hold a place for it while it is queued; else empty."
     )
@@ -140,11 +130,13 @@ class ComparedShown(Shown):
 
     jobs: int
     work: float = Field(description="Their processors times run time, processor seconds.")
-    mean_wait_s: float | None
-    mean_wait_alone_s: float | None
-    awrt_s: float | None
-    awrt_alone_s: float | None
-    improvement_percent: float | None = Field(description="Of AWRT; positive is better than alone.")
+    mean_wait_s: float | None = Field(validation_alias="mean_wait")
+    mean_wait_alone_s: float | None = Field(validation_alias="mean_wait_alone")
+    awrt_s: float | None = Field(validation_alias="awrt")
+    awrt_alone_s: float | None = Field(validation_alias="awrt_alone")
+    improvement_percent: Percent = Field(
+        validation_alias="improvement", description="Of AWRT; positive is better than alone."
+    )
 
 
 class PlaceShown(ComparedShown):
@@ -156,7 +148,7 @@ class PlaceShown(ComparedShown):
 class TradedShown(Shown):
     """What went to a partner and came from it."""
 
-    name: str
+    name: str = Field(validation_alias="partner")
     given: int = Field(description="Own users' jobs that it ran.")
     given_work: float = Field(description="Their processors times run time, processor seconds.")
     taken: int = Field(description="Its jobs that ran here.")
@@ -181,8 +173,10 @@ class ExchangeShown(Shown):
     site: str
     processors: int
     discipline: str = Field(description="Of the machine alone.")
-    begin_s: float | None = Field(description="Of the window; null of a journal without jobs.")
-    end_s: float | None
+    begin_s: float | None = Field(
+        validation_alias="begin", description="Of the window; null of a journal without jobs."
+    )
+    end_s: float | None = Field(validation_alias="end")
     total: ComparedShown
     places: Sequence[PlaceShown]
     partners: Sequence[TradedShown]
@@ -191,10 +185,15 @@ class ExchangeShown(Shown):
     disbelieved: int = Field(description="Own jobs of which a partner's report cannot be true.")
     too_wide: int = Field(description="Own jobs that the site's own machine is too small for.")
     home_awrt_replayed_s: float | None = Field(
-        description="Of own jobs at home where what ran there is replayed: how well that is done."
+        validation_alias="home_awrt_replayed",
+        description="Of own jobs at home where what ran there is replayed: how well that is done.",
     )
-    known_since_s: float | None = Field(description="All own jobs' ends since then are known.")
-    guests_known_since_s: float | None = Field(description="Same, of partners' jobs.")
+    known_since_s: float | None = Field(
+        validation_alias="known_since", description="All own jobs' ends since then are known."
+    )
+    guests_known_since_s: float | None = Field(
+        validation_alias="guests_known_since", description="Same, of partners' jobs."
+    )
     guard: GuardShown | None = Field(description="Null of a site without one.")
 
 
@@ -204,11 +203,15 @@ class AdvisedShown(Shown):
     policy: str = Field(
         description="A word; `alone`, `as it was` and `now` are no policies' words."
     )
-    mean_wait_s: float | None
-    awrt_s: float | None
-    improvement_percent: float | None = Field(description="Of AWRT over being alone.")
-    low_percent: float | None = Field(description="Of its 95 % interval; null of one day.")
-    high_percent: float | None
+    mean_wait_s: float | None = Field(validation_alias="mean_wait")
+    awrt_s: float | None = Field(validation_alias="awrt")
+    improvement_percent: Percent = Field(
+        validation_alias="improvement", description="Of AWRT over being alone."
+    )
+    low_percent: Percent = Field(
+        validation_alias="low", description="Of its 95 % interval; null of one day."
+    )
+    high_percent: Percent = Field(validation_alias="high")
     given: int = Field(description="Own jobs of the window that partners run.")
     taken: int = Field(description="Partners' jobs that run here; of the whole journal.")
 

@@ -10,84 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.kit.journal_commands import journal_group
-from grms.kit.unix_sockets import await_socket
 from grms.kit.web.link_command import link_command
-from lrms_sim.process_guard import require
+from grms.site_connection import SOCKET_VARIABLE, client_of, job_words, site_option, timeout_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import WIDTH, moment, printable, share
 
 if TYPE_CHECKING:
-    from grms.client import Job, SyncClient
     from grms.kit.journal import JournalKind
     from grms.site.facts.records import Record
     from grms.v1 import operator_pb2
-
-SOCKET_VARIABLE = "HANSE_SOCKET"
-"""Names the socket of the site where no option does."""
-
-site_option = click.option(
-    "--socket",
-    "--site",
-    "socket",
-    envvar=SOCKET_VARIABLE,
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="SOCKET",
-    help=f"The site's Unix socket; also from the variable {SOCKET_VARIABLE}.",
-)
-timeout_option = click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    help="Seconds in which an answer is to come.",
-)
-
-
-def job_words(job: "Job") -> str:
-    """Returns a line on how a job is."""
-    state = f"{job.state}, {job.outcome}" if job.outcome else str(job.state)
-    where = f" on {job.executed_on}" if job.executed_on else ""
-    took = ""
-    if job.end_time_s is not None:
-        took = f" {job.end_time_s - job.submit_time_s:.3f} s after its submission"
-    left = "" if not job.exit_code else f", exit code {job.exit_code}"
-    if job.signal is not None:
-        left += f", signal {job.signal}"
-    reason = f" ({printable(job.reason)})" if job.reason else ""
-    place = f", {place_words(job)}" if job.offered_to else ""
-    return f"{job.job_id}: {state}{left}{where}{place}{took}{reason}"
-
-
-def place_words(job: "Job") -> str:
-    """Returns where a queued job may go in a round of offers; empty where nobody is asked."""
-    if not job.offered_to:
-        return ""
-    return f"{'leaving for' if job.leaving else 'offered to'} {printable(job.offered_to)}"
-
-
-def client_of(socket: Path, timeout_s: float) -> "SyncClient":
-    """Returns a client of the site at a socket, when there is one.
-
-    gRPC, which takes longer to import than all else that a command does, waits until then.
-
-    Args:
-        socket: the site's Unix socket.
-        timeout_s: how long the socket may take, and then each answer, seconds.
-
-    Raises:
-        SiteUnavailable: nobody has listened there in time.
-        ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
-    """
-    require("google.protobuf")
-    if not await_socket(socket, timeout_s):
-        from grms.client.errors import unreached  # noqa: PLC0415  # see the module's docstring
-
-        raise unreached(socket)
-    from grms.client import SyncClient  # noqa: PLC0415  # see the module's docstring
-
-    return SyncClient(socket, timeout_s=timeout_s)
 
 
 @click.command(short_help="Run a site's daemon.")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from grms.site_cli import client_of, job_words, site_option, timeout_option
+from grms.site_connection import await_site, client_of, job_words, site_option, timeout_option
 from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:
@@ -266,18 +266,30 @@ def _handed_in(socket: Path, timeout_s: float, wanted: dict[str, Any], *, wait: 
     names = ("processors", "script", "run_time_s", "key")
     try:
         check_values(**{name: wanted[name] for name in names})
+        wanted["key"] = wanted["key"] or os.urandom(16).hex()
+        await_site(socket, timeout_s)
+        job = _quickly(socket, timeout_s, wanted)
+        if job is not None and not wait:
+            click.echo(job.job_id)
+            return job
+        with client_of(socket, timeout_s) as site:
+            job = job or site.submit(**wanted)
+            click.echo(job.job_id)
+            if wait:
+                job = site.wait(job.job_id)
+                click.echo(job_words(job), err=True)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with client_of(socket, timeout_s) as site:
-        try:
-            job = site.submit(**wanted)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-        click.echo(job.job_id)
-        if wait:
-            job = site.wait(job.job_id)
-            click.echo(job_words(job), err=True)
     return job
+
+
+def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> "Job | None":
+    from grms.client.submission import submit_quickly  # noqa: PLC0415  # see the module's docstring
+
+    if wanted["inputs"]:
+        return None  # these go first
+    rest = {name: value for name, value in wanted.items() if name != "inputs"}
+    return submit_quickly(socket, timeout_s, **rest)
 
 
 def exit_status(job: "Job") -> int:

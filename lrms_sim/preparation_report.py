@@ -1,9 +1,10 @@
 """What a preparation did with a log: how often each rule applied, and what was lost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args, get_type_hints
 
+from lrms_sim.option_fields import option
 from lrms_sim.spelling import share
 
 Treatment = Literal["dropped", "altered", "kept", "ignored"]
@@ -43,31 +44,25 @@ class PreparationOptions:
             largest number of the log, `drop` it, or stop with an `error`.
     """
 
-    processors_from: Literal["allocated", "requested"] = field(
-        default="allocated", metadata={"help": "The field that says how wide a job is."}
+    processors_from: Literal["allocated", "requested"] = option(
+        "The field that says how wide a job is.", default="allocated"
     )
-    run_time_zero: Literal["drop", "one_second"] = field(
-        default="drop", metadata={"help": "Jobs that ran for 0 s."}
+    run_time_zero: Literal["drop", "one_second"] = option("Jobs that ran for 0 s.", default="drop")
+    requested_time_missing: Literal["drop", "run_time"] = option(
+        "Jobs without a requested time.", default="drop"
     )
-    requested_time_missing: Literal["drop", "run_time"] = field(
-        default="drop", metadata={"help": "Jobs without a requested time."}
+    overrun: Literal["kill", "extend"] = option(
+        "Jobs that ran longer than requested: cap which of the two.", default="kill"
     )
-    overrun: Literal["kill", "extend"] = field(
-        default="kill",
-        metadata={"help": "Jobs that ran longer than requested: cap which of the two."},
+    too_wide: Literal["drop", "error"] = option("Jobs wider than the machine.", default="drop")
+    submit_time_negative: Literal["drop", "keep"] = option(
+        "Jobs submitted before time 0.", default="drop"
     )
-    too_wide: Literal["drop", "error"] = field(
-        default="drop", metadata={"help": "Jobs wider than the machine."}
+    partial_execution: Literal["drop", "keep"] = option(
+        "Lines of status 2, 3, 4 that come with one of the whole job.", default="drop"
     )
-    submit_time_negative: Literal["drop", "keep"] = field(
-        default="drop", metadata={"help": "Jobs submitted before time 0."}
-    )
-    partial_execution: Literal["drop", "keep"] = field(
-        default="drop",
-        metadata={"help": "Lines of status 2, 3, 4 that come with one of the whole job."},
-    )
-    job_id_repeated: Literal["renumber", "drop", "error"] = field(
-        default="renumber", metadata={"help": "Job numbers that come again."}
+    job_id_repeated: Literal["renumber", "drop", "error"] = option(
+        "Job numbers that come again.", default="renumber"
     )
 
     def __post_init__(self) -> None:
@@ -77,12 +72,12 @@ class PreparationOptions:
             ValueError: a choice is not one of those there are.
         """
         hints = get_type_hints(type(self))
-        for option in fields(self):
-            choices = get_args(hints[option.name])
-            choice = getattr(self, option.name)
+        for each in fields(self):
+            choices = get_args(hints[each.name])
+            choice = getattr(self, each.name)
             if choice not in choices:
                 raise ValueError(
-                    f"{option.name} is {choice!r}; it must be one of {', '.join(choices)}"
+                    f"{each.name} is {choice!r}; it must be one of {', '.join(choices)}"
                 )
 
 

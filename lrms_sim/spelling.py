@@ -16,7 +16,7 @@ SHOWN_MAX: Final = 60
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _SECONDS: Final = {**dict(_UNITS), "m": 60, "": 1}
-_DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) *(d|h|min|m|s|)")
+_DURATION: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?) *(d|h|min|m|s|)"
 
 
 def count(number: int) -> str:
@@ -74,7 +74,7 @@ def duration(value: float) -> str:
 
 def duration_of(text: str) -> float | None:
     """Returns the seconds of a time as people write it, "90", "10s", "3min" or "1.5h"; None of any other text."""
-    found = _DURATION.fullmatch(text.strip())
+    found = re.fullmatch(_DURATION, text.strip())
     return None if found is None else float(found[1]) * _SECONDS[found[2]]
 
 

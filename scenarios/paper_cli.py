@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from lrms_sim.commandline.field_options import field_options
 from scenarios.papers.decentralized_grid.options import StudyOptions as GridOptions
 from scenarios.papers.gorba_rescheduling.options import PARTS
 from scenarios.papers.gorba_rescheduling.options import StudyOptions as ReschedulingOptions
 from scenarios.papers.gorba_rescheduling.reference import SIZES
-from scenarios.papers.options import run_and_tell, takes, train_and_tell
+from scenarios.papers.options import run_and_tell
 from scenarios.papers.queue_strategies.options import StudyOptions as StrategyOptions
 from scenarios.papers.utility_scheduling.options import StudyOptions as UtilityOptions
 
@@ -21,12 +22,9 @@ def paper() -> None:
 
 
 @paper.command("decentralized-grid")
-@takes(
-    GridOptions,
-    *("folder", "seeds", "generations", "more_seeds", "more_generations"),
-    click.option("--shipped", is_flag=True, help="Train nothing; use the included rule bases."),
-    "workers",
-)
+@field_options(GridOptions, ("folder", "seeds", "generations", "more_seeds", "more_generations"))
+@click.option("--shipped", is_flag=True, help="Train nothing; use the included rule bases.")
+@field_options(GridOptions, ("workers",))
 def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
     """Tables 1 and 2, Figures 4 and 5 of "Decentralized Grid Scheduling with Evolutionary Fuzzy
     Systems" (JSSPP 2009), and what the paper leaves open: learning with a penalty for what
@@ -36,29 +34,22 @@ def decentralized_grid(*, shipped: bool, **chosen: Any) -> None:
     more, which takes three quarters of an hour on two cores; after Ctrl-C the same command goes
     on. --shipped is done in half a minute.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from scenarios.papers.decentralized_grid.command import run_command  # noqa: PLC0415  # slow
-
     options = GridOptions(**chosen)
-    train_and_tell(run_command, replace(options, seeds=()) if shipped else options)
+    run_and_tell("decentralized_grid", replace(options, seeds=()) if shipped else options)
 
 
 @paper.command("gorba-rescheduling")
-@takes(
-    ReschedulingOptions,
-    *("folder", "runs", "evaluations", "seconds", "sizes"),
-    click.option(
-        "--part",
-        type=click.Choice(["all", *PARTS]),
-        default="all",
-        show_default=True,
-        help="settings: Figure 4.1 and Table 4.1; sweep: Figures 4.2 to 4.5.",
-    ),
-    "reduction",
-    click.option(
-        "--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks."
-    ),
-    "workers",
+@field_options(ReschedulingOptions, ("folder", "runs", "evaluations", "seconds", "sizes"))
+@click.option(
+    "--part",
+    type=click.Choice(["all", *PARTS]),
+    default="all",
+    show_default=True,
+    help="settings: Figure 4.1 and Table 4.1; sweep: Figures 4.2 to 4.5.",
 )
+@field_options(ReschedulingOptions, ("reduction",))
+@click.option("--complete", is_flag=True, help="50 runs of 180 s on all sizes: over three weeks.")
+@field_options(ReschedulingOptions, ("workers",))
 def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
     """Table 4.1 and Figures 4.1 to 4.5 of "Fast Multi-Objective Rescheduling of Workflows to
     Constrained Resources Using Heuristics and Memetic Evolution" (2010).
@@ -67,16 +58,14 @@ def gorba_rescheduling(*, part: str, complete: bool, **chosen: Any) -> None:
     our own, compared with what the paper says. By default it takes some minutes; after Ctrl-C the same
     command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from scenarios.papers.gorba_rescheduling.command import run_command  # noqa: PLC0415  # slow
-
     options = ReschedulingOptions(**chosen, parts=PARTS if part == "all" else (part,))
     if complete:
         options = replace(options, runs=50, seconds=180.0, sizes=SIZES)
-    run_and_tell(run_command, options)
+    run_and_tell("gorba_rescheduling", options)
 
 
 @paper.command("utility-scheduling")
-@takes(UtilityOptions, "folder", "experiments", "sweep", "reachable", "logs", "workers")
+@field_options(UtilityOptions)
 def utility_scheduling(**chosen: Any) -> None:
     """Figures 2 to 5 of "A Reinforcement Learning Framework for Utility-Based Scheduling in
     Resource-Constrained Systems", under three readings of its text.
@@ -84,14 +73,12 @@ def utility_scheduling(**chosen: Any) -> None:
     Also every statement of the paper with what was measured, other policies on the same jobs,
     and all of them on the logs kth, ctc and sdsc05, if present, alone and in exchange. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
     """  # noqa: D205  # click takes the first paragraph as the summary
-    from scenarios.papers.utility_scheduling.command import run_command  # noqa: PLC0415  # slow
-
-    run_and_tell(run_command, UtilityOptions(**chosen))
+    run_and_tell("utility_scheduling", UtilityOptions(**chosen))
 
 
-_strategy_study = takes(
+_strategy_study = field_options(
     StrategyOptions,
-    *("folder", "seeds", "generations", "start", "logs", "front", "scaled", "workers"),
+    ("folder", "seeds", "generations", "start", "logs", "front", "scaled", "workers"),
 )
 """Adds what both studies on strategies of one machine take."""
 
@@ -122,7 +109,7 @@ def genetic_fuzzy(**chosen: Any) -> None:
 
 
 def _run_strategy_study(name: str, *, folder: Path | None, **chosen: Any) -> None:
-    from scenarios.papers.queue_strategies.command import run_command  # noqa: PLC0415  # slow
-
     options = StrategyOptions(name, folder or Path("out", name), **chosen)
-    train_and_tell(run_command, replace(options, generations=100) if options.scaled else options)
+    run_and_tell(
+        "queue_strategies", replace(options, generations=100) if options.scaled else options
+    )

@@ -5,12 +5,14 @@ from typing import Any
 
 import click
 
-from grms.learning.run_options import worker_options, workers_of
+from grms.learning.limits import Workers
+from grms.learning.run_options import workers_of
+from lrms_sim.commandline.field_options import field_options
 from lrms_sim.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 from lrms_sim.spelling import unknown
 from scenarios.papers.nobody_loses.options import PARTS
 from scenarios.papers.nobody_loses.options import StudyOptions as ExchangeOptions
-from scenarios.papers.options import run_and_tell, takes
+from scenarios.papers.options import run_and_tell
 from scenarios.papers.questions_and_delays.options import StudyOptions as DelayOptions
 
 
@@ -68,7 +70,7 @@ def study() -> None:
 
 
 @study.command("nobody-loses")
-@takes(ExchangeOptions, "folder", "parts", "draws", "complete", "workers")
+@field_options(ExchangeOptions)
 def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
     """Whether exchange hurts a site: policies, grids, disciplines, months, rogues, chance.
 
@@ -76,25 +78,20 @@ def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
     sites, and compares the results with those of an independent program. It takes some ten minutes
     on two cores; after Ctrl-C the same command goes on.
     """
-    from scenarios.papers.nobody_loses.command import run_command  # noqa: PLC0415  # slow
-
     options = ExchangeOptions(**chosen, parts=tuple(part for part in PARTS if part in parts))
     if options.complete:
         options = replace(options, draws=max(options.draws, 4))
-    run_and_tell(run_command, options)
+    run_and_tell("nobody_loses", options)
 
 
 @study.command("questions-and-delays")
-@takes(
-    DelayOptions,
-    "folder",
-    "draws",
-    click.option(
-        "--complete",
-        is_flag=True,
-        help="Five draws at least, and two of half a year for each site.",
-    ),
-    worker_options(executor="processes", does="replays"),
+@field_options(DelayOptions)
+@click.option(
+    "--complete", is_flag=True, help="Five draws at least, and two of half a year for each site."
+)
+@field_options(
+    Workers,
+    executor={"default": "processes", "help": "Who replays; the result is the same."},
 )
 def questions_and_delays(*, complete: bool, **chosen: Any) -> None:
     """What it does to the gain how many partners are asked, how long messages take, and clocks apart.
@@ -103,9 +100,7 @@ def questions_and_delays(*, complete: bool, **chosen: Any) -> None:
     without, and checks statements against the results. It takes some five minutes on two
     cores, --complete an hour; after Ctrl-C the same command goes on.
     """
-    from scenarios.papers.questions_and_delays.command import run_command  # noqa: PLC0415  # slow
-
     options = DelayOptions(chosen["folder"], chosen["draws"], workers=workers_of(chosen))
     if complete:
         options = replace(options, draws=max(options.draws, 5), half_year_draws=2)
-    run_and_tell(run_command, options)
+    run_and_tell("questions_and_delays", options)

@@ -85,6 +85,16 @@ packages = ("broker.", "grms.site.", "grms.client.", "grms.v1.", "grpc", "google
 print(*sorted(name for name in sys.modules if name.startswith(packages)))
 """
 
+HELPS = """
+import os, sys
+try:
+    __import__(sys.argv.pop(1)).command.main()
+except SystemExit as end:
+    print(end.code, file=sys.stderr)
+heavy = {"cma", "distributed", "matplotlib", "numpy", "pydantic", "rich", "structlog", "urllib.request"}
+print(os.environ.get("OPENBLAS_NUM_THREADS"), *sorted(heavy & sys.modules.keys()), file=sys.stderr)
+"""
+
 SUBMITS = """
 import sys
 from grms.cli import run_command
@@ -163,6 +173,33 @@ def test_a_mistake_is_told_without_another_import(command: str, words: str, tmp_
     done = ran(AFTERWARDS, tmp_path, command, *words.split(), "site.toml")
     assert done.stdout == "2 1\n", done.stderr
     assert "site.toml: naem: 'naem' is no key here" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "status"),
+    [
+        ("lrms_sim.command", "disciplines", 0),
+        ("grms.command", "train --help", 0),
+        ("grms.command", "tune --help", 0),
+        ("scenarios.command", "--help", 0),
+        ("scenarios.command", "paper decentralized-grid --help", 0),
+        ("broker.command", "plan --help", 0),
+        ("broker.command", "fly", 2),
+    ],
+)
+def test_help_and_mistakes_load_nothing_heavy(
+    command: str, words: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come at once, with the status of the process; what is said of a mistake is on standard error alone.
+
+    The simulator's command has no threads for linear algebra.
+    """
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    done = ran(HELPS, tmp_path, command, *words.split())
+    *said, ended, heavy = done.stderr.splitlines()
+    assert (ended, heavy) == (str(status), "1" if command == "lrms_sim.command" else "None")
+    assert bool(said) == bool(status)
+    assert bool(done.stdout) == (not status)
 
 
 def test_a_command_without_a_daemon_loads_little(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import GeneSpace, Genome
 from grms.learning.evolution.strategies import Strategy
 from grms.learning.rule_bases.encoding import REALS_PER_RULE, RuleBaseSettings
-from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
+from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.rule_bases.options import Objective
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
 from lrms_sim.jobs import JobTable
 from tests.random_workloads import random_jobs

@@ -1,4 +1,4 @@
-"""Values on the command line: times, moments, preferences and mapping rules.
+"""Values on the command line: times, moments and preferences.
 
 Each function is the type of a click option. It is called with text, or with a default that has been
 converted already.
@@ -10,9 +10,6 @@ from typing import Final
 import click
 
 from lrms_sim.spelling import duration_of
-
-RuleText = tuple[str, tuple[str, ...]]
-"""A pattern, and the names or kinds of resources it stands for."""
 
 _PREFERENCES: Final = {"fast": 0.0, "cheap": 1.0}
 
@@ -49,12 +46,3 @@ def preference(text: str) -> float:
     if not 0 <= number <= 1:
         raise click.BadParameter(f"{text!r} is neither fast nor cheap nor from 0 to 1")
     return number
-
-
-def rule(text: str) -> RuleText:
-    """Returns the pattern and the targets of a mapping such as "blast*=gpu,luebeck"."""
-    pattern, sign, names = text.rpartition("=")
-    targets = tuple(name.strip() for name in names.split(",") if name.strip())
-    if not (sign and pattern and targets):
-        raise click.BadParameter(f"{text!r} is no mapping; write 'blast*=gpu'")
-    return pattern, targets

@@ -170,7 +170,8 @@ def submit(
 
 def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
     from broker.files.documents import read_document  # noqa: PLC0415  # see the module's docstring
-    from broker.files.importing import ImportOptions, to_workflow  # noqa: PLC0415  # same
+    from broker.files.import_options import ImportOptions  # noqa: PLC0415  # same
+    from broker.files.importing import to_workflow  # noqa: PLC0415  # same
     from broker.files.pools import parse_file  # noqa: PLC0415  # same
     from broker.files.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
 
@@ -200,9 +201,9 @@ def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) ->
     """  # noqa: D301  # see `serve`
     found = [each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))]
     if as_json:
-        from broker.commandline.shown import workflow  # noqa: PLC0415  # see the module's docstring
+        from grms.kit.messages import of_message  # noqa: PLC0415  # see the module's docstring
 
-        print_json("gorba-list", {"workflows": [workflow(each) for each in found]})
+        print_json("gorba-list", {"workflows": [of_message(each) for each in found]})
         return
     for each in found:
         click.echo(workflow_line(each))
@@ -245,12 +246,13 @@ def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> Non
 
         workflow = id_of(workflow, broker.workflows())
     if as_json:
-        from broker.commandline import shown as words  # noqa: PLC0415  # see the module's docstring
+        from broker.commandline.shown import news as news_of  # noqa: PLC0415  # see the module's docstring
+        from grms.kit.messages import of_message  # noqa: PLC0415  # same
 
         for value in (
-            map(words.news, broker.watch_plan())
+            map(news_of, broker.watch_plan())
             if workflow is None
-            else map(words.workflow, broker.watch(workflow))
+            else map(of_message, broker.watch(workflow))
         ):
             print_json("gorba-watch", value, line=True)
         return
@@ -269,7 +271,7 @@ def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[st
     # A line per task that has moved.
     lines = []
     for task in message.tasks:
-        state = _task_state(task)
+        state = _state(task)
         if shown.get(task.name) != state:
             shown[task.name] = state
             where = ", ".join(demand.resource for demand in task.demands) or "no place"
@@ -366,18 +368,10 @@ def workflow_line(message: "workflow_pb2.Workflow") -> str:
     )
 
 
-def _state(message: "workflow_pb2.Workflow") -> str:
-    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
-    from grms.kit.messages import enum_word  # noqa: PLC0415  # same
+def _state(message: "workflow_pb2.Workflow | workflow_pb2.Task") -> str:
+    from grms.kit.messages import enum_word  # noqa: PLC0415  # see the module's docstring
 
-    return enum_word(workflow_pb2.WorkflowState, message.state, "WORKFLOW_STATE_")
-
-
-def _task_state(message: "workflow_pb2.Task | plan_pb2.Placement") -> str:
-    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
-    from grms.kit.messages import enum_word  # noqa: PLC0415  # same
-
-    return enum_word(workflow_pb2.TaskState, message.state, "TASK_STATE_")
+    return enum_word(message)
 
 
 def _because(reason: str) -> str:

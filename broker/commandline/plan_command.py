@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from broker.commandline.search_options import Wanted
-from broker.files.importing import ImportOptions
+from broker.files.import_options import ImportOptions
 from broker.files.loading import make_problem, read_inputs
 from broker.files.plans import plan_document, read_plan
 from broker.files.writing import to_json, write_text
@@ -54,10 +54,10 @@ class Request:
 
 def budget_of_each(wanted: Wanted) -> Budget:
     """Returns the budget of one search."""
-    seconds = BUDGET_SECONDS if wanted.budget is None else wanted.budget
+    seconds = BUDGET_SECONDS if wanted.search_time is None else wanted.search_time
     if wanted.evaluations is None:
         return Budget(seconds / len(wanted.methods))
-    limit = math.inf if wanted.budget is None else seconds / len(wanted.methods)
+    limit = math.inf if wanted.search_time is None else seconds / len(wanted.methods)
     return Budget(limit, wanted.evaluations)
 
 

@@ -43,9 +43,7 @@ def resources_list(*, broker: "BrokerClient", as_json: bool) -> None:
     """
     known = list(broker.resources())
     if as_json:
-        from broker.commandline import shown  # noqa: PLC0415  # see the module's docstring
-
-        print_json("gorba-resources-list", {"resources": [shown.resource(each) for each in known]})
+        print_json("gorba-resources-list", {"resources": known})
         return
     click.echo(_RESOURCE.format("RESOURCE", "KIND", "SPEED", "UNITS", "PRICE", "SITE"))
     for supply in known:

@@ -110,7 +110,7 @@ def pick(
 
 def state_of(placement: plan_pb2.Placement) -> str:
     """Returns the state of a task, as a word."""
-    return enum_word(workflow_pb2.TaskState, placement.state, "TASK_STATE_")
+    return enum_word(placement)
 
 
 def lines(shown: Shown) -> list[str]:

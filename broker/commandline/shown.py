@@ -6,11 +6,10 @@ Moments are seconds on the broker's clock. Plans are files of their own (docs/wo
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import Field, RootModel
+from pydantic import AliasPath, Field, RootModel
 
-from broker.core.records import Supply
-from broker.v1 import plan_pb2, workflow_pb2
-from grms.kit.messages import enum_word, of_message
+from broker.v1 import plan_pb2
+from grms.kit.messages import of_message
 from lrms_sim.shown.models import Shown
 
 
@@ -62,7 +61,7 @@ class WorkflowsShown(Shown):
 class SearchShown(Shown):
     """How far a search for a plan is."""
 
-    plan: int
+    plan: int = Field(validation_alias="number")
     reason: str
     generation: int
     evaluations: int
@@ -73,7 +72,7 @@ class SearchShown(Shown):
 class PlanEndShown(Shown):
     """What came of a search; `problem` says why there is no plan."""
 
-    plan: int
+    plan: int = Field(validation_alias="number")
     planned: int
     unplanned: int
     fitness: float | None
@@ -88,10 +87,12 @@ class ResourceShown(Shown):
     """A resource; its price is for a second of one unit."""
 
     name: str
-    kind: str
-    performance: float = Field(description="Work done in a second.")
-    capacity: int
-    price: float
+    kind: str = Field(validation_alias=AliasPath("resource", "kind"))
+    performance: float = Field(
+        validation_alias=AliasPath("resource", "performance"), description="Work done in a second."
+    )
+    capacity: int = Field(validation_alias=AliasPath("resource", "capacity"))
+    price: float = Field(validation_alias=AliasPath("resource", "price"))
     site: str = Field(description="Empty for the simulation.")
     site_resource: str
     broken: bool
@@ -206,39 +207,6 @@ class PlanFileShown(Shown):
     unplanned: Sequence[UnplannedShown]
 
 
-def workflow(message: workflow_pb2.Workflow) -> dict[str, Any]:
-    """Returns a workflow as `Workflow` has it."""
-    return of_message(message) | {
-        "state": enum_word(workflow_pb2.WorkflowState, message.state, "WORKFLOW_STATE_"),
-        "tasks": [
-            of_message(task)
-            | {
-                "state": enum_word(workflow_pb2.TaskState, task.state, "TASK_STATE_"),
-                "demands": [of_message(demand) for demand in task.demands],
-            }
-            for task in message.tasks
-        ],
-    }
-
-
 def news(message: plan_pb2.PlanNews) -> dict[str, Any]:
-    """Returns what happened to a search as `Search` or `PlanEnd`."""
-    if message.HasField("progress"):
-        done = message.progress
-        known = of_message(done, "reason", "generation", "evaluations", "seconds", "fitness")
-        return {"plan": done.number} | known
-    end = message.end
-    return {"plan": end.number} | of_message(end, "planned", "unplanned", "fitness", "problem")
-
-
-def resource(supply: Supply) -> dict[str, Any]:
-    """Returns a resource as `Resource` has it."""
-    has = supply.resource
-    numbers = ("name", "kind", "performance", "capacity", "price")
-    where = ("site", "site_resource", "broken")
-    requires = [{"resource": each.resource, "units": each.units} for each in supply.requires]
-    return {
-        **{name: getattr(has, name) for name in numbers},
-        **{name: getattr(supply, name) for name in where},
-        "requires": requires,
-    }
+    """Returns what happened to a search as `SearchShown` or `PlanEndShown` reads it."""
+    return of_message(message.progress if message.HasField("progress") else message.end)

@@ -40,11 +40,9 @@ def status_of(
     plan: "plan_pb2.Plan",
 ) -> dict[str, Any]:
     """Returns how a broker is, as `StatusShown` has it."""
-    from broker.v1 import workflow_pb2  # noqa: PLC0415  # see the module's docstring
-    from grms.kit.messages import enum_word, of_message  # noqa: PLC0415  # same
+    from grms.kit.messages import enum_word, of_message  # noqa: PLC0415  # see the module's docstring
 
-    kind, prefix = workflow_pb2.WorkflowState, "WORKFLOW_STATE_"
-    states = Counter(enum_word(kind, each.state, prefix) for each in workflows)
+    states = Counter(map(enum_word, workflows))
     return {
         "now_s": plan.now_s,
         "workflows": dict(sorted(states.items())),

@@ -3,75 +3,14 @@
 A recording names one machine per task. Here every task gets all suitable resources as alternatives.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Literal
 
 from broker.errors import InputError
+from broker.files.import_options import ImportOptions, MappingRule
 from broker.files.wfformat import RecordedTask, RecordedWorkflow
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.workflow import Alternative, Task, Workflow
 from lrms_sim.spelling import unknown
-
-CoreRule = Literal["units", "ignore"]
-
-
-@dataclass(frozen=True, slots=True)
-class MappingRule:
-    """Which resources some tasks may run on.
-
-    Attributes:
-        pattern: with `*`, `?` and `[…]`, of a task's id, name or program.
-        targets: names or kinds of resources.
-    """
-
-    pattern: str
-    targets: tuple[str, ...]
-
-    def matches(self, task: RecordedTask) -> bool:
-        """Returns whether the rule speaks of a task."""
-        return any(fnmatchcase(text, self.pattern) for text in (task.id, task.name, task.program))
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """How a recording is imported.
-
-    Attributes:
-        rules: the first that matches a task counts. Tasks without one run on every resource of kind
-            "cpu".
-        cores: "units": the task takes a unit of its primary resource per core used, and smaller
-            resources are no alternatives; "ignore": it takes one.
-        reference_mhz: clock of a machine of performance 1. Work is then run time times the recorded
-            machine's clock over this; with `None`, or an unknown clock, the run time.
-        time_factor: factor on all run times; more than 0.
-        work_min: least work in seconds. Recorders round, some of them to nothing, and a task
-            without work cannot be planned.
-    """
-
-    rules: tuple[MappingRule, ...] = ()
-    cores: CoreRule = "units"
-    reference_mhz: float | None = None
-    time_factor: float = 1.0
-    work_min: float = 1e-3
-
-    def __post_init__(self) -> None:
-        for word, value in (
-            ("reference clock", self.reference_mhz),
-            ("time factor", self.time_factor),
-            ("least work", self.work_min),
-        ):
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ValueError(f"the {word} is {value}; it must be more than 0")
-
-    def work(self, task: RecordedTask) -> float:
-        """Returns the seconds a task takes at performance 1."""
-        speed = 1.0
-        if self.reference_mhz is not None and task.speed_mhz is not None:
-            speed = task.speed_mhz / self.reference_mhz
-        return max(task.run_time * speed * self.time_factor, self.work_min)
 
 
 def to_workflow(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from broker.errors import InputError
 from broker.files.documents import read_document
-from broker.files.importing import ImportOptions, to_workflow
+from broker.files.import_options import ImportOptions
+from broker.files.importing import to_workflow
 from broker.files.pools import Document, parse_file
 from broker.files.wfformat import RecordedWorkflow, is_wfformat, parse_wfformat
 from broker.model.limits import Limits, with_limits

@@ -4,15 +4,11 @@
 """
 
 import enum
-from typing import Any, Final
-
-from grpc import aio
+from typing import Final
 
 from grms.outcomes import Outcome
 from grms.v1 import job_pb2, request_pb2, results_pb2
 from grms.values import dataclass
-
-_DETAILS_KEY: Final = "grpc-status-details-bin"
 
 
 class JobState(enum.StrEnum):
@@ -179,25 +175,3 @@ def _problem(number: int) -> str:
     if number not in results_pb2.FileProblem.values():
         return "no_file"  # a newer site's word
     return results_pb2.FileProblem.Name(number).removeprefix("FILE_PROBLEM_").lower()
-
-
-def read_details(error: aio.AioRpcError) -> tuple[str, float | None]:
-    """Returns the invalid field and the seconds to wait before another try.
-
-    They are "" and `None` if the site does not say. A wait of 0 means "at once".
-    """
-    from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415  # few calls are refused
-
-    field: str = ""
-    retry_s: float | None = None
-    # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
-    pairs: Any = error.trailing_metadata() or ()
-    found = (value for key, value in pairs if key == _DETAILS_KEY)
-    status = status_pb2.Status.FromString(next(found, b""))
-    for detail in status.details:
-        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
-        if detail.Unpack(bad) and bad.field_violations:
-            field = bad.field_violations[0].field
-        elif detail.Unpack(retry):
-            retry_s = retry.retry_delay.ToNanoseconds() / 1e9
-    return field, retry_s

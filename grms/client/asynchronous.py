@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import time
-import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,12 +14,12 @@ from grpc import aio
 from grms.client.answers import Job, JobState, Results, read_job, read_results
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
-from grms.client.values import check_values
+from grms.client.submission import submit_request
 from grms.kit.file_names import check_outputs
-from grms.kit.shared_folders import SharedFile, check_shared
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
+    from grms.kit.shared_folders import SharedFile
     from grms.lrms.port import HomeRun  # of a job for a real batch system alone
 
 PAGE: Final = 1000
@@ -58,7 +57,7 @@ class Client:
         environment: Mapping[str, str] | None = None,
         outputs: Sequence[str] = (),
         inputs: Mapping[str, str | Path] | None = None,
-        shared: Sequence[SharedFile] = (),
+        shared: "Sequence[SharedFile]" = (),
         run_time_s: float | None = None,
         user_group: int | None = None,
         name: str = "",
@@ -91,38 +90,24 @@ class Client:
             SiteUnavailable: the site cannot be reached, or takes no work now.
             SiteError: it was refused.
         """
-        check_values(
+        request = submit_request(
             processors=processors,
+            requested_time_s=requested_time_s,
             script=script,
+            arguments=arguments,
+            environment=environment,
+            outputs=outputs,
+            shared=shared,
             run_time_s=run_time_s,
             user_group=user_group,
+            name=name,
             key=key,
+            home=home,
         )
-        request = job_pb2.SubmitRequest(
-            idempotency_key=str(uuid.uuid4()) if key is None else key, name=name
-        )
-        request.request.processors = processors
-        request.request.requested_time_s = requested_time_s
-        if run_time_s is not None:
-            request.request.simulated.run_time_s = run_time_s
-            request.request.simulated.user_group = user_group or 0
-        elif script is not None or shared:
-            request.request.program.script = script or ""
-            request.request.program.name = name
-            request.request.program.arguments.extend(arguments)
-            request.request.program.environment.update(environment or {})
-            request.request.program.outputs.extend(outputs)
+        if request.request.HasField("program"):
             check_outputs(inputs or {})
             for file_name, path in (inputs or {}).items():
                 request.request.program.inputs.append(await self._put(file_name, Path(path)))
-            for file in map(check_shared, shared):
-                request.request.program.inputs.add(
-                    name=file.name, shared_path=file.path, written=file.written
-                )
-            if home is not None:
-                request.request.home.folder = home.folder
-                request.request.home.environment.extend(home.environment)
-                request.request.home.options.extend(home.options)
         return read_job(await self._calls.call(self._calls.jobs.Submit, request))
 
     async def _put(self, name: str, path: Path) -> request_pb2.InputFile:

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 import grpc
 from grpc import aio
 
-from grms.client.answers import read_details
 from grms.client.errors import SiteError, SiteUnavailable, unreached
 from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
@@ -19,6 +18,8 @@ TIMEOUT_S: Final = 30.0
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the daemon."""
+
+_DETAILS_KEY: Final = "grpc-status-details-bin"
 
 T = TypeVar("T")
 
@@ -88,3 +89,25 @@ class Calls:
             raise unreached(self.socket) from error
         kind = SiteUnavailable if absent or code is grpc.StatusCode.DEADLINE_EXCEEDED else SiteError
         raise kind(code.name, reason, field) from error
+
+
+def read_details(error: aio.AioRpcError) -> tuple[str, float | None]:
+    """Returns the invalid field and the seconds to wait before another try.
+
+    They are "" and `None` if the site does not say. A wait of 0 means "at once".
+    """
+    from google.rpc import error_details_pb2, status_pb2  # noqa: PLC0415  # few calls are refused
+
+    field: str = ""
+    retry_s: float | None = None
+    # Not `dict(metadata)`: the keys of older grpcio's metadata are pairs.
+    pairs: Any = error.trailing_metadata() or ()
+    found = (value for key, value in pairs if key == _DETAILS_KEY)
+    status = status_pb2.Status.FromString(next(found, b""))
+    for detail in status.details:
+        bad, retry = error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+        if detail.Unpack(bad) and bad.field_violations:
+            field = bad.field_violations[0].field
+        elif detail.Unpack(retry):
+            retry_s = retry.retry_delay.ToNanoseconds() / 1e9
+    return field, retry_s

@@ -1,5 +1,6 @@
 """Protobuf messages as plain values, for the output of commands."""
 
+import re
 from typing import Any
 
 from google.protobuf.message import Message
@@ -12,19 +13,22 @@ def of_message(message: Message, *names: str) -> dict[str, Any]:
         if names and field.name not in names:
             continue
         there = not field.has_presence or message.HasField(field.name)
-        value = getattr(message, field.name)
+        value = enum_word(message, field.name) if field.enum_type else getattr(message, field.name)
         found[field.name] = _plain(value) if there else None
     return found
 
 
-def enum_word(kind: Any, number: int, prefix: str) -> str:
-    """Returns the word for a value of an enum: `running` for STATE_RUNNING with prefix `STATE_`.
+def enum_word(message: Message, name: str = "state") -> str:
+    """Returns the word for an enum field of a message: `running` for JOB_STATE_RUNNING of JobState.
 
     A value of a later version is named by its number.
     """
-    if number not in kind.values():
-        return f"state {number} of a later version"
-    return str(kind.Name(number)).removeprefix(prefix).lower()
+    number, enum = getattr(message, name), message.DESCRIPTOR.fields_by_name[name].enum_type
+    assert enum is not None
+    if number not in enum.values_by_number:
+        return f"{name} {number} of a later version"
+    prefix = re.sub(r"(?<!^)([A-Z])", r"_\1", enum.name).upper()
+    return str(enum.values_by_number[number].name).removeprefix(f"{prefix}_").lower()
 
 
 def _plain(value: Any) -> Any:

@@ -3,11 +3,10 @@
 What is learned does not matter here: a command brings the strategy and the fitness.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console
 
@@ -16,112 +15,11 @@ from grms.learning.display import Pace, shown
 from grms.learning.evolution.catalog import strategy_from_state
 from grms.learning.evolution.evaluation import FitnessFunction
 from grms.learning.evolution.strategies import Strategy
-from grms.learning.evolution.termination import (
-    AnyOf,
-    EvaluationLimit,
-    GenerationLimit,
-    Stagnation,
-    TargetValue,
-    Termination,
-    TimeLimit,
-)
-from grms.learning.executors import (
-    DaskExecutor,
-    Executor,
-    ProcessExecutor,
-    ThreadExecutor,
-    check_workers,
-)
+from grms.learning.limits import Limits, Workers
 from grms.learning.training import TrainingResult, train
 
 CHECKPOINT = "checkpoint.json"
 """Name of the checkpoint in the output folder."""
-
-GENERATIONS = 150
-"""Where a run stops if nobody sets a limit: the number of paper 003 (section 4.5)."""
-
-ExecutorName = Literal["threads", "processes", "dask"]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When to stop; the first limit that is reached counts.
-
-    Attributes:
-        generations: so many; `GENERATIONS` where no limit at all is set.
-        evaluations: after the generation in which so many are reached.
-        seconds: after the generation in which so much time is over.
-        stagnation: after so many generations without gain.
-        target: at this fitness.
-    """
-
-    generations: int | None = None
-    evaluations: int | None = None
-    seconds: float | None = None
-    stagnation: int | None = None
-    target: float | None = None
-
-    @property
-    def generations_max(self) -> int | None:
-        """The generation limit in force."""
-        others = (self.evaluations, self.seconds, self.stagnation, self.target)
-        if self.generations is None and all(other is None for other in others):
-            return GENERATIONS
-        return self.generations
-
-    def termination(self) -> Termination:
-        """Returns the limits as a termination.
-
-        Raises:
-            ValueError: a limit is out of its bounds.
-        """
-        kinds: tuple[tuple[Any, Callable[[Any], Termination]], ...] = (
-            (self.target, TargetValue),
-            (self.generations_max, GenerationLimit),
-            (self.evaluations, EvaluationLimit),
-            (self.seconds, TimeLimit),
-            (self.stagnation, Stagnation),
-        )
-        return AnyOf(tuple(kind(value) for value, kind in kinds if value is not None))
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Who evaluates.
-
-    Attributes:
-        executor: the kind.
-        count: how many; as many as there are processors where None.
-        scheduler: address of a dask scheduler; a cluster on this machine where None.
-
-    Raises:
-        ValueError: the number is out of its bounds.
-    """
-
-    executor: ExecutorName = "threads"
-    count: int | None = None
-    scheduler: str | None = None
-
-    def __post_init__(self) -> None:
-        """Checks the bound."""
-        check_workers(self.count)
-
-    @property
-    def number(self) -> int:
-        """How many there are; of a cluster that is there already, a guess."""
-        return check_workers(self.count)
-
-    def started(self) -> AbstractContextManager[Executor]:
-        """Returns the workers as a context that ends them.
-
-        Raises:
-            ExecutorError: a cluster cannot be reached.
-        """
-        if self.executor == "processes":
-            return ProcessExecutor(self.count)
-        if self.executor == "dask":
-            return DaskExecutor(self.scheduler, self.count)
-        return ThreadExecutor(self.count)
 
 
 class TrainingInterrupted(Exception):  # noqa: N818  # it is no error

@@ -1,10 +1,10 @@
 """Results of checking a batch system, for a site's operator."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class FindingLevel(Enum):
+class FindingLevel(StrEnum):
     """Severity of a finding.
 
     DOUBT: jobs run; something is unknown, or will be missed some day.

@@ -4,57 +4,52 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def field_options(cls: type[Any], names: Collection[str] = ()) -> Callable[[_Command], _Command]:
-    """Gives a command an option for each field of a dataclass that has metadata.
+def field_options(
+    cls: type[Any], names: Collection[str] = (), **changes: Mapping[str, Any]
+) -> Callable[[_Command], _Command]:
+    """Gives a command an option for each field of a dataclass that `lrms_sim.option_fields.option` has made.
 
-    The command gets each as an argument of the field's name. A field of `bool` is a flag that turns its default around, one of `Literal`
-    a choice, one of `tuple[X, ...]` may be given several times; any other has its type. Metadata are what
-    `click.option` takes; `type` there stands for the field's, and `option` for its name.
+    The command gets each as an argument of the field's name. A field of `bool` is a flag that turns its
+    default around, one of `Literal` a choice, one of `tuple[X, ...]` may be given several times; any other has
+    its type. A default is shown, but that of a flag or a tuple.
 
     Args:
-        cls: the dataclass.
-        names: of the fields that the command has; all where empty.
+        cls: the dataclass; the annotations of these fields are types.
+        names: of the fields that the command has, in its order; all in theirs where empty.
+        changes: by field, what this command passes to `click.option` instead.
     """
-    hints = get_type_hints(cls)
-    found = [
-        field_option(each, hints[each.name], each.metadata)
-        for each in fields(cls)
-        if each.metadata and (not names or each.name in names)
-    ]
+    known = {each.name: each for each in fields(cls) if each.metadata}
 
     def given(command: _Command) -> _Command:
-        for option in reversed(found):
-            command = option(command)
+        for name in reversed(tuple(names or known)):
+            command = _option(known[name], changes.get(name, {}))(command)
         return command
 
     return given
 
 
-def field_option(
-    each: Field[Any], hint: Any, metadata: Mapping[str, Any]
-) -> Callable[[_Command], _Command]:
-    """Returns the option of one field.
+def taken(cls: type[Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a command was given for fields of a dataclass, and takes it out of `chosen`."""
+    return {each.name: chosen.pop(each.name) for each in fields(cls) if each.name in chosen}
 
-    Args:
-        each: the field, with its name and default.
-        hint: its type.
-        metadata: as for `field_options`.
-    """
-    more = dict(metadata)
-    name = more.pop("option", f"--{each.name.replace('_', '-')}")
-    if hint is bool and each.default is True:
+
+def _option(each: "Field[Any]", changes: Mapping[str, Any]) -> Callable[[_Command], _Command]:
+    more = {**each.metadata, **changes}
+    name = more.pop("flag") or f"--{each.name.replace('_', '-')}"
+    if each.type is bool and each.default is True:
         # Not every version of click has a default that differs from a flag's value.
         more = {"callback": _negated} | more
     elif each.default is not MISSING and each.default not in {None, ()}:
-        more = {"default": each.default, "show_default": hint is not bool} | more
-    return click.option(name, each.name, **(_kind(hint) | more))
+        shown = each.type is not bool and not isinstance(each.default, tuple)
+        more = {"default": each.default, "show_default": shown} | more
+    return click.option(name, each.name, **(_kind(each.type) | more))
 
 
 def _negated(

@@ -1,56 +1,50 @@
 """What `lrms-sim run` knows of repetitions with shifted arrivals: its options, and the replays."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
+
+from lrms_sim.option_fields import option
 
 if TYPE_CHECKING:
     from lrms_sim.disciplines import Discipline
     from lrms_sim.jobs import JobTable
     from lrms_sim.run_report import Repetitions
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
 SHIFT_DEFAULT = 60.0
 """Largest shift where none is said, seconds."""
 
 
-def repeat_options(command: _Command) -> _Command:
-    """Adds the options of a command that replays with shifted arrivals."""
-    for option in reversed(
-        (
-            click.option(
-                "--repeat",
-                type=click.IntRange(2, 10_000),
-                metavar="N",
-                help="Replay N times with shifted arrivals too; print means with 95 % confidence.",
-            ),
-            click.option(
-                "--shift-arrivals",
-                type=click.FloatRange(0, 1e9),
-                metavar="S",
-                help="Largest shift of an arrival for --repeat, seconds.  [default: 60]",
-            ),
-            click.option(
-                "--seed",
-                type=click.IntRange(0, 2**63 - 1),
-                metavar="N",
-                help="Of the shifts.  [default: 0]",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class RepeatOptions:
+    """How a replay is repeated with shifted arrivals.
+
+    Attributes:
+        repeat: how often; not at all where None.
+        shift_arrivals: largest shift, seconds; `SHIFT_DEFAULT` where None.
+        seed: of the shifts; 0 where None.
+    """
+
+    repeat: int | None = option(
+        "Replay N times with shifted arrivals too; print means with 95 % confidence.",
+        default=None,
+        type=click.IntRange(2, 10_000),
+        metavar="N",
+    )
+    shift_arrivals: float | None = option(
+        "Largest shift of an arrival for --repeat, seconds.  [default: 60]",
+        default=None,
+        type=click.FloatRange(0, 1e9),
+        metavar="S",
+    )
+    seed: int | None = option(
+        "Of the shifts.  [default: 0]", default=None, type=click.IntRange(0, 2**63 - 1), metavar="N"
+    )
 
 
-def repeated(  # noqa: PLR0917  # as the options are
-    jobs: "JobTable",
-    processors: int,
-    queue: "Discipline",
-    repeat: int | None,
-    seconds: float | None,
-    seed: int | None,
+def repeated(
+    jobs: "JobTable", processors: int, queue: "Discipline", options: RepeatOptions
 ) -> "Repetitions | None":
     """Returns what the options ask for; None where they ask for nothing.
 
@@ -58,14 +52,13 @@ def repeated(  # noqa: PLR0917  # as the options are
         jobs: the workload.
         processors: size of the machine.
         queue: its discipline.
-        repeat: how often, or None.
-        seconds: largest shift, or None.
-        seed: of the shifts, or None.
+        options: how it is repeated.
 
     Raises:
         click.UsageError: the options contradict each other.
         ValueError: as for `lrms_sim.robustness.figures`.
     """
+    repeat, seconds, seed = options.repeat, options.shift_arrivals, options.seed
     if repeat is None:
         if seconds is not None or seed is not None:
             raise click.UsageError("--shift-arrivals and --seed go with --repeat")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrms_sim.commandline.days import two_days
+from lrms_sim.commandline.field_options import field_options, taken
 from lrms_sim.commandline.log_options import (
     EXIT_NOTHING,
     FILE,
@@ -20,8 +21,8 @@ from lrms_sim.commandline.log_options import (
     writing,
 )
 from lrms_sim.commandline.progress import bar
-from lrms_sim.commandline.repeat_command import repeat_options, repeated
-from lrms_sim.commandline.strategy_command import at_local_time, chosen_discipline, strategy_options
+from lrms_sim.commandline.repeat_command import RepeatOptions, repeated
+from lrms_sim.commandline.strategy_command import StrategyOptions, at_local_time, chosen_discipline
 from lrms_sim.shown.option import json_option
 from lrms_sim.spelling import printable
 from lrms_sim.version import __version__
@@ -49,12 +50,7 @@ LONG_JOBS = 500_000
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
-@click.option(
-    "--discipline",
-    metavar="NAME",
-    help="Queue discipline; `lrms-sim disciplines` lists them.  [default: fcfs]",
-)
-@strategy_options
+@field_options(StrategyOptions)
 @click.option(
     "--window-days",
     metavar="A:B",
@@ -83,16 +79,12 @@ LONG_JOBS = 500_000
 )
 @click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
 @json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
-@repeat_options
+@field_options(RepeatOptions)
 @preparation_options
 def run(
     trace: Path,
     *,
     processors: int | None,
-    discipline: str | None,
-    strategy: Path | None,
-    group_order: str | None,
-    time_zone: str | None,
     window_days: str | None,
     first_jobs: int | None,
     shift: Any,
@@ -102,10 +94,7 @@ def run(
     dependencies: bool,
     name: str | None,
     as_json: bool,
-    repeat: int | None,
-    shift_arrivals: float | None,
-    seed: int | None,
-    **preparation: Any,
+    **given: Any,
 ) -> int:
     """Replay a log on one machine.
 
@@ -128,13 +117,16 @@ def run(
     from lrms_sim.windows import window_by_days  # noqa: PLC0415  # same
 
     _check_outputs(trace, schedule, swf, html)
-    _check_arrivals(repeat, dependencies=dependencies)
+    strategy = StrategyOptions(**taken(StrategyOptions, given))
+    repeat = RepeatOptions(**taken(RepeatOptions, given))
+    if dependencies and repeat.repeat is not None:
+        raise click.UsageError("--dependencies says when jobs come, which --repeat would shift")
     with user_errors():
-        queue = chosen_discipline(discipline, strategy, group_order)
+        queue = chosen_discipline(strategy)
         first_day, last_day = two_days(window_days)
         log = read_log(trace)
         size = processors or processors_of(log)
-        rules = PreparationOptions(**preparation)
+        rules = PreparationOptions(**given)
         prepared = prepare(log, size, rules, dependencies=dependencies)
         jobs = window_by_days(
             prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
@@ -145,11 +137,11 @@ def run(
     with user_errors():
         row = int((prepared.jobs.job_id == jobs.job_id[0]).argmax())
         origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
-        queue = at_local_time(queue, log.header.fields, time_zone, jobs, origin)
+        queue = at_local_time(queue, log.header.fields, strategy.time_zone, jobs, origin)
     with bar("replaying", len(jobs), least=LONG_JOBS) as progress, user_errors():
         waits = _waits(log, prepared, followed=dependencies)
         result = _replayed(jobs, size, queue, waits, name or _stem(trace), progress)
-        repetitions = repeated(jobs, size, queue, repeat, shift_arrivals, seed)
+        repetitions = repeated(jobs, size, queue, repeat)
     # Where a window leaves the clock as it was, most of the time to its end is not its own. A
     # window from day 0 is one from time 0, as is one without a first day.
     report = RunReport(
@@ -179,11 +171,6 @@ def _show(report: "RunReport", *, as_json: bool, written: "Sequence[Path | None]
         print_tables(report, written=filter(None, written))
     if lost := what_was_lost(report.preparation):
         click.echo(f"warning: {lost}", err=True)
-
-
-def _check_arrivals(repeat: int | None, *, dependencies: bool) -> None:
-    if dependencies and repeat is not None:
-        raise click.UsageError("--dependencies says when jobs come, which --repeat would shift")
 
 
 def _waits(log: "SwfLog", prepared: "Prepared", *, followed: bool) -> "Mapping[int, Wait] | None":

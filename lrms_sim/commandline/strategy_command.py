@@ -1,56 +1,57 @@
 """What `lrms-sim` knows of strategies: its options, and the command `lrms-sim strategy`."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from lrms_sim.option_fields import option
 
 if TYPE_CHECKING:
     from lrms_sim.disciplines import Discipline
     from lrms_sim.jobs import JobTable
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-def strategy_options(command: _Command) -> _Command:
-    """Adds the options of a command that replays a log under a strategy."""
-    for option in reversed(
-        (
-            click.option(
-                "--strategy",
-                type=_FILE,
-                metavar="FILE",
-                help="A strategy file (*.json) instead of a discipline; docs/strategies.md.",
-            ),
-            click.option(
-                "--group-order",
-                metavar="LIST",
-                help="For disciplines by group: the groups, the first served first, as 2,1,3,4,5.",
-            ),
-            click.option(
-                "--time-zone",
-                metavar="NAME",
-                help="The site's time zone, for strategies that ask what time it is: a name as "
-                "Europe/Stockholm, or seconds east of UTC.  [default: the log's header]",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class StrategyOptions:
+    """In which order jobs are started.
 
-
-def chosen_discipline(
-    discipline: str | None, strategy: Path | None, group_order: str | None
-) -> "Discipline":
-    """Returns what the options of a command say.
-
-    Args:
+    Attributes:
         discipline: a name; None for FCFS, or where there is a strategy.
         strategy: a strategy file.
         group_order: of a discipline by group.
+        time_zone: of the site, instead of the log's header.
+    """
+
+    discipline: str | None = option(
+        "Queue discipline; `lrms-sim disciplines` lists them.  [default: fcfs]",
+        default=None,
+        metavar="NAME",
+    )
+    strategy: Path | None = option(
+        "A strategy file (*.json) instead of a discipline; docs/strategies.md.",
+        default=None,
+        metavar="FILE",
+    )
+    group_order: str | None = option(
+        "For disciplines by group: the groups, the first served first, as 2,1,3,4,5.",
+        default=None,
+        metavar="LIST",
+    )
+    time_zone: str | None = option(
+        "The site's time zone, for strategies that ask what time it is: a name as "
+        "Europe/Stockholm, or seconds east of UTC.  [default: the log's header]",
+        default=None,
+        metavar="NAME",
+    )
+
+
+def chosen_discipline(options: StrategyOptions) -> "Discipline":
+    """Returns what the options of a command say.
 
     Raises:
         ValueError: a name or a file cannot be used, or the options contradict each other.
@@ -60,12 +61,13 @@ def chosen_discipline(
     from lrms_sim.strategies import Strategy  # noqa: PLC0415  # same
     from lrms_sim.strategy_files import load_strategy  # noqa: PLC0415  # same
 
-    if strategy is not None:
-        for name, value in (("--discipline", discipline), ("--group-order", group_order)):
+    group_order = options.group_order
+    if options.strategy is not None:
+        for name, value in (("--discipline", options.discipline), ("--group-order", group_order)):
             if value is not None:
                 raise click.UsageError(f"--strategy and {name} exclude each other")
-        return load_strategy(strategy).policy
-    chosen = discipline_by_name("fcfs" if discipline is None else discipline)
+        return load_strategy(options.strategy).policy
+    chosen = discipline_by_name("fcfs" if options.discipline is None else options.discipline)
     if group_order is None:
         return chosen
     by_group = isinstance(chosen, Strategy) and isinstance(chosen.order, GroupOrder)

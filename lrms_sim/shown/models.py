@@ -3,26 +3,64 @@
 Times are seconds on the log's clock unless a name says otherwise; null is a figure without a meaning.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, field_validator
 
 from lrms_sim.fairness import UserFairness
 from lrms_sim.metrics import MachineMetrics
 from lrms_sim.preparation_report import LogDescription, PreparationReport
 
 
+def plain(value: Any) -> Any:
+    """Returns a value with null, which JSON has, for nan, which it has not."""
+    if value is None or isinstance(value, str | int):
+        return value  # most are, and lists are long
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class Shown(BaseModel):
-    """Part of what a command shows; it has these fields and no others."""
+    """Part of what a command shows; it has these fields and no others.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    It is made of a mapping, or of an object with such attributes; one of another name is the field's `validation_alias`.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        from_attributes=True,
+        validate_by_name=True,
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_nan(cls, value: Any) -> Any:
+        return plain(value)
 
 
-def fields_of(data: type[Any]) -> dict[str, Any]:
-    """Returns the fields of a dataclass for a model; a float may be null."""
+Percent = Annotated[
+    float | None, BeforeValidator(lambda share: None if share is None else 100.0 * share)
+]
+"""Of a share of 1."""
+
+
+def fields_of(data: type[Any], *, nan: bool = True) -> dict[str, Any]:
+    """Returns the fields of a dataclass for a model.
+
+    Args:
+        data: the dataclass; its annotations are types.
+        nan: whether a float may be nan, and then is null.
+    """
     return {
-        field.name: (float | None if field.type is float else field.type, ...)
+        field.name: (float | None if nan and field.type is float else field.type, ...)
         for field in fields(data)
     }
 

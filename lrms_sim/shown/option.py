@@ -6,9 +6,7 @@ command can print what its schema does not know. Models are named, not imported:
 longer than many a command.
 """
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -77,12 +75,12 @@ def print_json(schema: str, values: object, *, line: bool = False) -> None:
 
     Args:
         schema: of the command, as `json_option` names it.
-        values: a mapping or a dataclass, of what JSON has and of further ones.
+        values: a mapping, or an object with such attributes.
         line: in one line.
     """
     import json  # noqa: PLC0415  # help comes at once
 
-    checked = model_of(schema).model_validate(_plain(values))
+    checked = model_of(schema).model_validate(values)
     document = checked.model_dump(mode="json", by_alias=True, exclude_unset=True)
     text = json.dumps(document, indent=None if line else 2, ensure_ascii=False, allow_nan=False)
     click.echo(escaped(text))
@@ -95,16 +93,3 @@ def escaped(text: str) -> str:
     import json  # noqa: PLC0415  # help comes at once
 
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
-
-
-def _plain(value: Any) -> Any:
-    """Returns a value with null, which JSON has, for nan, which it has not."""
-    if value is None or isinstance(value, str | int):
-        return value  # most are, and lists are long
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

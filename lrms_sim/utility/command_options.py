@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lrms_sim.commandline.field_options import field_options, taken
+from lrms_sim.utility.options import SUSPENSIONS_MAX, MachineOptions, Speedup
+
 if TYPE_CHECKING:
-    from lrms_sim.utility.options import MachineOptions
     from lrms_sim.utility.policies import Policy
     from lrms_sim.utility.source import Source
 
@@ -15,6 +17,9 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 SECONDS = click.FloatRange(0)
 """Type of an option: a span of time."""
+
+
+_SPAN = {"type": SECONDS, "metavar": "S", "show_default": False}
 
 
 def source_options(command: _Command) -> _Command:
@@ -50,48 +55,50 @@ def source_options(command: _Command) -> _Command:
 
 def machine_options(command: _Command) -> _Command:
     """Gives a command the options that say what the machine may do."""
-    for option in reversed(
-        (
-            click.option(
-                "--grow",
-                type=click.Choice(["never", "first", "last"]),
-                default="first",
-                show_default=True,
-                help="When squeezed jobs get free processors.",
+    options = (
+        field_options(
+            MachineOptions,
+            ("grow", "leave", "worthless", "refit", "step"),
+            step=_SPAN | {"default": None},
+        ),
+        click.option("--requeue", is_flag=True, help="Requeue jobs instead of suspending them."),
+        field_options(
+            MachineOptions,
+            (
+                "checkpoint",
+                "suspension_cost",
+                "resize_cost",
+                "exempt",
+                "suspensions_max",
+                "suspended_max",
             ),
-            click.option(
-                "--leave",
-                type=click.Choice(["never", "worthless", "zero"]),
-                default="zero",
-                show_default=True,
-                help="Which waiting jobs leave the queue.",
-            ),
-            click.option("--spare-worthless", is_flag=True, help="Force and squeeze no job that would bring nothing."),
-            click.option("--no-refit", is_flag=True, help="No best fit after a preemption."),
-            click.option("--step", type=SECONDS, metavar="S", help="Ends in whole steps.  [default: 0; 1 of the model]"),
-            click.option("--requeue", is_flag=True, help="Requeue jobs instead of suspending them."),
-            click.option("--checkpoint", type=SECONDS, default=0.0, metavar="S", help="Seconds between checkpoints, with --requeue."),
-            click.option("--suspension-cost", type=SECONDS, default=0.0, metavar="S", help="Seconds that each suspension costs."),
-            click.option("--resize-cost", type=SECONDS, default=0.0, metavar="S", help="Seconds that each resize costs."),
-            click.option("--exempt", type=SECONDS, default=0.0, metavar="S", help="Seconds a job runs before it may be suspended."),
-            click.option("--suspensions-max", type=click.IntRange(0, 2**31 - 1), default=2**31 - 1, metavar="N", help="Suspensions of one job."),
-            click.option("--memory", type=SECONDS, metavar="X", help="Memory for suspended jobs, in machines.  [default: no limit]"),
-            click.option("--speedup", default="linear", show_default=True, metavar="LAW", help="linear, amdahl:SERIAL, downey:PARALLELISM:VARIANCE."),
-        )
-    ):  # fmt: skip
+            checkpoint=_SPAN,
+            suspension_cost=_SPAN,
+            resize_cost=_SPAN,
+            exempt=_SPAN,
+            suspensions_max={"type": click.IntRange(0, SUSPENSIONS_MAX)},
+            suspended_max=_SPAN | {"default": None, "metavar": "X"},
+        ),
+        click.option(
+            "--speedup",
+            default="linear",
+            show_default=True,
+            metavar="LAW",
+            help="linear, amdahl:SERIAL, downey:PARALLELISM:VARIANCE.",
+        ),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def machine_of(given: dict[str, Any], *, seconds: bool) -> "MachineOptions":
+def machine_of(given: dict[str, Any], *, seconds: bool) -> MachineOptions:
     """Returns the options of a machine as a command line gives them, and takes them out of it.
 
     Args:
         given: options by name; those of the machine are removed.
         seconds: whether the source's times are seconds; else ends are whole steps.
     """
-    from lrms_sim.utility.options import MachineOptions, Speedup  # noqa: PLC0415  # help and errors come at once
-
     law, *numbers = given.pop("speedup").split(":")
     names = {"amdahl": ("serial",), "downey": ("parallelism", "variance")}.get(law, ())
     try:
@@ -102,21 +109,15 @@ def machine_of(given: dict[str, Any], *, seconds: bool) -> "MachineOptions":
         raise click.BadParameter(
             "write linear, amdahl:0.1 or downey:1:0.5", param_hint="--speedup"
         ) from None
-    step, memory = given.pop("step"), given.pop("memory")
+    wanted = taken(MachineOptions, given)
+    if wanted["step"] is None:
+        wanted["step"] = 0.0 if seconds else 1.0
+    if wanted["suspended_max"] is None:
+        del wanted["suspended_max"]
     return MachineOptions(
-        grow=given.pop("grow"),
-        leave=given.pop("leave"),
-        worthless=not given.pop("spare_worthless"),
-        refit=not given.pop("no_refit"),
-        step=step if step is not None else 0.0 if seconds else 1.0,
         suspension="requeue" if given.pop("requeue") else "suspend",
-        checkpoint=given.pop("checkpoint"),
-        suspension_cost=given.pop("suspension_cost"),
-        resize_cost=given.pop("resize_cost"),
-        exempt=given.pop("exempt"),
-        suspensions_max=given.pop("suspensions_max"),
-        suspended_max=float("inf") if memory is None else memory,
         speedup=Speedup(law, **dict(zip(names, values, strict=True))),
+        **wanted,
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, get_args
 
+from lrms_sim.option_fields import option
+
 SUSPENSIONS_MAX: Final = 2**31 - 1
 
 Grow = Literal["never", "first", "last"]
@@ -71,18 +73,26 @@ class MachineOptions:
         speedup: how fast jobs run on fewer processors.
     """
 
-    grow: Grow = "first"
-    leave: Leave = "zero"
-    worthless: bool = True
-    refit: bool = True
-    step: float = 0.0
+    grow: Grow = option("When squeezed jobs get free processors.", default="first")
+    leave: Leave = option("Which waiting jobs leave the queue.", default="zero")
+    worthless: bool = option(
+        "Force and squeeze no job that would bring nothing.", default=True, flag="--spare-worthless"
+    )
+    refit: bool = option("No best fit after a preemption.", default=True, flag="--no-refit")
+    step: float = option("Ends in whole steps.  [default: 0; 1 of the model]", default=0.0)
     suspension: Suspension = "suspend"
-    suspension_cost: float = 0.0
-    resize_cost: float = 0.0
-    checkpoint: float = 0.0
-    exempt: float = 0.0
-    suspensions_max: int = SUSPENSIONS_MAX
-    suspended_max: float = math.inf
+    suspension_cost: float = option("Seconds that each suspension costs.", default=0.0)
+    resize_cost: float = option("Seconds that each resize costs.", default=0.0)
+    checkpoint: float = option("Seconds between checkpoints, with --requeue.", default=0.0)
+    exempt: float = option("Seconds a job runs before it may be suspended.", default=0.0)
+    suspensions_max: int = option(
+        "Suspensions of one job.", default=SUSPENSIONS_MAX, metavar="N", show_default=False
+    )
+    suspended_max: float = option(
+        "Memory for suspended jobs, in machines.  [default: no limit]",
+        default=math.inf,
+        flag="--memory",
+    )
     speedup: Speedup = field(default_factory=Speedup)
 
     def __post_init__(self) -> None:

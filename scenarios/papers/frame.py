@@ -139,42 +139,53 @@ def run_cases(
     return log.known
 
 
-def carry_out(
-    folder: Path,
-    run: Callable[[], _Study],
-    console: Console,
-    *,
-    render: Callable[[_Study], Page | str],
-    show: Callable[[Console, _Study], None] | None = None,
-    table: Callable[[_Study], str] | None = None,
-) -> Path:
-    """Runs a study, writes its files and prints its outcome.
+class Asked(Protocol):
+    """What a user asks for."""
 
-    Args:
-        folder: of the study; it is made where there is none.
-        run: the study.
-        console: for the outcome.
+    @property
+    def folder(self) -> Path:
+        """The folder of the study; it is made where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCommand(Generic[_Study]):
+    """What a command does: runs a study, writes its files and prints its outcome.
+
+    Attributes:
+        run: the study with what a user asks for; shows how far it is.
         render: returns the page.
-        show: prints the outcome; the tables and the headline of the page where left out.
+        show: prints the outcome; the tables and the headline of the page where None.
         table: returns the table of statements, as Markdown.
-
-    Returns:
-        The page.
-
-    Raises:
-        OutputError: a file cannot be written, or the runs from before cannot be read.
-        Exception: whatever `run` raises; after `KeyboardInterrupt` the same study goes on from there.
     """
-    make_folder(folder)
-    study = run()
-    statements = table(study) if table is not None else ""
-    page = render(study)
-    written = write_study(folder, study.to_json(), str(page), statements)
-    if show is not None:
-        show(console, study)
-    elif isinstance(page, Page):
-        print_page(console, page)
-    return written
+
+    run: Callable[[Any, Console], _Study]
+    render: Callable[[_Study], Page | str]
+    show: Callable[[Console, _Study], None] | None = None
+    table: Callable[[_Study], str] | None = None
+
+    def __call__(self, options: Asked, console: Console, progress: Console) -> Path:
+        """Runs the study and returns its page.
+
+        Args:
+            options: what a user asks for.
+            console: for the outcome.
+            progress: for how far it is.
+
+        Raises:
+            OutputError: a file cannot be written, or the runs from before cannot be read.
+            Exception: whatever `run` raises; after `KeyboardInterrupt` the same study goes on from there.
+        """
+        make_folder(options.folder)
+        study = self.run(options, progress)
+        statements = "" if self.table is None else self.table(study)
+        page = self.render(study)
+        written = write_study(options.folder, study.to_json(), str(page), statements)
+        if self.show is not None:
+            self.show(console, study)
+        elif isinstance(page, Page):
+            print_page(console, page)
+        return written
 
 
 def print_statements(console: Console, title: str, statements: Iterable[Statement]) -> None:

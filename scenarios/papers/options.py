@@ -1,24 +1,21 @@
-"""Options of the studies' commands. Each is said once: as a field of what a study is given.
+"""Options that several studies have, and what their commands do with them.
 
 It imports nothing that is slow, so that `--help` answers at once.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import click
 
-from lrms_sim.commandline.field_options import field_option
 from lrms_sim.commandline.running import open_console
 from lrms_sim.commandline.values import ParamType
+from lrms_sim.option_fields import option
 
 SEEDS_MAX: Final = 100
 """Most seeds of one study."""
-
-Decorate = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 class Seeds(ParamType[tuple[int, ...]]):
@@ -46,95 +43,43 @@ class Seeds(ParamType[tuple[int, ...]]):
         return tuple(seeds)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """What makes a field an option of a command; it stands in the field's annotation.
-
-    Attributes:
-        words: the help.
-        flag: of the command; the field's name where empty.
-        least: of a number; any where None.
-        most: of a number; any where None.
-        choices: the words that may be given; of a tuple several.
-        kind: of the value, where the field's type does not say it.
-    """
-
-    words: str
-    flag: str = ""
-    least: int | None = None
-    most: int | None = None
-    choices: Sequence[str] = ()
-    kind: "click.ParamType[Any] | None" = None
-
-
-FOLDER: Final = "--output"
-"""The flag that says where a study's files lie."""
-
-WORKERS: Final = "[default: one a processor]"
-"""The help of the option that says how many threads compute."""
-
-
-def takes(options: Any, *wanted: str | Decorate) -> Decorate:
-    """Gives a command its options, in this order.
+def folder_option(help: str, name: str = "") -> Any:  # noqa: A002  # click's word
+    """Returns the field of a study's folder.
 
     Args:
-        options: a dataclass whose fields are annotated with an `Option`. The default of a field is the option's,
-            and shown in the help if it is a number, a word or a path.
-        wanted: names of fields, and options that have none.
+        help: of the option.
+        name: of the folder in `out`; no default where empty.
     """
-    known = {each.name: each for each in fields(options)}
-
-    def given(command: Callable[..., None]) -> Callable[..., None]:
-        for each in reversed(wanted):
-            decorate = _click_option(known[each]) if isinstance(each, str) else each
-            command = decorate(command)
-        return command
-
-    return given
+    default = {"default": Path("out", name)} if name else {}
+    return option(help, flag="--output", type=click.Path(path_type=Path), **default)
 
 
-def _click_option(each: "Field[Any]") -> Decorate:
-    hint, found = get_args(each.type)
-    metadata: dict[str, Any] = {"help": found.words}
-    if found.flag:
-        metadata["option"] = found.flag
-    if found.kind is not None:
-        metadata["type"] = found.kind
-    elif found.choices:
-        metadata |= {
-            "type": click.Choice(found.choices),
-            "multiple": isinstance(each.default, tuple),
-        }
-    elif hint is Path:
-        metadata["type"] = click.Path(path_type=Path)
-    elif hint is not bool:
-        metadata["type"] = click.IntRange(found.least, found.most)
-    if isinstance(each.default, tuple):
-        metadata |= {"show_default": False, "multiple": bool(found.choices)}
-    return field_option(each, hint, metadata)
+def workers_option(most: int = 256) -> Any:
+    """Returns the field of how many threads compute, at most so many."""
+    return option("[default: one a processor]", default=None, type=click.IntRange(1, most))
 
 
-def run_and_tell(run_command: Callable[..., Path], options: Any) -> None:
-    """Runs a study, and says where its page is.
+def seeds_option(help: str, *seeds: int) -> Any:  # noqa: A002  # as above
+    """Returns the field of seeds that are used unless told otherwise."""
+    return option(help, default=seeds, type=Seeds(), multiple=False)
+
+
+def run_and_tell(study: str, options: Any) -> None:
+    """Runs a study, and says where its page is; of one that learns, after Ctrl-C, how to go on.
 
     Args:
-        run_command: of the study.
+        study: its folder beside this module.
         options: what the user asks for.
-    """
-    page = run_command(options, open_console(), open_console(stderr=True))
-    click.echo(f"\nWritten to {page}")
-
-
-def train_and_tell(run_command: Callable[..., Path], options: Any) -> None:
-    """Runs a study that learns, and says where its page is; after Ctrl-C how to go on.
 
     Raises:
-        click.Abort: the user has enough.
+        click.Abort: the user has enough of learning.
     """
     from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # slow to import
 
+    run_command = import_module(f"scenarios.papers.{study}.command").run_command
     try:
-        run_and_tell(run_command, options)
+        page = run_command(options, open_console(), open_console(stderr=True))
     except TrainingInterrupted as interruption:
         click.echo(f"\n{interruption}; the same command goes on from there", err=True)
         raise click.Abort from interruption
+    click.echo(f"\nWritten to {page}")

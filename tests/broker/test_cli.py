@@ -17,7 +17,7 @@ from broker.commandline.search_options import METHODS
 from broker.files.plans import read_plan
 from broker.files.writing import document_of, write_document
 from broker.planner.methods import SEARCHES
-from lrms_sim.commandline.running import EXIT_ERROR, EXIT_PIPE
+from lrms_sim.commandline.running import EXIT_ERROR
 from tests.broker.files.test_wfformat import RECORDED, diamond
 from tests.broker.small import POOL, SMALL, flow
 from tests.schemas import printed
@@ -258,20 +258,6 @@ def shown_on(terminal: int, until: bytes | None = None) -> bytes:
             except OSError:  # Linux says so where nobody writes any more.
                 break
     return shown
-
-
-def test_a_closed_pipe_ends_quietly() -> None:
-    """As with `gorba … | head -0`."""
-    process = subprocess.Popen(  # noqa: S603  # our own command
-        [*COMMAND, "generate", "pool", "--resources", "5000"],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    _, error = process.communicate(timeout=120)
-    assert (process.returncode, error) == (EXIT_PIPE, b"")
 
 
 def test_workflows_with_odd_names_are_planned(capfd: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ OPTIONS = {
 
 def schema_text(schema: str) -> str:
     """Returns the schema of a model as its file has it."""
-    document = model_of(schema).model_json_schema()
+    document = model_of(schema).model_json_schema(mode="serialization")
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

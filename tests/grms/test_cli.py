@@ -18,7 +18,6 @@ from grms.learning.rule_bases.fitness import OBJECTIVES
 from grms.policy.files import load_rule_base, save_rule_base
 from grms.policy.rails_table import RAILS_WORDS
 from lrms_sim.commandline.running import EXIT_INTERRUPTED
-from lrms_sim.version import __version__
 from tests.training_grids import YES
 
 ROOT = Path(__file__).parents[2]
@@ -159,10 +158,12 @@ def test_choices_and_defaults_are_those_of_the_library() -> None:
         if isinstance(parameter, click.Option)
     }
     strategy, objective = options["strategy"].type, options["objective"].type
+    rails = options["rails"].type
     assert isinstance(strategy, click.Choice)
+    assert isinstance(rails, click.Choice)
     assert isinstance(objective, click.Choice)
     assert tuple(strategy.choices) == STRATEGIES
-    assert set(training_cli.RAILS_WORDS) == set(RAILS_WORDS)
+    assert set(rails.choices) == set(RAILS_WORDS)
     assert tuple(name.replace("-", "_") for name in objective.choices) == OBJECTIVES
     settings, rules = StrategySettings(), RuleBaseSettings()
     for name, value in (
@@ -286,45 +287,6 @@ def test_what_a_user_can_put_right_ends_with_status_2_and_words(
     for text in texts:
         assert text in error
     assert sorted(elsewhere.rglob("*")) == before
-
-
-def test_the_same_in_a_process_of_its_own() -> None:
-    """The process has the status, and the text is one line."""
-    done = subprocess.run(  # noqa: S603  # this very interpreter
-        [*COMMAND, *TRAIN[:4], "--partner", "z"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == "Error: scenario small has no site 'z'; its sites are a, b\n"
-
-
-def test_the_version_is_that_of_the_package(capfd: pytest.CaptureFixture[str]) -> None:
-    """As for every command of the house."""
-    assert cli.run_command(["--version"]) == 0
-    assert capfd.readouterr().out == f"grms, version {__version__}\n"
-
-
-def test_help_needs_none_of_the_heavy_packages() -> None:
-    """Help comes at once: numpy, rich, matplotlib, cma and dask stay out."""
-    program = (
-        "import sys\nfrom grms.cli import run_command\n"
-        "assert run_command(['train', '--help']) == 0\n"
-        "heavy = {'numpy', 'rich', 'matplotlib', 'cma', 'distributed', 'pydantic'}\n"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
-    )
-    done = subprocess.run(  # noqa: S603  # this very interpreter
-        [sys.executable, "-c", program],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert "--partner" in done.stdout
 
 
 def interrupted(arguments: list[str], after: Callable[[str], bool]) -> tuple[int, str, str]:

@@ -16,7 +16,8 @@ from grms.jobs_cli import job_line
 from grms.kit.ports import free_port
 from grms.site.facts.events import GuardLooked
 from grms.site.sockets.users import user_of
-from grms.site_cli import guard_lines, job_words, place_words
+from grms.site_cli import guard_lines
+from grms.site_connection import job_words, place_words
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.links.partner import Partner, listening

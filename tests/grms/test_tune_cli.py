@@ -1,14 +1,14 @@
 from pathlib import Path
-from typing import get_args
 
 import click
 import pytest
 
 from grms import cli
 from grms.learning.local_strategies.fitness import COMBINATIONS
-from grms.learning.local_strategies.problem import SEARCHES, Choices, Start
+from grms.learning.local_strategies.options import WorkloadOptions
 from grms.tune_cli import tune
 from lrms_sim.commandline.running import EXIT_ERROR
+from lrms_sim.objectives import PAPER_THETA
 from lrms_sim.situations import KINDS
 from tests.schemas import printed
 from tests.tuning_cases import busy_log
@@ -92,13 +92,8 @@ def test_mistakes_are_said_in_one_line(
 def test_choices_are_those_there_are() -> None:
     """The command line names them without importing what knows them."""
     options = {one.name: one.type for one in tune.params}
-    for name, known in (
-        ("search", SEARCHES),
-        ("start", get_args(Start)),
-        ("choices", get_args(Choices)),
-        ("combination", COMBINATIONS),
-        ("calendar", tuple(KINDS)),
-    ):
+    for name, known in (("combination", COMBINATIONS), ("calendar", tuple(KINDS))):
         kind = options[name]
         assert isinstance(kind, click.Choice)
         assert tuple(kind.choices) == known
+    assert WorkloadOptions().theta == PAPER_THETA

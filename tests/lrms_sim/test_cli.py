@@ -453,14 +453,6 @@ def test_bad_input_is_one_line(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_without_a_command_the_help_is_an_error(run: Run) -> None:
-    """As with the other commands: nothing was done, and what there is stands on standard error."""
-    status, out, err = run()
-    assert (status, out) == (EXIT_ERROR, "")
-    assert err.startswith("Usage: lrms-sim [OPTIONS] COMMAND")
-    assert "disciplines" in err
-
-
 def test_unwritable_folder_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that may not be written is refused before the work begins."""
     monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
@@ -543,7 +535,6 @@ def test_a_long_log_that_is_damaged(run: Run, monkeypatch: pytest.MonkeyPatch) -
         (("-h",), ["Usage: lrms-sim", "lrms-sim generate --processors 256", "disciplines"]),
         (("run", "--help"), ["lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz", "--overrun", "kill"]),
         (("generate", "--help"), ["--load", "Examples:"]),
-        (("--version",), [f"lrms-sim, version {__version__}"]),
     ],
 )
 def test_help_teaches(run: Run, arguments: tuple[str, ...], words: list[str]) -> None:
@@ -588,27 +579,6 @@ def test_nobody_reads_on(tmp_path: Path, unbuffered: str) -> None:
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (EXIT_PIPE, b"")
-
-
-def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
-    """The command line itself needs neither numpy nor rich, and no threads for linear algebra."""
-    code = (
-        "import os, sys; from lrms_sim.command import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('numpy', 'rich', 'gzip', 'json') if name in sys.modules],"
-        " os.environ['OPENBLAS_NUM_THREADS'])"
-    )
-    environment = {key: value for key, value in os.environ.items() if "OPENBLAS" not in key}
-    done = subprocess.run(  # noqa: S603  # our own interpreter
-        [sys.executable, "-c", code, "disciplines"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stdout.splitlines()[-1] == "[] 1"
 
 
 @pytest.mark.traces

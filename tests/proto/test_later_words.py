@@ -10,13 +10,13 @@ from google.protobuf.message import Message
 
 import grms.site.links.sender as sending
 import grms.site.services.partners as answering
-from broker.commandline import shown
 from broker.commandline.show_command import state_of
 from broker.core.lifecycle import Outcome as TaskOutcome
 from broker.sites.port import ReservationState
 from broker.sites.remote import _read as read_reservation
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.client.answers import JobState, read_job, read_results
+from grms.kit.messages import of_message
 from grms.outcomes import Outcome
 from grms.site.facts import wire
 from grms.site.facts.jobs import OfferId
@@ -116,7 +116,7 @@ def file_problem() -> None:
 
 def workflow_state() -> None:
     """A broker's client shows the number."""
-    assert shown.workflow(with_later(workflow_pb2.Workflow(), "state"))["state"] == (
+    assert of_message(with_later(workflow_pb2.Workflow(), "state"))["state"] == (
         "state 99 of a later version"
     )
 
@@ -124,7 +124,7 @@ def workflow_state() -> None:
 def task_state() -> None:
     """In a workflow and in a plan."""
     flow = workflow_pb2.Workflow(tasks=[with_later(workflow_pb2.Task(), "state")])
-    assert shown.workflow(flow)["tasks"][0]["state"] == "state 99 of a later version"
+    assert of_message(flow)["tasks"][0]["state"] == "state 99 of a later version"
     assert state_of(with_later(plan_pb2.Placement(), "state")) == "state 99 of a later version"
 
 

@@ -201,39 +201,6 @@ def test_what_a_user_can_put_right_ends_with_status_2_and_words(
     assert sorted(elsewhere.rglob("*")) == before
 
 
-def test_the_same_in_a_process_of_its_own() -> None:
-    """The process has the status, not only the function."""
-    done = subprocess.run(  # noqa: S603  # this very interpreter
-        [*COMMAND, "validate", "nowhere.toml"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("Error: 'nowhere.toml' is neither")
-
-
-def test_help_needs_none_of_the_heavy_packages() -> None:
-    """Help comes at once: numpy, pydantic, rich and matplotlib stay out."""
-    program = (
-        "import sys\nfrom scenarios.cli import run_command\nassert run_command(['--help']) == 0\n"
-        "heavy = {'numpy', 'pydantic', 'rich', 'matplotlib', 'structlog', 'urllib.request'}\n"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
-    )
-    done = subprocess.run(  # noqa: S603  # this very interpreter
-        [sys.executable, "-c", program],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert "fetch" in done.stdout
-
-
 def test_every_command_and_option_is_documented() -> None:
     """docs/scenarios.md names them all, in the commands' own words."""
     text = (ROOT / "docs" / "scenarios.md").read_text(encoding="utf-8")

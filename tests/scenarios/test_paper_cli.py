@@ -29,24 +29,42 @@ def test_other_texts_are_no_seeds(text: str, capsys: pytest.CaptureFixture[str])
     assert "Error" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "paper decentralized-grid --shipped",
+        "paper greedy-criteria",
+        "study nobody-loses --part adoption",
+        "study questions-and-delays --complete",
+    ],
+)
 def test_missing_logs_end_with_the_command_that_gets_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Status 2 and no traceback."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cli.run_command(["paper", "decentralized-grid", "--shipped"]) == 2
+    assert cli.run_command(words.split()) == 2
     error = capsys.readouterr().err
     assert "scenario fetch" in error
     assert "Traceback" not in error
 
 
-def test_help_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("paper decentralized-grid", ("--shipped",)),
+        ("study nobody-loses", ("ten minutes", "--complete")),
+    ],
+)
+def test_help_says_what_it_takes(
+    words: str, parts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Which logs, how long, and how to see something at once."""
-    assert cli.run_command(["paper", "decentralized-grid", "--help"]) == 0
+    assert cli.run_command([*words.split(), "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for part in ("kth, ctc, sdsc05 and sdsc00", "--shipped", "Ctrl-C"):
+    for part in ("kth, ctc, sdsc05 and sdsc00", "Ctrl-C", *parts):
         assert part in text
 
 

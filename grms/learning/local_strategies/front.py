@@ -21,9 +21,10 @@ from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.recorded import Recorded
 from grms.learning.fingerprint import program
+from grms.learning.limits import Limits, Workers
 from grms.learning.local_strategies.fitness import LIMIT_FACTOR, TuningCase
 from grms.learning.local_strategies.workloads import Workload
-from grms.learning.session import CHECKPOINT, Limits, Session, Workers
+from grms.learning.session import CHECKPOINT, Session
 from lrms_sim.disciplines import EasyByUser
 from lrms_sim.groups import GROUPS
 from lrms_sim.machine import user_numbers

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -15,15 +15,22 @@ from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.strategies import Strategy as Search
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticEvolution, SymbioticSettings
+from grms.learning.limits import Limits, Workers
 from grms.learning.local_strategies.encoding import (
     CriterionEncoding,
     Encoding,
     RulesEncoding,
     TableEncoding,
 )
-from grms.learning.local_strategies.fitness import COMBINATIONS, Combination, TuningCase
-from grms.learning.local_strategies.workloads import WorkloadOptions
-from grms.learning.session import Limits, Workers
+from grms.learning.local_strategies.fitness import COMBINATIONS, TuningCase
+from grms.learning.local_strategies.options import (
+    BEST,
+    SEARCHES,
+    Choices,
+    SearchOptions,
+    Start,
+    WorkloadOptions,
+)
 from lrms_sim.choosing import CLASSES
 from lrms_sim.criteria import (
     CRITERION_KINDS,
@@ -38,74 +45,36 @@ from lrms_sim.criteria import (
 from lrms_sim.groups import GROUPS
 from lrms_sim.situations import KINDS
 from lrms_sim.spelling import unknown
-from lrms_sim.strategies import Algorithm, Strategy, paper_strategies
-
-Start = Literal["constant", "random"]
-"""Whether constants are among the first individuals: an order of groups for criteria, each of the
-strategies that it chooses among for symbiotic evolution."""
-
-Choices = Literal["paper", "smith", "orders"]
-"""What tables and rules choose among: the paper's 13 strategies; the same with the groups in the order
-of weight over work; EASY on several orders, so that an order is chosen in place of a strategy."""
-
-SEARCHES: Final = ("two-parents", "self-adaptive", "cma")
-"""Evolution strategies for the parameters of criteria."""
+from lrms_sim.strategies import Strategy, paper_strategies
 
 GENERATIONS: Final = {"criterion": 100, "iterative": CLASSES, "symbiotic": 30}
 """Where a run stops if nobody sets a limit. Paper 001 has 100; paper 000 gives no number."""
-
-BEST: Final = "best"
-"""The standard that stands for the best of all that a table chooses among."""
 
 AGING_S: Final = 86400.0
 """Waiting of this many seconds makes up for the whole range of group ratios, in the choice `orders`."""
 
 
 @dataclass(frozen=True, slots=True)
-class TuneOptions:
+class TuneOptions(SearchOptions):
     """What a user asks for.
 
     Attributes:
-        logs: workloads to tune on, at least one.
         workloads: how logs become workloads.
-        method: one of f1 to f4; one of them for each situation, joined by commas; `iterative` or
-            `symbiotic`.
-        algorithm: what is done with the queue in the order of a criterion.
-        search: which evolution strategy searches the parameters of criteria.
-        start: whether constants are among the first individuals.
-        standard: the strategy that `iterative` begins with everywhere; `best` for the one that is
-            best on the training jobs.
-        choices: what `iterative` and `symbiotic` choose among.
-        combination: how several logs count.
         settings: μ and λ for criteria.
         symbiotic: settings of symbiotic evolution.
-        seed: of the random stream.
         limits: when to stop.
         workers: who evaluates.
-        output: folder for all files; named after log and method where None.
-        resume: go on from the checkpoint there.
         remember: keep what was measured of every individual, of the first log. It changes no result.
 
     Raises:
         ValueError: an option is out of its bounds.
     """
 
-    logs: tuple[Path, ...]
     workloads: WorkloadOptions = field(default_factory=WorkloadOptions)
-    method: str = "f2"
-    algorithm: Algorithm = "fcfs"
-    search: str = "two-parents"
-    start: Start = "constant"
-    standard: str = BEST
-    choices: Choices = "paper"
-    combination: Combination = "sum"
     settings: StrategySettings = field(default_factory=lambda: StrategySettings(15, 105))
     symbiotic: SymbioticSettings = field(default_factory=SymbioticSettings)
-    seed: int = 1
     limits: Limits = field(default_factory=Limits)
     workers: Workers = field(default_factory=Workers)
-    output: Path | None = None
-    resume: bool = False
     remember: bool = False
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Workloads that local strategies are tuned on, and the unseen ones that they are then judged on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,52 +9,20 @@ import numpy as np
 
 from grms.learning.fingerprint import jobs_sha256
 from grms.learning.local_strategies.fitness import TuningCase, tuning_case
+from grms.learning.local_strategies.options import WorkloadOptions
 from lrms_sim.errors import HanseError
 from lrms_sim.groups import known_user_groups
 from lrms_sim.jobs import JobTable
-from lrms_sim.objectives import PAPER_THETA, Theta
-from lrms_sim.preparation import PreparationOptions, prepare
+from lrms_sim.preparation import prepare
 from lrms_sim.scaling import scale_to
 from lrms_sim.situations import Calendar, make_calendar, zone_of_header
 from lrms_sim.swf import read_swf
 from lrms_sim.trial import Trial
 from lrms_sim.windows import window_by_days
 
-Days = tuple[float | None, float | None]
-"""First day, included, and last day, not included; None for no limit."""
-
 
 class WorkloadError(HanseError, ValueError):
     """A workload that nothing can be tuned on; the text says what is wrong with which."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadOptions:
-    """How the jobs of a log become workloads.
-
-    Attributes:
-        processors: size of the machine; what the log's header says where None.
-        preparation: which records become jobs.
-        scale_to: size of the machine that the workload is scaled to; no scaling where None.
-        scale_factor: f of `lrms_sim.scaling.scale_to`; the ratio of the sizes where None.
-        scale_seed: of the random numbers of scaling.
-        training: days whose jobs a strategy is tuned on.
-        first_jobs: tune on at most so many jobs of those.
-        unseen: days whose jobs it is judged on afterwards; all after the training where None.
-        theta: weight of each user group's AWRT in the objective.
-        calendar: the kind of situations, `week` or `hours`.
-    """
-
-    processors: int | None = None
-    preparation: PreparationOptions = field(default_factory=PreparationOptions)
-    scale_to: int | None = None
-    scale_factor: float | None = None
-    scale_seed: int = 1
-    training: Days = (None, None)
-    first_jobs: int | None = None
-    unseen: Days | None = None
-    theta: Theta = PAPER_THETA
-    calendar: str = "week"
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,19 @@
 """The command `grms train`."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from grms.learning.run_options import (
-    end_interrupted,
-    limit_options,
-    limits_of,
-    worker_options,
-    workers_of,
-)
+from grms.learning.limits import Limits, Workers
+from grms.learning.rule_bases.options import FEATURE_WORDS, RunOptions
+from grms.learning.run_options import end_interrupted, workers_of
+from lrms_sim.commandline.field_options import field_options, taken
 from lrms_sim.commandline.running import open_console
 from lrms_sim.process_guard import require
 
 if TYPE_CHECKING:
     from grms.learning.rule_bases.command import TrainOptions
-
-RAILS_WORDS = ("none", "start-now", "short-guests", "fair-exchange")
-"""The words of `grms.policy.rails_table`, which is slow to import; a test compares them."""
-
-FEATURE_WORDS = ("requested-time", "starts-now", "none")
-"""What rules within rails can look at beside queue and width."""
 
 ARCHIVE = 2
 """Sets of an archive where nobody says how many: the rails alone, and the best so far."""
@@ -31,22 +21,7 @@ ARCHIVE = 2
 
 @click.command()
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option("--site", required=True, help="Whose transfer policy evolves.")
-@click.option(
-    "--partner",
-    "partners",
-    required=True,
-    multiple=True,
-    help="Whom the policy is for; several are averaged, each in a replay of its own.",
-)
-@click.option("--together", is_flag=True, help="One replay with all partners instead.")
-@click.option(
-    "--rails",
-    type=click.Choice(RAILS_WORDS),
-    default="none",
-    show_default=True,
-    help="All sites keep to these rails; the rules decide only what they leave open.",
-)
+@field_options(RunOptions, ("site", "partners", "together", "rails"))
 @click.option(
     "--feature",
     "features",
@@ -64,40 +39,21 @@ ARCHIVE = 2
     type=int,
     help=f"Sets of policies that each meets in self-play.  [default: {ARCHIVE}]",
 )
-@click.option(
-    "--unseen",
-    multiple=True,
-    metavar="SCENARIO",
-    help="Evaluate on this one too, compared with what needs no learning.",
+@field_options(RunOptions, ("unseen", "objective", "strategy", "seed"))
+@field_options(
+    Limits,
+    generations={"help": "Stop after so many.  [default: 150]"},
+    target={"help": "Stop at this fitness."},
 )
-@click.option(
-    "--objective",
-    type=click.Choice(["egoistic", "no-loser"]),
-    default="egoistic",
-    show_default=True,
-    help="The site's AWRT alone, or so that no partner falls behind being alone.",
-)
-@click.option(
-    "--strategy",
-    type=click.Choice(["paper", "self-adaptive", "two-parents", "cma"]),
-    default="paper",
-    show_default=True,
-)
-@limit_options(generations="150", target="fitness")
 @click.option("--rules", type=int, default=10, show_default=True, help="Rules in a rule base.")
 @click.option("--parents", type=int, default=13, show_default=True, help="μ")
 @click.option("--offspring", type=int, default=91, show_default=True, help="λ")
 @click.option("--nwp-step", type=float, default=0.01, show_default=True, help="Mutation of NWP.")
 @click.option("--njp-step", type=float, default=0.1, show_default=True, help="Mutation of NJP.")
 @click.option("--flip", type=float, default=0.1, show_default=True, help="Chance of a flip.")
-@worker_options()
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Folder for rule base, pictures and checkpoint.  [default: out/train-SITE-for-PARTNER]",
-)
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint in that folder.")
-def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
+@field_options(Workers)
+@field_options(RunOptions, ("output", "resume"))
+def train(**chosen: Any) -> None:
     """Evolve a site's transfer policy on the workloads of a scenario.
 
     A scenario is a TOML file, or the name of one that comes with the program; of several the
@@ -117,9 +73,9 @@ def train(scenarios: tuple[str, ...], **chosen: Any) -> None:
     """  # noqa: D301  # click's mark for a block that is not wrapped
     from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli`
 
-    options = _train_options(scenarios, chosen)
+    options = _train_options(chosen)
     require("matplotlib")  # for the pictures at the end
-    if chosen["strategy"] == "cma":
+    if options.strategy == "cma":
         require("cma")
     try:
         print_it = _run(options)
@@ -145,7 +101,7 @@ def _run(options: "TrainOptions") -> Callable[[], None]:
     return lambda: print_outcome(open_console(), options, trained)
 
 
-def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "TrainOptions":
+def _train_options(chosen: dict[str, Any]) -> "TrainOptions":
     from grms.learning.evolution.strategies import StrategySettings  # noqa: PLC0415  # see `grms.cli`
     from grms.learning.rule_bases.command import TrainOptions  # noqa: PLC0415  # same
     from grms.learning.rule_bases.encoding import RuleBaseSettings  # noqa: PLC0415  # same
@@ -157,11 +113,8 @@ def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "Train
             "--feature none means no further feature; leave it or the others out"
         )
     archive = ARCHIVE if chosen["archive"] is None else chosen["archive"]
-    taken = ("site", "partners", "together", "strategy", "seed", "rails", "unseen")
     try:
         return TrainOptions(
-            scenarios=scenarios,
-            objective=chosen["objective"].replace("-", "_"),
             rules=RuleBaseSettings(
                 rules=chosen["rules"],
                 nwp_step=chosen["nwp_step"],
@@ -174,11 +127,9 @@ def _train_options(scenarios: tuple[str, ...], chosen: dict[str, Any]) -> "Train
                 flip_probability=chosen["flip"],
             ),
             workers=workers_of(chosen),
-            limits=limits_of(chosen),
-            output=chosen["output"],
-            resume=chosen["resume"],
+            limits=Limits(**taken(Limits, chosen)),
             archive=archive if chosen["self_play"] else None,
-            **{name: chosen[name] for name in taken},
+            **taken(RunOptions, chosen),
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error

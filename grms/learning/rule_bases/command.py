@@ -16,10 +16,12 @@ from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import SelfPlay
 from grms.learning.evolution.strategies import Strategy, StrategySettings
 from grms.learning.fingerprint import program
+from grms.learning.limits import Limits, Workers
 from grms.learning.rule_bases.comparison import ComparedRow, cells, headings, verdict
 from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fingerprint import describe_fitness, describe_meetings
-from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
+from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.rule_bases.options import RunOptions
 from grms.learning.rule_bases.outcome import (
     PAGE,
     TrainingOutcome,
@@ -42,7 +44,7 @@ from grms.learning.rule_bases.source import (
     training_cases,
 )
 from grms.learning.rule_bases.unseen import check_same_sites, compared, compared_meeting
-from grms.learning.session import Limits, Session, Workers, check_folder
+from grms.learning.session import Session, check_folder
 from grms.learning.training import TrainingResult
 from grms.policy.features import STARTS_NOW
 from grms.policy.rails_table import NO_RAILS, RAILS_WORDS, rails_by_word
@@ -54,25 +56,14 @@ _Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 
 
 @dataclass(frozen=True, slots=True)
-class TrainOptions:
+class TrainOptions(RunOptions):
     """What a user asks for.
 
     Attributes:
-        scenarios: names or files, at least one; their replays are averaged.
-        site: whose policy evolves.
-        partners: whom it is to use the policy with.
-        together: one replay with all partners, in place of one with each.
-        objective: what is made small.
-        strategy: one of `grms.learning.evolution.catalog.STRATEGIES`.
         rules: how many rules evolve, and how their genes begin and move.
         settings: of the strategy.
-        seed: of its random stream.
         limits: when to stop.
         workers: who evaluates.
-        output: folder for all files; chosen by site and partners where None.
-        resume: go on from the checkpoint there.
-        rails: word of the rails within which all sites exchange jobs; `none`: as the scenario says.
-        unseen: scenarios that nothing is learned from, in which what was learned is judged.
         archive: sets of rule bases that each individual meets in self-play beside its generation;
             None: no self-play, the partners stay as they are.
 
@@ -80,21 +71,10 @@ class TrainOptions:
         ValueError: an option is out of its bounds, or does not go with another.
     """
 
-    scenarios: tuple[str, ...]
-    site: str
-    partners: tuple[str, ...]
-    together: bool = False
-    objective: Objective = "egoistic"
-    strategy: str = "paper"
     rules: RuleBaseSettings = field(default_factory=RuleBaseSettings)
     settings: StrategySettings = field(default_factory=StrategySettings)
-    seed: int = 1
     limits: Limits = field(default_factory=Limits)
     workers: Workers = field(default_factory=Workers)
-    output: Path | None = None
-    resume: bool = False
-    rails: str = NO_RAILS
-    unseen: tuple[str, ...] = ()
     archive: int | None = None
 
     def __post_init__(self) -> None:

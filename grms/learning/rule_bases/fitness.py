@@ -7,7 +7,6 @@ workloads are merged once, before.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -15,12 +14,12 @@ from grms.federation.federation import Federation
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.rule_bases.encoding import compile_genome, rule_count
+from grms.learning.rule_bases.options import Objective
 from grms.learning.rule_bases.scratch import Scratch
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.rails import Rails
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree
 
-Objective = Literal["egoistic", "no_loser"]
 OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
 
 PENALTY = 10.0

@@ -13,7 +13,8 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import parted
 from grms.learning.rule_bases.encoding import RuleBaseSettings, compile_genome
-from grms.learning.rule_bases.fitness import OBJECTIVES, PENALTY, Objective, awrt_alone
+from grms.learning.rule_bases.fitness import OBJECTIVES, PENALTY, awrt_alone
+from grms.learning.rule_bases.options import Objective
 from grms.learning.rule_bases.scratch import Scratch
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.rails import Rails

@@ -89,11 +89,11 @@ _WHY_OTHERWISE: Final = "a partner is told processors and time alone"
 ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "wrap", "input"))
 """Options without which a job would be another; it cannot be transferred without them."""
 
-_OPTION = re.compile(r"sbatch: ([a-z][a-z0-9-]*) *: (.*)")
-_ESTIMATE = re.compile(
+_OPTION = r"sbatch: ([a-z][a-z0-9-]*) *: (.*)"
+_ESTIMATE = (
     r"sbatch: Job \d+ to start at \S+ using (\d+) processors on (?:nodes )?\S+ in partition (\S+)"
 )
-_PROPAGATED = re.compile(r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)")
+_PROPAGATED = r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)"
 _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 
@@ -225,13 +225,13 @@ def read_dry_run(text: str, code: int) -> DryRun:
     options: dict[str, str] = {}
     if begins and ends:
         for line in lines[begins[0] : ends[-1]]:
-            if (found := _OPTION.fullmatch(line)) is not None:
+            if (found := re.fullmatch(_OPTION, line)) is not None:
                 options[found[1]] = found[2]
     rest = lines[ends[-1] + 1 :] if ends else lines
     several = len(begins) > 1
-    estimates = [found for line in rest if (found := _ESTIMATE.fullmatch(line)) is not None]
+    estimates = [found for line in rest if (found := re.fullmatch(_ESTIMATE, line)) is not None]
     if code == 0 and begins and len(estimates) == 1:
-        handed_on = (_PROPAGATED.fullmatch(line) for line in rest)
+        handed_on = (re.fullmatch(_PROPAGATED, line) for line in rest)
         propagated = {f"SLURM_{each[1]}": each[2] for each in handed_on if each is not None}
         first = estimates[0]
         return DryRun(options, int(first[1]), first[2], several, propagated=propagated)

@@ -1,6 +1,5 @@
 """What `scenario paper decentralized-grid` does, apart from its command line."""
 
-from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -8,24 +7,12 @@ from rich.console import Console
 from lrms_sim.pages.parts import Table
 from lrms_sim.pages.terminal import print_table
 from scenarios.papers.decentralized_grid.grids import EGOISTIC
-from scenarios.papers.decentralized_grid.options import StudyOptions
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES
 from scenarios.papers.decentralized_grid.study import Study, awrt_of, improvement_of, run_study
-from scenarios.papers.frame import carry_out
+from scenarios.papers.frame import StudyCommand
 from scenarios.papers.samples import Spread
 from scenarios.report import words
-
-
-def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs the study, prints its outcome and writes its files, see `carry_out`; returns the page."""
-    return carry_out(
-        options.folder,
-        lambda: run_study(options, progress),
-        console,
-        render=render,
-        show=print_study,
-    )
 
 
 def print_study(console: Console, study: Study) -> None:
@@ -76,3 +63,6 @@ def _spread(spread: Spread) -> str:
     if spread.count == 1:
         return median
     return f"{median} ({100 * spread.low:.1f}…{100 * spread.high:.1f})"
+
+
+run_command = StudyCommand(run_study, render, print_study)

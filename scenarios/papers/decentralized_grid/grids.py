@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from grms.learning.rule_bases.fitness import Objective
+from grms.learning.rule_bases.options import Objective
 from grms.learning.rule_bases.outcome import rule_base_file
 from scenarios.library import scenario_path
 from scenarios.papers.decentralized_grid.reference import UNKNOWN_SITE

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from grms.learning.limits import Limits, Workers
 from grms.learning.rule_bases.command import TrainOptions, run_training
 from grms.learning.rule_bases.outcome import TrainingOutcome
 from grms.learning.rule_bases.source import TrainingSource
-from grms.learning.session import CHECKPOINT, Limits, Workers
+from grms.learning.session import CHECKPOINT
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.version import __version__
 from scenarios.library import rule_base_folder, scenario_path

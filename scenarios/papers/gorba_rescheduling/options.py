@@ -3,13 +3,14 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import click
 
 from lrms_sim.commandline.values import ParamType
+from lrms_sim.option_fields import option
 from scenarios.papers.gorba_rescheduling.reference import SIZES
-from scenarios.papers.options import FOLDER, WORKERS, Option
+from scenarios.papers.options import folder_option, workers_option
 
 PARTS: Final = ("settings", "sweep")
 
@@ -42,38 +43,31 @@ class StudyOptions:
         first_evaluations: schedules that GLEAM builds for the plan from before.
     """
 
-    folder: Annotated[Path, Option("Folder for runs, figures and page.", FOLDER)] = Path(
-        "out", "gorba-rescheduling"
+    folder: Path = folder_option("Folder for runs, figures and page.", "gorba-rescheduling")
+    runs: int = option(
+        "Of each search on each event; the paper's are 50.", default=3, type=click.IntRange(1, 1000)
     )
-    runs: Annotated[
-        int, Option("Of each search on each event; the paper's are 50.", least=1, most=1000)
-    ] = 3
-    seconds: Annotated[
-        float | None,
-        Option(
-            "Of each run, instead of schedules; the paper's are 180. The result depends on who else "
-            "works on the machine.",
-            kind=click.FloatRange(0, min_open=True),
-        ),
-    ] = None
-    sizes: Annotated[
-        tuple[int, ...],
-        Option(
-            "Tasks of the load sweep, as 200,400; or all of the paper's.  [default: 200,400,1000,3200]",
-            kind=Sizes(),
-        ),
-    ] = (200, 400, 1000, 3200)
+    seconds: float | None = option(
+        "Of each run, instead of schedules; the paper's are 180. The result depends on who else "
+        "works on the machine.",
+        default=None,
+        type=click.FloatRange(0, min_open=True),
+    )
+    sizes: tuple[int, ...] = option(
+        "Tasks of the load sweep, as 200,400; or all of the paper's.  [default: 200,400,1000,3200]",
+        default=(200, 400, 1000, 3200),
+        type=Sizes(),
+        multiple=False,
+    )
     parts: tuple[str, ...] = PARTS
-    reduction: Annotated[
-        float,
-        Option(
-            "How much tighter limits are than the best heuristic can just keep.",
-            kind=click.FloatRange(0, 1, max_open=True),
-        ),
-    ] = 0.08
+    reduction: float = option(
+        "How much tighter limits are than the best heuristic can just keep.",
+        default=0.08,
+        type=click.FloatRange(0, 1, max_open=True),
+    )
     first_evaluations: int = 2000
     # Half a second of a processor at 100 tasks.
-    evaluations: Annotated[
-        int, Option("Schedules of each run: the same on every machine.", least=1)
-    ] = 5000
-    workers: Annotated[int | None, Option(WORKERS, least=1, most=256)] = None
+    evaluations: int = option(
+        "Schedules of each run: the same on every machine.", default=5000, type=click.IntRange(1)
+    )
+    workers: int | None = workers_option()

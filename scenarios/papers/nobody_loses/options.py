@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-from scenarios.papers.options import FOLDER, WORKERS, Option
+import click
+
+from lrms_sim.option_fields import option
+from scenarios.papers.options import folder_option, workers_option
 
 PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
 
@@ -13,17 +16,17 @@ PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")
 class StudyOptions:
     """What a user asks for."""
 
-    folder: Annotated[Path, Option("Folder for replays, figures and page.", FOLDER)] = Path(
-        "out", "nobody-loses"
+    folder: Path = folder_option("Folder for replays, figures and page.", "nobody-loses")
+    parts: tuple[str, ...] = option(
+        "Only this; may be given several times.  [default: all]",
+        default=PARTS,
+        flag="--part",
+        type=click.Choice(PARTS),
     )
-    parts: Annotated[
-        tuple[str, ...],
-        Option("Only this; may be given several times.  [default: all]", "--part", choices=PARTS),
-    ] = PARTS
-    draws: Annotated[
-        int, Option("Random shifts of arrivals for each federation.", least=1, most=1000)
-    ] = 1
-    complete: Annotated[
-        bool, Option("Rogues under every policy, and four random shifts in both windows.")
-    ] = False
-    workers: Annotated[int | None, Option(WORKERS, least=1, most=256)] = None
+    draws: int = option(
+        "Random shifts of arrivals for each federation.", default=1, type=click.IntRange(1, 1000)
+    )
+    complete: bool = option(
+        "Rogues under every policy, and four random shifts in both windows.", default=False
+    )
+    workers: int | None = workers_option()

@@ -2,18 +2,12 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-from scenarios.papers.options import FOLDER, Option
+import click
 
-if TYPE_CHECKING:
-    from grms.learning.session import Workers
-
-
-def _processes() -> "Workers":
-    from grms.learning.session import Workers  # noqa: PLC0415  # slow to import
-
-    return Workers("processes")
+from grms.learning.limits import Workers
+from lrms_sim.option_fields import option
+from scenarios.papers.options import folder_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +20,12 @@ class StudyOptions:
         workers: who replays.
     """
 
-    folder: Annotated[Path, Option("Folder for replays, figures and page.", FOLDER)] = Path(
-        "out", "questions-and-delays"
+    folder: Path = folder_option("Folder for replays, figures and page.", "questions-and-delays")
+    draws: int = option(
+        "With delays: of the days, the clocks and the late answers.",
+        default=3,
+        type=click.IntRange(1, 1000),
     )
-    draws: Annotated[
-        int,
-        Option("With delays: of the days, the clocks and the late answers.", least=1, most=1000),
-    ] = 3
     more_draws: int = 20
     half_year_draws: int = 0
-    workers: "Workers" = field(default_factory=_processes)
+    workers: Workers = field(default_factory=lambda: Workers("processes"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from grms.learning.executors import ExecutorError
-from grms.learning.session import Workers
+from grms.learning.limits import Workers
 from scenarios.errors import ScenarioError
 from scenarios.papers.frame import CaseStudy, run_cases
 from scenarios.papers.questions_and_delays.options import StudyOptions

@@ -1,13 +1,10 @@
 """What `scenario paper greedy-criteria` and `genetic-fuzzy` do, apart from their command line."""
 
-from pathlib import Path
-
 from rich.console import Console
 
 from lrms_sim.pages.parts import Table
 from lrms_sim.pages.terminal import print_table
-from scenarios.papers.frame import carry_out
-from scenarios.papers.queue_strategies.options import StudyOptions
+from scenarios.papers.frame import StudyCommand
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed
 from scenarios.papers.queue_strategies.statements import statements, verdict
@@ -20,18 +17,6 @@ from scenarios.papers.queue_strategies.study import (
 )
 from scenarios.papers.samples import Spread
 from scenarios.papers.verdicts import statements_markdown
-
-
-def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs a study, prints its outcome and writes its files, see `carry_out`; returns the page."""
-    return carry_out(
-        options.folder,
-        lambda: run_study(options, progress),
-        console,
-        render=render,
-        show=print_study,
-        table=statements_table,
-    )
 
 
 def statements_table(study: Study) -> str:
@@ -65,3 +50,6 @@ def _spread(spread: Spread | None) -> str:
     if spread.count == 1:
         return f"{spread.median:+.1f}"
     return f"{spread.median:+.1f}\n{spread.low:.1f} … {spread.high:.1f}"
+
+
+run_command = StudyCommand(run_study, render, print_study, statements_table)

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Final, Literal
 
-from scenarios.papers.options import FOLDER, WORKERS, Option, Seeds
+import click
+
+from lrms_sim.option_fields import option
+from scenarios.papers.options import folder_option, seeds_option, workers_option
 from scenarios.papers.queue_strategies.reference import LOGS
 
-if TYPE_CHECKING:
-    from grms.learning.local_strategies.problem import Start
+_LOGS: Final = tuple(log.key for log in LOGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,38 +24,32 @@ class StudyOptions:
     """
 
     paper: str
-    folder: Annotated[
-        Path,
-        Option(
-            "Folder for strategies, figures and page.  [default: out/ and the study's name]", FOLDER
-        ),
-    ]
-    seeds: Annotated[tuple[int, ...], Option("[default: 1-3]", kind=Seeds())] = (1, 2, 3)
-    generations: Annotated[
-        int, Option("Of each search of criteria; of rules a third of them.", least=1, most=100_000)
-    ] = 6
-    start: Annotated[
-        "Start",
-        Option(
-            "Whether criteria begin with a constant order of groups among them; random: the papers'.",
-            choices=("constant", "random"),
-        ),
-    ] = "constant"
-    scaled: Annotated[
-        bool,
-        Option(
-            "The papers' effort: whole logs on 1,024 processors, 100 generations; many hours.",
-            "--complete",
-        ),
-    ] = False
-    logs: Annotated[
-        tuple[str, ...],
-        Option("Only these; may be given several times.", choices=("ctc", "kth", "sdsc00")),
-    ] = tuple(log.key for log in LOGS)
-    front: Annotated[
-        int,
-        Option(
-            "Generations of NSGA-II on a key for each user; 0 leaves it out.", least=0, most=100_000
-        ),
-    ] = 10
-    workers: Annotated[int | None, Option(WORKERS, least=1, most=10_000)] = None
+    folder: Path = folder_option(
+        "Folder for strategies, figures and page.  [default: out/ and the study's name]"
+    )
+    seeds: tuple[int, ...] = seeds_option("[default: 1-3]", 1, 2, 3)
+    generations: int = option(
+        "Of each search of criteria; of rules a third of them.",
+        default=6,
+        type=click.IntRange(1, 100_000),
+    )
+    start: Literal["constant", "random"] = option(
+        "Whether criteria begin with a constant order of groups among them; random: the papers'.",
+        default="constant",
+    )
+    scaled: bool = option(
+        "The papers' effort: whole logs on 1,024 processors, 100 generations; many hours.",
+        default=False,
+        flag="--complete",
+    )
+    logs: tuple[str, ...] = option(
+        "Only these; may be given several times.",
+        default=_LOGS,
+        type=click.Choice(["ctc", "kth", "sdsc00"]),
+    )
+    front: int = option(
+        "Generations of NSGA-II on a key for each user; 0 leaves it out.",
+        default=10,
+        type=click.IntRange(0, 100_000),
+    )
+    workers: int | None = workers_option(10_000)

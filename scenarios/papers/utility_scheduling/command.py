@@ -1,38 +1,16 @@
 """What `scenario paper utility-scheduling` does, apart from its command line."""
 
-from pathlib import Path
-
 from rich.console import Console
 
 from lrms_sim.pages.parts import Table
 from lrms_sim.pages.terminal import print_table
-from scenarios.papers.frame import carry_out, print_statements
-from scenarios.papers.utility_scheduling.options import StudyOptions
+from scenarios.papers.frame import StudyCommand, print_statements
 from scenarios.papers.utility_scheduling.page import render
 from scenarios.papers.utility_scheduling.recorded import missing_logs
 from scenarios.papers.utility_scheduling.reference import READINGS, SEVEN
 from scenarios.papers.utility_scheduling.statements import statements, verdict
 from scenarios.papers.utility_scheduling.study import Study, run_study
 from scenarios.papers.verdicts import Margin, markdown
-
-
-def run_command(options: StudyOptions, console: Console, progress: Console) -> Path:
-    """Runs the study, prints its outcome and writes its files, see `carry_out`; returns the page."""
-    page = carry_out(
-        options.folder,
-        lambda: run_study(options, progress),
-        console,
-        render=render,
-        show=print_study,
-        table=statements_table,
-    )
-    if options.logs and (missing := missing_logs()):
-        console.print(
-            f"Not run, as their logs are not there: {', '.join(missing)}. "
-            f"scenario fetch {' '.join(missing)} gets them.",
-            highlight=False,
-        )
-    return page
 
 
 def statements_table(study: Study) -> str:
@@ -62,3 +40,12 @@ def print_study(console: Console, study: Study) -> None:
     print_statements(console, title, statements(study, first))
     console.print()
     console.print(verdict(study), highlight=False)
+    if study.options["logs"] and (missing := missing_logs()):
+        console.print(
+            f"Not run, as their logs are not there: {', '.join(missing)}. "
+            f"scenario fetch {' '.join(missing)} gets them.",
+            highlight=False,
+        )
+
+
+run_command = StudyCommand(run_study, render, print_study, statements_table)

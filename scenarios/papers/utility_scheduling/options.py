@@ -2,31 +2,28 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from scenarios.papers.options import FOLDER, WORKERS, Option
+import click
+
+from lrms_sim.option_fields import option
+from scenarios.papers.options import folder_option, workers_option
 
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
     """What a user asks for."""
 
-    folder: Annotated[Path, Option("Folder for runs, figures and page.", FOLDER)] = Path(
-        "out", "utility-scheduling"
+    folder: Path = folder_option("Folder for runs, figures and page.", "utility-scheduling")
+    experiments: int = option(
+        "Of Figures 2, 3 and 5; the paper's are 50.", default=50, type=click.IntRange(2, 10_000)
     )
-    experiments: Annotated[
-        int, Option("Of Figures 2, 3 and 5; the paper's are 50.", least=2, most=10_000)
-    ] = 50
-    sweep: Annotated[int, Option("Experiments at each rate of Figure 4.", least=2, most=10_000)] = (
-        30
+    sweep: int = option(
+        "Experiments at each rate of Figure 4.", default=30, type=click.IntRange(2, 10_000)
     )
-    reachable: Annotated[
-        int,
-        Option(
-            "Experiments at each rate for the table of other policies; 0 leaves it out.",
-            least=0,
-            most=10_000,
-        ),
-    ] = 10
-    logs: Annotated[bool, Option("Leave recorded logs out.", "--no-logs")] = True
-    workers: Annotated[int | None, Option(WORKERS, least=1, most=256)] = None
+    reachable: int = option(
+        "Experiments at each rate for the table of other policies; 0 leaves it out.",
+        default=10,
+        type=click.IntRange(0, 10_000),
+    )
+    logs: bool = option("Leave recorded logs out.", default=True, flag="--no-logs")
+    workers: int | None = workers_option()

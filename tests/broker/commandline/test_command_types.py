@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.commandline.command_types import duration, moment, preference, rule
+from broker.commandline.command_types import duration, moment, preference
+from broker.files.import_options import MappingRule, mapping_rule
 
 
 def test_times_have_units() -> None:
@@ -27,8 +28,8 @@ def test_preferences_are_words_or_numbers() -> None:
 
 def test_mappings_have_a_pattern_and_targets() -> None:
     """The last sign parts them, so that a pattern may have one."""
-    assert rule("blast*=gpu, luebeck") == ("blast*", ("gpu", "luebeck"))
-    assert rule("a=b=c") == ("a=b", ("c",))
+    assert mapping_rule("blast*=gpu, luebeck") == MappingRule("blast*", ("gpu", "luebeck"))
+    assert mapping_rule("a=b=c") == MappingRule("a=b", ("c",))
 
 
 @pytest.mark.parametrize(
@@ -42,9 +43,9 @@ def test_mappings_have_a_pattern_and_targets() -> None:
         (moment, "2026-03-02T08:00", "needs an offset"),
         (preference, "dear", "'dear' is neither fast nor cheap nor from 0 to 1"),
         (preference, "nan", "is neither"),
-        (rule, "blast", "'blast' is no mapping; write 'blast*=gpu'"),
-        (rule, "=gpu", "is no mapping"),
-        (rule, "x= ,", "is no mapping"),
+        (mapping_rule, "blast", "'blast' is no mapping; write 'blast*=gpu'"),
+        (mapping_rule, "=gpu", "is no mapping"),
+        (mapping_rule, "x= ,", "is no mapping"),
     ],
 )
 def test_what_cannot_be_read_is_said(read: object, text: str, said: str) -> None:
@@ -58,6 +59,6 @@ def test_what_cannot_be_read_is_said(read: object, text: str, said: str) -> None
 @given(st.text())
 def test_any_text_is_read_or_said_to_be_wrong(text: str) -> None:
     """No text ends in another exception."""
-    for read in (duration, moment, preference, rule):
+    for read in (duration, moment, preference, mapping_rule):
         with suppress(click.BadParameter):
             read(text)

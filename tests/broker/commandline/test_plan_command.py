@@ -16,7 +16,7 @@ from broker.commandline.plan_command import (
 )
 from broker.commandline.search_options import Wanted
 from broker.errors import OutputError
-from broker.files.importing import ImportOptions
+from broker.files.import_options import ImportOptions
 from broker.files.plans import read_plan
 from broker.files.writing import document_of, write_document
 from broker.model.limits import Limits
@@ -39,10 +39,10 @@ def text_of(console: Console) -> str:
 def test_budgets_are_shared_by_methods() -> None:
     """Time is split equally; schedules count for each, and without a time alone."""
     two = ("gleam", "asma")
-    assert budget_of_each(Wanted(two)) == Budget(BUDGET_SECONDS / 2)
-    assert budget_of_each(Wanted(two, budget=10.0)) == Budget(5.0)
-    assert budget_of_each(Wanted(two, evaluations=7)) == Budget(math.inf, 7)
-    assert budget_of_each(Wanted(two, budget=10.0, evaluations=7)) == Budget(5.0, 7)
+    assert budget_of_each(Wanted(methods=two)) == Budget(BUDGET_SECONDS / 2)
+    assert budget_of_each(Wanted(methods=two, search_time=10.0)) == Budget(5.0)
+    assert budget_of_each(Wanted(methods=two, evaluations=7)) == Budget(math.inf, 7)
+    assert budget_of_each(Wanted(methods=two, search_time=10.0, evaluations=7)) == Budget(5.0, 7)
 
 
 def test_everything_asked_for_is_written(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What `gorba` shows as JSON: news of searches, and states as words."""
 
-from broker.commandline.shown import WatchedShown, news, workflow
+from broker.commandline.shown import WatchedShown, news
 from broker.v1 import plan_pb2, workflow_pb2
+from grms.kit.messages import of_message
 
 
 def test_searches_are_told() -> None:
@@ -11,18 +12,16 @@ def test_searches_are_told() -> None:
             number=3, reason="due", generation=2, evaluations=40, fitness=7.0
         )
     )
-    said = news(running)
+    said = WatchedShown.model_validate(news(running)).model_dump()
     assert (said["plan"], said["generation"]) == (3, 2)
-    WatchedShown.model_validate(said)
     ended = news(plan_pb2.PlanNews(end=plan_pb2.PlanEnd(number=3, problem="no resource")))
-    assert ended == {
+    assert WatchedShown.model_validate(ended).model_dump() == {
         "plan": 3,
         "planned": 0,
         "unplanned": 0,
         "fitness": None,
         "problem": "no resource",
     }
-    WatchedShown.model_validate(ended)
 
 
 def test_states_are_words() -> None:
@@ -32,6 +31,6 @@ def test_states_are_words() -> None:
         state=workflow_pb2.WORKFLOW_STATE_RUNNING,
         tasks=[workflow_pb2.Task(name="a", state=workflow_pb2.TASK_STATE_BOOKED)],
     )
-    said = workflow(message)
+    said = of_message(message)
     assert (said["state"], said["tasks"][0]["state"]) == ("running", "booked")
     WatchedShown.model_validate(said)

@@ -3,7 +3,8 @@ import math
 import pytest
 
 from broker.errors import InputError
-from broker.files.importing import ImportOptions, MappingRule, to_workflow
+from broker.files.import_options import ImportOptions, MappingRule
+from broker.files.importing import to_workflow
 from broker.files.wfformat import RecordedTask, RecordedWorkflow
 from broker.model.pool import Pool
 from broker.model.resources import Resource

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import FileError, InputError
-from broker.files.importing import ImportOptions, MappingRule
+from broker.files.import_options import ImportOptions, MappingRule
 from broker.files.loading import make_problem, read_inputs
 from broker.model.limits import Limits
 from broker.model.plan import Placement, Plan

@@ -1,7 +1,7 @@
 """Messages of the wire as plain values."""
 
-from grms.kit.messages import of_message
-from grms.v1 import operator_pb2
+from grms.kit.messages import enum_word, of_message
+from grms.v1 import job_pb2, operator_pb2
 
 
 def test_a_field_that_is_not_there_is_null() -> None:
@@ -31,3 +31,11 @@ def test_what_there_is_several_times_is_a_list() -> None:
     found = of_message(partner, "guest_owners")
     assert found == {"guest_owners": [{"pseudonym": "a", "jobs": ["away/1/2"]}]}
     assert type(found["guest_owners"][0]["jobs"]) is list
+
+
+def test_a_value_of_an_enum_is_a_word() -> None:
+    """One of a later version is named by its number."""
+    job = job_pb2.Job(state=job_pb2.JOB_STATE_RUNNING)
+    assert of_message(job, "state") == {"state": "running"}
+    job.state = 99  # type: ignore[assignment]  # as a later version has it
+    assert enum_word(job) == "state 99 of a later version"

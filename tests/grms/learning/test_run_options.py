@@ -7,14 +7,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from grms.learning.run_options import (
-    end_interrupted,
-    limit_options,
-    limits_of,
-    worker_options,
-    workers_of,
-)
-from grms.learning.session import Limits, TrainingInterrupted, Workers
+from grms.learning.limits import Limits, Workers
+from grms.learning.run_options import end_interrupted, workers_of
+from grms.learning.session import TrainingInterrupted
+from lrms_sim.commandline.field_options import field_options, taken
 from lrms_sim.commandline.running import EXIT_INTERRUPTED
 
 
@@ -22,15 +18,15 @@ def run(arguments: Sequence[str]) -> tuple[Result, list[Any]]:
     """Runs a command with all options.
 
     Returns:
-        the result, and what was said: the seed, the limits, the workers; nothing after an error.
+        the result, and what was said: the limits, the workers; nothing after an error.
     """
     said: list[Any] = []
 
     @click.command()
-    @limit_options(generations="7", target="height")
-    @worker_options(executor="processes", does="climbs")
+    @field_options(Limits, target={"help": "Stop at this height."})
+    @field_options(Workers, executor={"default": "processes"})
     def command(**chosen: Any) -> None:
-        said.extend((chosen["seed"], limits_of(chosen), workers_of(chosen)))
+        said.extend((Limits(**taken(Limits, chosen)), workers_of(chosen)))
 
     return CliRunner().invoke(command, arguments), said
 
@@ -38,13 +34,12 @@ def run(arguments: Sequence[str]) -> tuple[Result, list[Any]]:
 def test_what_is_said_is_what_comes() -> None:
     """Each option has its place in limits and workers."""
     arguments = (
-        "--seed 3 --generations 4 --evaluations 50 --time-limit 1.5 --stagnation 6 --target 0.25 "
+        "--generations 4 --evaluations 50 --time-limit 1.5 --stagnation 6 --target 0.25 "
         "--executor dask --workers 2 --scheduler tcp://localhost:8786"
     )
     result, said = run(arguments.split())
     assert result.exit_code == 0, result.output
     assert said == [
-        3,
         Limits(generations=4, evaluations=50, seconds=1.5, stagnation=6, target=0.25),
         Workers("dask", 2, "tcp://localhost:8786"),
     ]
@@ -54,15 +49,14 @@ def test_nothing_said_leaves_the_defaults() -> None:
     """The executor is the one that the command named."""
     result, said = run([])
     assert result.exit_code == 0, result.output
-    assert said == [1, Limits(), Workers("processes")]
+    assert said == [Limits(), Workers("processes")]
 
 
 def test_the_help_has_the_words_of_the_command() -> None:
-    """After how many generations it ends, at what, and what the workers do."""
+    """Where it has its own; else those of the fields."""
     result, _ = run(["--help"])
-    assert "[default: 7]" in result.output
     assert "Stop at this height." in result.output
-    assert "Who climbs; the result is the same." in result.output
+    assert "Who evaluates; the result is the same." in result.output
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,6 @@ def test_the_help_has_the_words_of_the_command() -> None:
     [
         ("--scheduler tcp://localhost:8786", "--scheduler goes with --executor dask"),
         ("--workers 0", "workers"),
-        ("--seed -1", "--seed"),
         ("--executor none", "--executor"),
     ],
 )

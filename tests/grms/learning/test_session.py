@@ -15,14 +15,8 @@ from grms.learning.evolution.randomness import generator
 from grms.learning.evolution.strategies import EvolutionStrategy, StrategySettings
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.executors import ProcessExecutor, ThreadExecutor
-from grms.learning.session import (
-    GENERATIONS,
-    Limits,
-    Session,
-    Workers,
-    check_folder,
-    command_to_resume,
-)
+from grms.learning.limits import GENERATIONS, Limits, Workers
+from grms.learning.session import Session, check_folder, command_to_resume
 from tests.training_grids import rule_space, same_genome, sphere
 
 

@@ -1,27 +1,28 @@
 """The options of a command, as the fields of a dataclass say."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 from click.testing import CliRunner
 
-from lrms_sim.commandline.field_options import field_options
+from lrms_sim.commandline.field_options import field_options, taken
+from lrms_sim.option_fields import option
 
 
 @dataclass(frozen=True)
 class Wanted:
     """One of each kind."""
 
-    way: Literal["fast", "slow"] = field(default="fast", metadata={"help": "How."})
-    limit_s: float | None = field(
-        default=None,
-        metadata={"option": "--limit", "type": click.FloatRange(0), "help": "How long."},
+    way: Literal["fast", "slow"] = option("How.", default="fast")
+    limit_s: float | None = option(
+        "How long.", default=None, flag="--limit", type=click.FloatRange(0)
     )
-    words: tuple[str, ...] = field(default=(), metadata={"help": "What."})
-    target: Path | None = field(default=None, metadata={"help": "Where."})
-    quiet: bool = field(default=False, metadata={"help": "Say nothing."})
+    words: tuple[str, ...] = option("What.", default=())
+    target: Path | None = option("Where.", default=None)
+    quiet: bool = option("Say nothing.", default=False)
+    logs: bool = option("Leave logs out.", default=True, flag="--no-logs")
     inner: int = 3
 
 
@@ -30,9 +31,12 @@ def ran(*arguments: str) -> tuple[int, str, list[Wanted]]:
     found: list[Wanted] = []
 
     @click.command()
-    @field_options(Wanted)
+    @field_options(Wanted, ("limit_s", "way"), way={"help": "By which way."})
+    @click.option("--own", is_flag=True)
+    @field_options(Wanted, ("words", "target", "quiet", "logs"))
     def command(**given: Any) -> None:
-        found.append(Wanted(**given))
+        found.append(Wanted(**taken(Wanted, given)))
+        assert set(given) == {"own"}
 
     done = CliRunner().invoke(command, arguments)
     return done.exit_code, done.output, found
@@ -44,21 +48,11 @@ def test_defaults_are_those_of_the_fields() -> None:
 
 
 def test_each_kind_is_read() -> None:
-    """A choice, a number under another name, several words, a path and a flag."""
-    words = [
-        "--way",
-        "slow",
-        "--limit",
-        "2.5",
-        "--words",
-        "a",
-        "--words",
-        "b",
-        "--target",
-        "x",
-        "--quiet",
-    ]
-    assert ran(*words)[2] == [Wanted("slow", 2.5, ("a", "b"), Path("x"), quiet=True)]
+    """A choice, a number under another name, several words, a path, a flag and one that leaves something out."""
+    words = ["--way", "slow", "--limit", "2.5", "--words", "a", "--words", "b", "--own"]
+    words += ["--target", "x", "--quiet", "--no-logs"]
+    wanted = Wanted("slow", 2.5, ("a", "b"), Path("x"), quiet=True, logs=False)
+    assert ran(*words)[2] == [wanted]
 
 
 def test_what_a_field_does_not_take_is_refused() -> None:
@@ -67,31 +61,25 @@ def test_what_a_field_does_not_take_is_refused() -> None:
         assert ran(*words)[0] == 2
 
 
-def test_the_help_is_the_metadata() -> None:
-    """With the default, and without what has no metadata."""
+def test_the_help_is_that_of_the_fields() -> None:
+    """In the order asked for, with defaults, without what is no option; a command may have its own words."""
     status, text, _ = ran("--help")
     assert status == 0
-    assert "How.  [default: fast]" in text
-    assert "How long." in text
+    assert "By which way.  [default: fast]" in text
     assert "inner" not in text
+    flags = ("--limit", "--way", "--own", "--words", "--target", "--quiet", "--no-logs")
+    places = [text.index(flag) for flag in flags]
+    assert places == sorted(places)
 
 
-@dataclass(frozen=True)
-class Turned:
-    """A flag that leaves something out."""
-
-    logs: bool = field(default=True, metadata={"option": "--no-logs", "help": "Leave logs out."})
-
-
-def test_a_flag_turns_its_default_around() -> None:
-    """Whatever version of click there is."""
-    given: list[bool] = []
+def test_without_names_all_options_are_given() -> None:
+    """In the order of the fields."""
 
     @click.command()
-    @field_options(Turned)
-    def command(logs: bool) -> None:
-        given.append(logs)
+    @field_options(Wanted)
+    def command(**given: Any) -> None:
+        click.echo(" ".join(given))
 
-    for words in ([], ["--no-logs"]):
-        assert CliRunner().invoke(command, words).exit_code == 0
-    assert given == [True, False]
+    assert set(CliRunner().invoke(command).output.split()) == set(Wanted.__annotations__) - {
+        "inner"
+    }

@@ -13,7 +13,7 @@ from rich.console import Console
 from scenarios.errors import OutputError
 from scenarios.papers.frame import (
     CaseStudy,
-    carry_out,
+    StudyCommand,
     plain_options,
     print_statements,
     run_cases,
@@ -82,14 +82,13 @@ def test_a_study_is_written_and_shown(tmp_path: Path) -> None:
     study = CaseStudy({"draws": 1}, ((Case(4), {"gain": [1.5]}),), "1.0")
     out = Console(file=io.StringIO(), width=80)
     for folder, table in ((tmp_path / "a" / "b", None), (tmp_path / "c", lambda _: "| table |")):
-        page = carry_out(
-            folder,
-            lambda: study,
-            out,
-            render=lambda found: f"page of {found.version}",
-            show=lambda console, found: console.print(len(found.runs)),
-            table=table,
+        run_command = StudyCommand(
+            lambda *_: study,
+            lambda found: f"page of {found.version}",
+            lambda console, found: console.print(len(found.runs)),
+            table,
         )
+        page = run_command(Options(folder), out, QUIET)
         assert page == folder / PAGE
         assert page.read_text() == "page of 1.0"
         assert (folder / TABLE).exists() == (table is not None)
@@ -105,11 +104,13 @@ def test_a_folder_that_cannot_be_made_is_said_before_anything_runs(tmp_path: Pat
     """Nobody waits for that."""
     (tmp_path / "file").write_text("")
 
-    def run() -> CaseStudy[Case]:
+    def run(*_: object) -> CaseStudy[Case]:
         raise AssertionError("ran")
 
     with pytest.raises(OutputError, match="cannot be made"):
-        carry_out(tmp_path / "file" / "x", run, QUIET, render=lambda _: "", show=lambda *_: None)
+        StudyCommand(run, lambda _: "", lambda *_: None)(
+            Options(tmp_path / "file" / "x"), QUIET, QUIET
+        )
 
 
 def test_options_are_those_that_figures_depend_on() -> None:

@@ -10,16 +10,17 @@ from rich.console import Console
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticSettings
+from grms.learning.limits import Limits, Workers
 from grms.learning.local_strategies.command import (
     figures_document,
     print_tuning,
     run_tuning,
     slurm_settings,
 )
+from grms.learning.local_strategies.options import WorkloadOptions
 from grms.learning.local_strategies.outcome import LEARNED, best_constant
 from grms.learning.local_strategies.problem import TuneOptions
-from grms.learning.local_strategies.workloads import WorkloadError, WorkloadOptions
-from grms.learning.session import Limits, Workers
+from grms.learning.local_strategies.workloads import WorkloadError
 from lrms_sim.strategy_files import load_strategy
 from lrms_sim.trace_folders import LOG_FILES
 from tests.tuning_cases import busy_log

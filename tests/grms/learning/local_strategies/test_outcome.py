@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from grms.learning.local_strategies.constants import Judged
+from grms.learning.local_strategies.options import WorkloadOptions
 from grms.learning.local_strategies.outcome import (
     LEARNED,
     Comparison,
@@ -13,7 +14,7 @@ from grms.learning.local_strategies.outcome import (
     group_words,
     value_words,
 )
-from grms.learning.local_strategies.workloads import Workload, WorkloadOptions, read_workload
+from grms.learning.local_strategies.workloads import Workload, read_workload
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.strategies import Strategy
 from tests.tuning_cases import busy_case, busy_log

@@ -6,11 +6,11 @@ from markupsafe import escape
 from rich.console import Console
 
 from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.limits import Limits, Workers
 from grms.learning.local_strategies.command import run_tuning
+from grms.learning.local_strategies.options import WorkloadOptions
 from grms.learning.local_strategies.page import pictures, render
 from grms.learning.local_strategies.problem import TuneOptions
-from grms.learning.local_strategies.workloads import WorkloadOptions
-from grms.learning.session import Limits, Workers
 from tests.pictures import svg_texts
 from tests.tuning_cases import busy_log
 
@@ -20,7 +20,7 @@ def test_the_page_has_every_figure_and_warning(tmp_path: Path, method: str) -> N
     """Both parts of every policy; names as plain text."""
     options = TuneOptions(
         (busy_log(tmp_path / "a&b.swf"),),
-        WorkloadOptions(training=(0, 1)),
+        workloads=WorkloadOptions(training=(0, 1)),
         method=method,
         settings=StrategySettings(3, 6),
         limits=Limits(generations=2),

@@ -5,12 +5,14 @@ import pytest
 
 from grms.learning.evolution.strategies import EvolutionStrategy, StrategySettings
 from grms.learning.evolution.symbiotic import SymbioticSettings
+from grms.learning.limits import Limits
 from grms.learning.local_strategies.encoding import (
     CriterionEncoding,
     RulesEncoding,
     TableEncoding,
 )
 from grms.learning.local_strategies.fitness import TuningFitness
+from grms.learning.local_strategies.options import WorkloadOptions
 from grms.learning.local_strategies.problem import (
     TuneOptions,
     constant_genome,
@@ -18,8 +20,6 @@ from grms.learning.local_strategies.problem import (
     problem,
     shared_order,
 )
-from grms.learning.local_strategies.workloads import WorkloadOptions
-from grms.learning.session import Limits
 from lrms_sim.criteria import GroupOrder
 from lrms_sim.situations import KINDS
 from lrms_sim.strategies import Strategy

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grms.learning.local_strategies.options import WorkloadOptions
 from grms.learning.local_strategies.workloads import (
     WorkloadError,
-    WorkloadOptions,
     read_workload,
     read_workloads,
     split,

@@ -11,6 +11,7 @@ from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.strategies import StrategySettings
+from grms.learning.limits import Limits, Workers
 from grms.learning.rule_bases import command
 from grms.learning.rule_bases.command import TrainOptions, print_outcome, run_training
 from grms.learning.rule_bases.comparison import verdict
@@ -18,12 +19,7 @@ from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import Fitness
 from grms.learning.rule_bases.self_play import within_rails_alone
 from grms.learning.rule_bases.source import SourceError, TrainingSource
-from grms.learning.session import (
-    CHECKPOINT,
-    Limits,
-    TrainingInterrupted,
-    Workers,
-)
+from grms.learning.session import CHECKPOINT, TrainingInterrupted
 from grms.policy.files import load_rule_base
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import Railed

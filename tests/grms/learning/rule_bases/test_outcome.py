@@ -10,7 +10,8 @@ from grms.learning.evolution.catalog import new_strategy
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.evolution.termination import GenerationLimit
 from grms.learning.executors import ThreadExecutor
-from grms.learning.rule_bases.fitness import Fitness, Objective, TrainingCase
+from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.rule_bases.options import Objective
 from grms.learning.rule_bases.outcome import (
     STEM_LENGTH_MAX,
     AwrtRow,

@@ -8,12 +8,13 @@ import pytest
 from grms.federation.federation import Federation
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.genes import Genome
+from grms.learning.limits import Limits, Workers
 from grms.learning.rule_bases import command, self_play_outcome, shown
 from grms.learning.rule_bases.command import print_self_play, run_self_play
 from grms.learning.rule_bases.comparison import verdict
 from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.learning.rule_bases.source import SourceError, TrainingSource
-from grms.learning.session import CHECKPOINT, Limits, TrainingInterrupted, Workers
+from grms.learning.session import CHECKPOINT, TrainingInterrupted
 from grms.policy.files import load_rule_base
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import Railed

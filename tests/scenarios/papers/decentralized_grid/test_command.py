@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scenarios.errors import OutputError, TraceMissingError
 from scenarios.papers.decentralized_grid.command import print_study, run_command
 from scenarios.papers.decentralized_grid.options import StudyOptions
 from tests.scenarios.papers.decentralized_grid.made_up import made_up
@@ -25,22 +24,6 @@ def test_the_tables_fit_a_terminal_of_80_columns() -> None:
     assert "66,101" in text
     assert "+20.0 (12.0…28.0)" in text
     assert "four-sites-6" in text
-
-
-def test_a_folder_that_cannot_be_made_is_said_before_anything_runs(tmp_path: Path) -> None:
-    """Nobody waits an hour for that."""
-    (tmp_path / "file").write_text("")
-    options = StudyOptions(tmp_path / "file" / "study")
-    with pytest.raises(OutputError, match="cannot be made"):
-        run_command(options, Console(quiet=True), Console(quiet=True))
-
-
-def test_missing_logs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that gets them."""
-    monkeypatch.setenv("HANSE_TRACES", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(TraceMissingError, match="scenario fetch"):
-        run_command(StudyOptions(tmp_path / "study"), Console(quiet=True), Console(quiet=True))
 
 
 @pytest.mark.traces

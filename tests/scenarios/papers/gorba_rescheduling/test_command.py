@@ -1,12 +1,9 @@
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
-from scenarios.errors import OutputError
 from scenarios.papers.gorba_rescheduling.command import print_study, run_command
 from scenarios.papers.gorba_rescheduling.options import StudyOptions
 from scenarios.papers.study_folder import PAGE, RESULT
@@ -58,11 +55,3 @@ def test_the_outcome_is_printed_with_the_sweep() -> None:
     out = console()
     print_study(out, paper_study(parts=("settings",)))
     assert "Success, and violated" not in text_of(out)
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    """The path and the reason are in the text."""
-    (tmp_path / "file").write_text("")
-    wanted = replace(options(tmp_path), folder=tmp_path / "file" / "x")
-    with pytest.raises(OutputError, match=r"file/x cannot be made"):
-        run_command(wanted, console(), console())

@@ -1,7 +1,7 @@
 import io
+from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from lrms_sim.pages.terminal import print_page
@@ -23,15 +23,14 @@ def test_the_outcome_is_printed_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_page_and_figures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_and_figures_are_written(tmp_path: Path) -> None:
     """Where the folder is; what was measured is asked of the study alone."""
 
     def measured(options: StudyOptions, _: Console) -> Study:
         return small_study(options.parts)
 
-    monkeypatch.setattr(command, "run_study", measured)
     console = Console(file=io.StringIO(), width=80)
     options = StudyOptions(tmp_path / "out", parts=("adoption",))
-    page = command.run_command(options, console, console)
+    page = replace(command.run_command, run=measured)(options, console, console)
     assert page == tmp_path / "out" / "study.html"
     assert {path.name for path in page.parent.iterdir()} == {"study.html", "study.json"}

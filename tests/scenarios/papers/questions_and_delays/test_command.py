@@ -2,7 +2,6 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from lrms_sim.pages.terminal import print_page
@@ -31,15 +30,16 @@ def test_the_outcome_is_printed_in_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_page_and_figures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_and_figures_are_written(tmp_path: Path) -> None:
     """Where the folder is; what was measured is asked of the study alone."""
 
     def measured(_: StudyOptions, _console: Console) -> Study:
         return replace(small_study(), runs=())
 
-    monkeypatch.setattr(command, "run_study", measured)
     console = Console(file=io.StringIO(), width=80)
-    page = command.run_command(StudyOptions(tmp_path / "out"), console, console)
+    page = replace(command.run_command, run=measured)(
+        StudyOptions(tmp_path / "out"), console, console
+    )
     assert page == tmp_path / "out" / "study.html"
     assert {path.name for path in page.parent.iterdir()} == {
         "study.html",

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from grms.learning.executors import ExecutorError, ThreadExecutor
-from grms.learning.session import Workers
+from grms.learning.limits import Workers
 from scenarios.papers.questions_and_delays import study
 from scenarios.papers.questions_and_delays.options import StudyOptions
 from scenarios.papers.questions_and_delays.replays import ALL, HALF_YEAR, TEN_DAYS, Case

@@ -1,0 +1,86 @@
+"""What a program says of a job that it submits, as its site is told; nothing of gRPC is imported for it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from grms.client.answers import Job, read_job
+from grms.client.unary import ask
+from grms.client.values import check_values
+from grms.v1 import job_pb2
+
+if TYPE_CHECKING:
+    from grms.kit.shared_folders import SharedFile
+    from grms.lrms.port import HomeRun  # of a job for a real batch system alone
+
+QUICK_S: Final = 1.0
+"""So long an answer is waited for without gRPC, seconds; with it a call is tried until its time is over."""
+
+
+def submit_request(
+    *,
+    processors: int,
+    requested_time_s: float,
+    script: str | None = None,
+    arguments: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    outputs: Sequence[str] = (),
+    shared: "Sequence[SharedFile]" = (),
+    run_time_s: float | None = None,
+    user_group: int | None = None,
+    name: str = "",
+    key: str | None = None,
+    home: "HomeRun | None" = None,
+) -> job_pb2.SubmitRequest:
+    """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
+
+    Raises:
+        ValueError: no site could take such a job.
+    """
+    check_values(
+        processors=processors, script=script, run_time_s=run_time_s, user_group=user_group, key=key
+    )
+    request = job_pb2.SubmitRequest(
+        idempotency_key=os.urandom(16).hex() if key is None else key, name=name
+    )
+    request.request.processors = processors
+    request.request.requested_time_s = requested_time_s
+    if run_time_s is not None:
+        request.request.simulated.run_time_s = run_time_s
+        request.request.simulated.user_group = user_group or 0
+    elif script is not None or shared:
+        program = request.request.program
+        program.script = script or ""
+        program.name = name
+        program.arguments.extend(arguments)
+        program.environment.update(environment or {})
+        program.outputs.extend(outputs)
+        if shared:
+            from grms.kit.shared_folders import check_shared  # noqa: PLC0415  # few jobs have some
+
+            for file in map(check_shared, shared):
+                program.inputs.add(name=file.name, shared_path=file.path, written=file.written)
+        if home is not None:
+            request.request.home.folder = home.folder
+            request.request.home.environment.extend(home.environment)
+            request.request.home.options.extend(home.options)
+    return request
+
+
+def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> Job | None:
+    """Submits a job without input files and without gRPC; None where that does not do.
+
+    The site may have taken the job all the same: whoever submits it by gRPC then uses the same key.
+
+    Args:
+        socket: the site's Unix socket.
+        timeout_s: how long to wait for an answer, seconds; not longer than `QUICK_S`.
+        wanted: as for `submit_request`.
+
+    Raises:
+        ValueError: no site could take such a job.
+    """
+    request = submit_request(**wanted).SerializeToString()
+    answer = ask(socket, "/grms.v1.JobService/Submit", request, min(timeout_s, QUICK_S))
+    return None if answer is None else read_job(job_pb2.Job.FromString(answer))

@@ -1,0 +1,83 @@
+"""One call of gRPC over a Unix socket without gRPC's library, which takes longer to load than a site to answer.
+
+As much of HTTP/2 (RFC 9113) as one request and its answer need, in gRPC's form (PROTOCOL-HTTP2.md of its
+sources). Whatever is no plain answer, such as a refusal, is left to the library.
+"""
+
+import socket
+from pathlib import Path
+from typing import BinaryIO, Final
+
+REQUEST_BYTES_MAX: Final = 32 << 10
+"""A request and the answer that repeats it are within the windows that both sides have to begin with."""
+
+_FRAME_BYTES_MAX: Final = 16_384
+_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
+_ACKNOWLEDGED = _END_STREAM = 0x1
+_END_HEADERS, _PADDED = 0x4, 0x8
+
+
+def ask(path: Path, method: str, request: bytes, timeout_s: float) -> bytes | None:
+    """Returns the message that a method answers; None where gRPC's library has to ask again.
+
+    Args:
+        path: of the socket.
+        method: as `/grms.v1.JobService/Submit`.
+        request: the message; it may have been taken where None is returned.
+        timeout_s: how long the other side may say nothing, seconds.
+    """
+    if len(request) > REQUEST_BYTES_MAX:
+        return None
+    message = b"\0" + len(request).to_bytes(4) + request
+    pieces = [
+        message[at : at + _FRAME_BYTES_MAX] for at in range(0, len(message), _FRAME_BYTES_MAX)
+    ]
+    frames = [_frame(_DATA, 0, 1, piece) for piece in pieces[:-1]]
+    frames.append(_frame(_DATA, _END_STREAM, 1, pieces[-1]))
+    head = _frame(_HEADERS, _END_HEADERS, 1, _headers(method))
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout_s)
+            connection.connect(str(path))
+            connection.sendall(_PREFACE + _frame(_SETTINGS, 0, 0, b"") + head + b"".join(frames))
+            with connection.makefile("rb") as answers:
+                return _answer(answers, connection)
+    except OSError:
+        return None
+
+
+def _answer(answers: BinaryIO, connection: socket.socket) -> bytes | None:
+    found = b""
+    while len(head := answers.read(9)) == 9:
+        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
+        body = answers.read(int.from_bytes(head[:3]))
+        if kind == _SETTINGS and not flags & _ACKNOWLEDGED:
+            connection.sendall(_frame(_SETTINGS, _ACKNOWLEDGED, 0, b""))
+        elif kind in {_RST_STREAM, _GOAWAY} or flags & _PADDED:
+            return None
+        elif kind == _DATA and stream == 1:
+            found += body
+        elif kind == _HEADERS and flags & _END_STREAM:
+            # Only what has gone well has a message; it begins with whether it is packed, and its length.
+            is_whole = found[:1] == b"\0" and len(found) == 5 + int.from_bytes(found[1:5])
+            return found[5:] if is_whole else None
+    return None
+
+
+def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
+    return len(body).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + body
+
+
+def _headers(method: str) -> bytes:
+    # POST and http as entries of HPACK's table (RFC 7541, appendix A); the rest as it is, not to be kept.
+    found = b"\x83\x86"
+    for name, value in (
+        (":path", method),
+        (":authority", "localhost"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ):
+        for word in (name, value):
+            found += (b"\0" if word is name else b"") + bytes([len(word)]) + word.encode()
+    return found

@@ -1,0 +1,116 @@
+"""When a training run is over, and who evaluates: also options of commands, so nothing here is slow to import."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from grms.learning.evolution.termination import (
+    AnyOf,
+    EvaluationLimit,
+    GenerationLimit,
+    Stagnation,
+    TargetValue,
+    Termination,
+    TimeLimit,
+)
+from grms.learning.executors import (
+    DaskExecutor,
+    Executor,
+    ProcessExecutor,
+    ThreadExecutor,
+    check_workers,
+)
+from lrms_sim.option_fields import option
+
+GENERATIONS = 150
+"""Where a run stops if nobody sets a limit: the number of paper 003 (section 4.5)."""
+
+ExecutorName = Literal["threads", "processes", "dask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop; the first limit that is reached counts.
+
+    Attributes:
+        generations: so many; `GENERATIONS` where no limit at all is set.
+        evaluations: after the generation in which so many are reached.
+        seconds: after the generation in which so much time is over.
+        stagnation: after so many generations without gain.
+        target: at this fitness.
+    """
+
+    generations: int | None = option(default=None)
+    evaluations: int | None = option("Stop after so many.", default=None)
+    seconds: float | None = option(
+        "Stop after so much time.", default=None, flag="--time-limit", metavar="SECONDS"
+    )
+    stagnation: int | None = option("Stop after so many generations without gain.", default=None)
+    target: float | None = option(default=None)
+
+    @property
+    def generations_max(self) -> int | None:
+        """The generation limit in force."""
+        others = (self.evaluations, self.seconds, self.stagnation, self.target)
+        if self.generations is None and all(other is None for other in others):
+            return GENERATIONS
+        return self.generations
+
+    def termination(self) -> Termination:
+        """Returns the limits as a termination.
+
+        Raises:
+            ValueError: a limit is out of its bounds.
+        """
+        kinds: tuple[tuple[Any, Callable[[Any], Termination]], ...] = (
+            (self.target, TargetValue),
+            (self.generations_max, GenerationLimit),
+            (self.evaluations, EvaluationLimit),
+            (self.seconds, TimeLimit),
+            (self.stagnation, Stagnation),
+        )
+        return AnyOf(tuple(kind(value) for value, kind in kinds if value is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who evaluates.
+
+    Attributes:
+        executor: the kind.
+        count: how many; as many as there are processors where None.
+        scheduler: address of a dask scheduler; a cluster on this machine where None.
+
+    Raises:
+        ValueError: the number is out of its bounds.
+    """
+
+    executor: ExecutorName = option("Who evaluates; the result is the same.", default="threads")
+    count: int | None = option(
+        "How many.  [default: one for each processor]", default=None, flag="--workers"
+    )
+    scheduler: str | None = option(
+        "Of a dask scheduler, tcp://HOST:PORT.", default=None, metavar="ADDRESS"
+    )
+
+    def __post_init__(self) -> None:
+        """Checks the bound."""
+        check_workers(self.count)
+
+    @property
+    def number(self) -> int:
+        """How many there are; of a cluster that is there already, a guess."""
+        return check_workers(self.count)
+
+    def started(self) -> AbstractContextManager[Executor]:
+        """Returns the workers as a context that ends them.
+
+        Raises:
+            ExecutorError: a cluster cannot be reached.
+        """
+        if self.executor == "processes":
+            return ProcessExecutor(self.count)
+        if self.executor == "dask":
+            return DaskExecutor(self.scheduler, self.count)
+        return ThreadExecutor(self.count)

@@ -28,7 +28,6 @@ from broker.core.commands import (
     StopPlanning,
 )
 from broker.core.state import BrokerState
-from broker.engine.clock import Clock
 from broker.engine.engine import Engine, SiteCommand
 from broker.engine.journal import Journal, JournalError
 from broker.engine.replanner import Replanner, Searching
@@ -41,7 +40,9 @@ from broker.sites.remote import RemoteSite
 from broker.sites.simulated import SimulatedSite
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
 from grms.kit.behind import too_far_ahead
+from grms.kit.clock import RealClock, ahead_of, going_on_from
 from grms.kit.debug import checks_wanted
+from grms.kit.loop import EngineFailedError
 from grms.kit.refusals import Unexpected
 from grms.kit.services.health import HEALTH, HealthService, Serving
 from grms.kit.services.reflection import serve_reflection
@@ -104,13 +105,14 @@ class Daemon:
         self._log = log
         self._stop = asyncio.Event()
         self._serving = Serving(SERVICES)
-        self._clock = config.make_clock()
         try:
             state = BrokerState.recover(config.settings(), journal.records(), epoch=journal.epoch)
         except KeyError as error:
             raise JournalError(f"{journal.path}: its records contradict each other") from error
-        self._go_on_from(state.memory.latest, journal, behind=behind)
-        self.engine = Engine(state, journal, self._clock, log, checked=checks_wanted())
+        self._clock = self._going_on(state.memory.latest, journal, behind=behind)
+        self.engine = Engine(
+            state, journal.append, self, self._clock, log=log, checked=checks_wanted()
+        )
         self._frontend = Frontend(self.engine, config.limits.watchers)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._replanner = Replanner(
@@ -124,7 +126,6 @@ class Daemon:
             instance = f"{time.time_ns():x}"
             self._telemetry = PlanTelemetry(config.mqtt.settings(), instance, log)
         self._dashboard = _dashboard(config, state, self._clock, log)
-        self.engine.connect(self)
         self.ready = asyncio.Event()
 
     # --- what the engine has done --------------------------------------------------------------
@@ -184,13 +185,15 @@ class Daemon:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._frontend.progress, searching)
 
-    def _go_on_from(self, latest: float, journal: Journal, *, behind: bool) -> None:
-        ahead = self._clock.go_on_from(latest)
-        problem = too_far_ahead(latest, ahead, self._clock.speed, "the broker's")
+    def _going_on(self, latest: float, journal: Journal, *, behind: bool) -> RealClock:
+        clock = going_on_from(self._config.make_clock(), latest)
+        ahead = ahead_of(clock)
+        problem = too_far_ahead(latest, ahead, clock.speed, "the broker's")
         if problem and not behind:
             raise JournalError(f"{journal.path}: {problem}")
         if ahead:
             self._log.warning("clock_behind_journal", ahead_s=round(ahead, 3), latest_s=latest)
+        return clock
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -254,8 +257,10 @@ class Daemon:
             stack.push_async_callback(server.stop, None)
             try:
                 await self._serve(server)
-            except* JournalError as group:
-                raise group.exceptions[0] from None
+            except* (EngineFailedError, JournalError):
+                pass  # every task that told the engine something afterwards has met it, too
+        if self.engine.failure is not None:
+            raise self.engine.failure
         self._log.info("stopped")
 
     async def _serve(self, server: aio.Server) -> None:
@@ -336,7 +341,7 @@ class Daemon:
 
 
 def _dashboard(
-    config: BrokerConfig, state: BrokerState, clock: Clock, log: Log
+    config: BrokerConfig, state: BrokerState, clock: RealClock, log: Log
 ) -> "Dashboard | None":
     if config.dashboard is None:
         return None

@@ -47,11 +47,11 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
 
     import asyncio  # noqa: PLC0415  # none of this where the configuration is wrong
 
+    from grms.kit.clock import WallClock  # noqa: PLC0415  # same
     from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
     from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
     from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
     from grms.site.configuration.lrms_kinds import adapter_of  # noqa: PLC0415  # same
-    from grms.site.engine.clock import WallClock  # noqa: PLC0415  # same
     from grms.site.links.accounts import guest_accounts  # noqa: PLC0415  # same
 
     kind = settings.lrms.kind

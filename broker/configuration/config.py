@@ -13,13 +13,13 @@ from pydantic import Field, ValidationError, model_validator
 
 from broker.configuration.connections import DashboardConfig, ListenConfig, MqttConfig, SiteConfig
 from broker.core.settings import BrokerSettings
-from broker.engine.clock import Clock
 from broker.engine.replanner import PlanningSettings
 from broker.errors import FileError
 from broker.files.documents import read_document
 from broker.planner.goals import Goals
 from broker.sites.contact import Patience
 from broker.sites.simulated import Chance
+from grms.kit.clock import ScaledClock
 from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
 from lrms_sim.commandline.mistakes import Mistake
@@ -185,9 +185,9 @@ class BrokerConfig(Model):
             )
         return self
 
-    def make_clock(self) -> Clock:
+    def make_clock(self) -> ScaledClock:
         """Returns the broker's clock."""
-        return Clock(self.clock.speed, self.clock.origin or 0.0)
+        return ScaledClock(self.clock.speed, self.clock.origin or 0.0)
 
     def settings(self) -> BrokerSettings:
         """Returns the settings of the pure state."""

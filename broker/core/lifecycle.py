@@ -94,8 +94,8 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     },
     TaskState.LAUNCHED: {
         TaskState.RUNNING: "started",
-        TaskState.COMPLETED: "ended before its start was told",
-        TaskState.FAILED: "failed once too often before its start was told",
+        TaskState.COMPLETED: "ended before its start was reported",
+        TaskState.FAILED: "failed once too often before its start was reported",
         TaskState.WAITING: "refused, failed, or its site is lost",
         TaskState.ENDING: "its workflow is cancelled or its resource is broken",
         TaskState.CANCELLED: "ended while its workflow is given up",

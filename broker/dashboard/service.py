@@ -12,7 +12,7 @@ from starlette.routing import Route
 from broker.configuration.config import DASHBOARD_FILE, BrokerConfig
 from broker.core.state import BrokerState
 from broker.dashboard.views import plan_document
-from broker.engine.clock import Clock
+from grms.kit.clock import RealClock
 from grms.kit.web.access import loopback
 from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, files
 from lrms_sim.version import __version__
@@ -41,7 +41,7 @@ class Dashboard:
         self,
         config: BrokerConfig,
         state: BrokerState,
-        clock: Clock,
+        clock: RealClock,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         assert config.dashboard is not None

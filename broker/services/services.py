@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 
 from broker.core.commands import (
-    Answer,
     PublishPlan,
     PublishWorkflow,
     Refusal,
@@ -39,8 +38,11 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
+from grms.kit.loop import NotWrittenError
 from grms.kit.refusals import Context, refuse
 from grms.kit.web.access import LINK_S
+
+T = TypeVar("T")
 
 NO_PAGE: Final = (
     "this broker serves no page: its configuration has no [dashboard], or the log says why not"
@@ -76,13 +78,33 @@ class Frontend:
         self._workflows: dict[asyncio.Event, str] = {}
         self._plans: set[asyncio.Queue[plan_pb2.PlanNews | None]] = set()
 
-    async def ask(self, context: Context, make: Callable[[int], Event]) -> Answer:
-        """Returns the answer to a question; a refusal ends the call."""
+    async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
+        """Returns what is read in the answer to a question; a refusal ends the call.
+
+        Args:
+            context: of the call.
+            event: the question.
+            read: is given the answer, at a moment at which the state is what the journal says.
+        """
         await self.check(context)
-        answer = await self.engine.ask(make)
-        if isinstance(answer, Refuse):
-            await refuse(context, STATUS[answer.refusal], answer.reason, field=answer.field)
-        return answer
+        try:
+            found = await self.engine.ask(
+                event, lambda answer: answer if isinstance(answer, Refuse) else read(answer)
+            )
+        except NotWrittenError as error:
+            reason = f"the journal cannot be written ({error}); this is done when it can be"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
+        if isinstance(found, Refuse):
+            await refuse(context, STATUS[found.refusal], found.reason, field=found.field)
+        return found
+
+    async def look(self, context: Context, read: Callable[[BrokerState], T]) -> T:
+        """Returns what is read in the state, which is durable; ends the call where it cannot be."""
+        try:
+            return await self.engine.look(read)
+        except NotWrittenError as error:
+            reason = f"the journal cannot be written ({error}); what is not in it is not shown"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
 
     async def check(self, context: Context) -> None:
         """Ends a call that would change something while that cannot be."""
@@ -188,10 +210,9 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
             workflow, programs = read_workflow(request.workflow)
         except WireError as error:
             await self._frontend.invalid(context, error)
-        answer = await self._frontend.ask(
-            context, lambda number: Submit(number, request.idempotency_key, workflow, programs)
-        )
-        return await self._shown(context, answer)
+        number = self._frontend.engine.new_id()
+        event = Submit(number, request.idempotency_key, workflow, programs)
+        return await self._find(context, await self._frontend.ask(context, event, _name))
 
     async def Get(  # noqa: N802  # gRPC's name
         self, request: workflow_pb2.GetRequest, context: Context
@@ -213,16 +234,14 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
             live = state.memory.workflows.values()
             return [write_live(each, tasks=False) for each in live if each.state in wanted]
 
-        return workflow_pb2.ListResponse(workflows=await self._frontend.engine.look(at))
+        return workflow_pb2.ListResponse(workflows=await self._frontend.look(context, at))
 
     async def Cancel(  # noqa: N802  # gRPC's name
         self, request: workflow_pb2.CancelRequest, context: Context
     ) -> workflow_pb2.Workflow:
         """Asks for the end of a workflow."""
-        answer = await self._frontend.ask(
-            context, lambda number: Cancel(number, request.workflow_id)
-        )
-        return await self._shown(context, answer)
+        event = Cancel(self._frontend.engine.new_id(), request.workflow_id)
+        return await self._find(context, await self._frontend.ask(context, event, _name))
 
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: workflow_pb2.WatchRequest, context: Context
@@ -248,20 +267,20 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
         finally:
             self._frontend.unwatch(changed)
 
-    async def _shown(self, context: Context, answer: Answer) -> workflow_pb2.Workflow:
-        assert isinstance(answer, ReplyWorkflow)
-        return await self._find(context, answer.workflow_id)
-
     async def _find(self, context: Context, name: str) -> workflow_pb2.Workflow:
         def at(state: BrokerState) -> workflow_pb2.Workflow | None:
             found: LiveWorkflow | None = state.find(name)
             return None if found is None else write_live(found)
 
-        message = await self._frontend.engine.look(at)
+        message = await self._frontend.look(context, at)
         if message is None:
             reason = f"there is no workflow {name!r}"
             await refuse(context, grpc.StatusCode.NOT_FOUND, reason, field="workflow_id")
         return message
+
+
+def _name(answer: ReplyWorkflow) -> str:
+    return answer.workflow_id
 
 
 class PlanService(plan_pb2_grpc.PlanServiceServicer):
@@ -297,12 +316,12 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
     async def Get(  # noqa: N802  # gRPC's name
         self,
         request: plan_pb2.GetPlanRequest,  # noqa: ARG002  # gRPC hands it over
-        context: Context,  # noqa: ARG002  # same
+        context: Context,
     ) -> plan_pb2.Plan:
         """Returns the plan as it stands."""
         engine = self._frontend.engine
-        return await engine.look(
-            lambda state: write_plan(state.memory, engine.now(), state.cycle.next_time)
+        return await self._frontend.look(
+            context, lambda state: write_plan(state.memory, engine.now(), state.cycle.next_time)
         )
 
     async def Watch(  # noqa: N802  # gRPC's name
@@ -330,9 +349,12 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
         context: Context,
     ) -> plan_pb2.ReplanResponse:
         """Asks for planning now."""
-        answer = await self._frontend.ask(context, Replan)
-        assert isinstance(answer, ReplyPlan)
-        return plan_pb2.ReplanResponse(number=answer.number)
+        event = Replan(self._frontend.engine.new_id())
+        return await self._frontend.ask(context, event, _number)
+
+
+def _number(answer: ReplyPlan) -> plan_pb2.ReplanResponse:
+    return plan_pb2.ReplanResponse(number=answer.number)
 
 
 class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
@@ -352,32 +374,32 @@ class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
     ) -> resource_pb2.Resource:
         """Adds a resource."""
         supply = await self._read(context, request.resource)
-        answer = await self._frontend.ask(context, lambda number: Register(number, supply))
-        return await self._shown(answer)
+        event = Register(self._frontend.engine.new_id(), supply)
+        return await self._frontend.ask(context, event, self._shown)
 
     async def Update(  # noqa: N802  # gRPC's name
         self, request: resource_pb2.UpdateRequest, context: Context
     ) -> resource_pb2.Resource:
         """Replaces a resource."""
         supply = await self._read(context, request.resource)
-        answer = await self._frontend.ask(context, lambda number: Update(number, supply))
-        return await self._shown(answer)
+        event = Update(self._frontend.engine.new_id(), supply)
+        return await self._frontend.ask(context, event, self._shown)
 
     async def Remove(  # noqa: N802  # gRPC's name
         self, request: resource_pb2.RemoveRequest, context: Context
     ) -> resource_pb2.RemoveResponse:
         """Takes a resource out."""
-        await self._frontend.ask(context, lambda number: Remove(number, request.name))
-        return resource_pb2.RemoveResponse()
+        event = Remove(self._frontend.engine.new_id(), request.name)
+        return await self._frontend.ask(context, event, lambda _: resource_pb2.RemoveResponse())
 
     async def List(  # noqa: N802  # gRPC's name
         self,
         request: resource_pb2.ListResourcesRequest,  # noqa: ARG002  # gRPC hands it over
-        context: Context,  # noqa: ARG002  # same
+        context: Context,
     ) -> resource_pb2.ListResourcesResponse:
         """Returns the resources in the order in which they were registered."""
-        found = await self._frontend.engine.look(
-            lambda state: [write_supply(each) for each in state.memory.supplies.values()]
+        found = await self._frontend.look(
+            context, lambda state: [write_supply(each) for each in state.memory.supplies.values()]
         )
         return resource_pb2.ListResourcesResponse(resources=found)
 
@@ -392,8 +414,5 @@ class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
             await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason, field="resource.site")
         return supply
 
-    async def _shown(self, answer: Answer) -> resource_pb2.Resource:
-        assert isinstance(answer, ReplyResource)
-        return await self._frontend.engine.look(
-            lambda state: write_supply(state.memory.supplies[answer.name])
-        )
+    def _shown(self, answer: ReplyResource) -> resource_pb2.Resource:
+        return write_supply(self._frontend.engine.state.memory.supplies[answer.name])

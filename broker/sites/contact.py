@@ -10,9 +10,9 @@ from typing import Final
 import structlog
 
 from broker.core.events import Event, Offered, SiteDown, SiteLost, SiteUp
-from broker.engine.clock import Clock
 from broker.sites.port import Reservation, ReservationRefused, Site, SiteUnavailable
 from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.clock import RealClock
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
 """Between attempts to reach a silent site."""
@@ -48,7 +48,7 @@ class Contact:
         tell: Callable[[Event], None],
         heard: Callable[[str, Reservation], None],
         *,
-        clock: Clock,
+        clock: RealClock,
         log: structlog.typing.FilteringBoundLogger,
         patience: Patience,
     ) -> None:

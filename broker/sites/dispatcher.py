@@ -25,7 +25,6 @@ from broker.core.events import (
 )
 from broker.core.lifecycle import Outcome
 from broker.core.memory import Booking
-from broker.engine.clock import Clock
 from broker.sites.contact import PAUSES, Contact, Patience
 from broker.sites.port import (
     Order,
@@ -37,6 +36,7 @@ from broker.sites.port import (
     Wish,
 )
 from grms.kit.backoff import Backoff
+from grms.kit.clock import RealClock
 
 Log = structlog.typing.FilteringBoundLogger
 Command = Book | Launch | Extend | Release
@@ -66,7 +66,7 @@ class Dispatcher:
         self,
         sites: Mapping[str, Site],
         tell: Callable[[Event], None],
-        clock: Clock,
+        clock: RealClock,
         log: Log,
         patience: Patience | None = None,
         *,

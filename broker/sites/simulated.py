@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from broker.core.lifecycle import Outcome
-from broker.engine.clock import Clock
 from broker.sites.port import (
     Order,
     Reservation,
@@ -22,6 +21,7 @@ from broker.sites.port import (
     ReservationState,
     Wish,
 )
+from grms.kit.clock import RealClock
 
 ROUNDING = 1e-6
 
@@ -49,7 +49,7 @@ class SimulatedSite:
     """A simulated site; `capacity` returns the units of a resource, 0 if there is none."""
 
     def __init__(
-        self, clock: Clock, capacity: Callable[[str], int], chance: Chance | None = None
+        self, clock: RealClock, capacity: Callable[[str], int], chance: Chance | None = None
     ) -> None:
         self._clock = clock
         self._capacity = capacity

@@ -18,6 +18,8 @@ from typing import Any
 import structlog
 from grpc import aio
 
+from grms.kit.clock import VirtualClock
+from grms.kit.loop import EngineFailedError
 from grms.kit.rates import Rate
 from grms.kit.service_manager import notify
 from grms.kit.services.health import Serving
@@ -27,9 +29,6 @@ from grms.lrms.port import LrmsError
 from grms.names import parse_endpoint
 from grms.site.configuration.files import ConfigError
 from grms.site.configuration.guard_table import guard_of
-from grms.site.engine.clock import VirtualClock
-from grms.site.engine.engine import EngineFailedError
-from grms.site.engine.journal import JournalError
 from grms.site.engine.round_timer import RoundTimer
 from grms.site.engine.upkeep import without_collection
 from grms.site.facts.events import PartnerUp, Restarted, TimePassed
@@ -132,7 +131,7 @@ class Daemon:
         if core.engine.failure is not None:
             self._log.error("failed", error=str(core.engine.failure))
             raise core.engine.failure
-        core.engine.commit.close()
+        core.engine.close()
         core.events.close()
         self._log.info("stopped")
 
@@ -140,7 +139,7 @@ class Daemon:
         core = self._core
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._commit(), name="journal"),
+                group.create_task(core.engine.run(), name="journal"),
                 group.create_task(core.links.run(), name="partners"),
                 group.create_task(self._reservations.run(), name="reservations"),
             ]
@@ -157,7 +156,7 @@ class Daemon:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             tasks.append(group.create_task(self._follow_trust(), name="trust"))
             if not isinstance(core.clock, VirtualClock):
-                tasks.append(group.create_task(core.driver.run(), name="lrms"))
+                tasks.append(group.create_task(core.driver.run(self._kept.supplies), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
                 rounds = RoundTimer(core.engine)
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
@@ -196,8 +195,8 @@ class Daemon:
             # In lock step no partner is ever away: the links wait until it is there.
             for partner in engine.state.settings.partners:
                 if partner.processors:  # else it has to say so first
-                    engine.tell(PartnerUp, partner.name, partner.processors)
-        engine.tell(Restarted)
+                    engine.tell(PartnerUp(*engine.stamp(), partner.name, partner.processors))
+        engine.tell(Restarted(*engine.stamp()))
 
     def _is_ready(self) -> None:
         notify("READY=1", "STATUS=serving")
@@ -222,13 +221,7 @@ class Daemon:
         engine = self._core.engine
         while True:  # waits for time, not for an event
             await asyncio.sleep(DEADLINES_LOOKED_AT_S)
-            engine.tell(TimePassed)
-
-    async def _commit(self) -> None:
-        try:
-            await self._core.engine.commit.run()
-        except (JournalError, LrmsError) as error:
-            self._core.engine.fail(error)
+            engine.tell(TimePassed(*engine.stamp()))
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Door, Watchers, list[aio.Server]]:
         core, config = self._core, self._core.config
@@ -242,7 +235,7 @@ class Daemon:
             await stack.enter_async_context(core.observer)
         if core.dashboard is not None:
             stack.enter_context(core.dashboard)
-        watchers = Watchers(config.limits.watchers)
+        watchers = Watchers(config.name, config.limits.watchers)
         core.engine.on_publish(watchers.tell)
         door = Door(
             core.engine,
@@ -356,10 +349,10 @@ class Daemon:
         if core.engine.failure is not None:
             grace = 0.0
         await asyncio.gather(*(server.stop(grace) for server in servers))
-        if core.engine.failure is None and not core.engine.commit.problem:
+        if core.engine.failure is None and not core.engine.problem:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace):
-                    await core.engine.commit.settled()
+                    await core.engine.settled()
 
 
 def _first(errors: BaseExceptionGroup[LrmsError]) -> LrmsError:

@@ -10,6 +10,7 @@ from grms.kit.job_files import FileLimits
 from grms.lrms.folders import WithFolders
 from grms.site.configuration.config import PSEUDONYMS_END
 from grms.site.configuration.files import ConfigError
+from grms.site.engine.lrms_driver import Supplies
 from grms.site.links.accounts import guest_accounts
 from grms.site.links.programs import ProgramFetcher
 from grms.site.links.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
@@ -39,6 +40,7 @@ class Kept:
     """What is kept, and who looks after it.
 
     Attributes:
+        supplies: what jobs are given.
         owners: whose guests' jobs are, and who is banned.
         inputs: files that jobs are given.
         results: hands out what jobs leave.
@@ -46,6 +48,7 @@ class Kept:
         sweeper: deletes it when it is old.
     """
 
+    supplies: Supplies
     owners: GuestOwners
     inputs: InputDesk
     results: ResultDesk
@@ -54,7 +57,7 @@ class Kept:
 
 
 def keep_beside(core: Core, log: Log) -> Kept:
-    """Returns what a daemon keeps beside its journal, and lets jobs find their files there.
+    """Returns what a daemon keeps beside its journal.
 
     Raises:
         ConfigError: the map of partners' users cannot be used.
@@ -64,14 +67,13 @@ def keep_beside(core: Core, log: Log) -> Kept:
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
     inputs = InputDesk(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
     programs = ProgramFetcher(core.links, config.name, owners)
-    core.driver.connect_programs(InputFetcher(programs, inputs, core.links, config.name))
-    core.driver.connect_inputs(inputs.place)
-    core.driver.connect_accounts(owners.account)
+    fetcher = InputFetcher(programs, inputs, core.links, config.name)
     store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
     lrms = core.driver.lrms
     folders = lrms.folders if isinstance(lrms, WithFolders) else None
     keep_s = config.results.keep_days * DAY_S
     return Kept(
+        Supplies(fetcher, inputs.place, owners.account),
         owners,
         inputs,
         ResultDesk(core.engine, folders, store, limits, keep_s=keep_s, log=log),

@@ -18,7 +18,9 @@ import structlog
 
 from grms.handshakes import certificates_end, shown_by, why_refused
 from grms.kit.behind import CATCHING_UP
+from grms.kit.clock import Clock, ahead_of
 from grms.kit.debug import checks_wanted
+from grms.kit.loop import timed
 from grms.kit.rates import Rate
 from grms.kit.shared_folders import SharedFolders
 from grms.lrms.adapter import LrmsSite
@@ -37,12 +39,11 @@ from grms.site.configuration.files import (
 from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import adapter_of
 from grms.site.core.state import SiteState
-from grms.site.engine.clock import Clock
 from grms.site.engine.engine import Engine
-from grms.site.engine.group_commit import GroupCommit, timed
 from grms.site.engine.journal import Journal
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
-from grms.site.engine.site_clock import ahead_of, check_clock, make_clock
+from grms.site.engine.lrms_history import running, waiting
+from grms.site.engine.site_clock import check_clock, make_clock
 from grms.site.engine.upkeep import Progress, compact, read, without_collection
 from grms.site.facts.invariants import check
 from grms.site.facts.reservations import Resource
@@ -189,7 +190,7 @@ def load(
     """
     settings = site_settings(config, journal.epoch, str(config_path))
     with without_collection():
-        reading, history = read(journal, settings, progress or Progress(log, journal.count))
+        reading = read(journal, settings, progress or Progress(log, journal.count))
         if config.clock.kind != "virtual":
             # The journal of a replay has to keep its whole schedule.
             compact(journal, reading, log)
@@ -208,9 +209,9 @@ def load(
             clock=clock,
             folder=Path(config.journal.path).parent,
             shared=SharedFolders(config.shared.roots),
-            running=history.running(),
-            waiting=history.waiting(),
-            moment=history.moment,
+            running=running(reading.memory),
+            waiting=waiting(reading.memory),
+            moment=reading.memory.lrms_moment,
             passes_held=config.clock.kind == "virtual" and reading.memory.rounds.open,
         )
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
@@ -297,23 +298,19 @@ def build_core(
 
         metrics = site_metrics(config)
 
-    def on_problem(problem: str) -> None:
-        if problem:
-            log.error("journal_cannot_be_written", problem=problem)
-        else:
-            log.info("journal_can_be_written_again")
-        engine.hold_back(problem)
-
-    commit = GroupCommit(
+    in_replay = config.clock.kind == "virtual" and isinstance(loaded.lrms, ReplayableLrms)
+    engine = Engine(
+        loaded.state,
         journal.append
         if metrics is None
         else timed(journal.append, metrics.journal_commit.observe),
-        in_thread=config.journal.survives == "power_loss",
-        on_problem=on_problem,
+        driver,
+        loaded.clock,
+        new_id=new_id,
+        log=log,
+        in_thread=config.journal.survives == "power_loss" and not in_replay,
+        ahead=in_replay,
     )
-    in_replay = config.clock.kind == "virtual" and isinstance(loaded.lrms, ReplayableLrms)
-    engine = Engine(loaded.state, commit, driver, loaded.clock, new_id, ahead=in_replay)
-    driver.connect(engine.hear)
     if checks_wanted():
         engine.on_event(lambda _event, _commands: check(engine.state.memory))
     tls = config.tls

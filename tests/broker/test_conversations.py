@@ -58,10 +58,17 @@ class HandClock:
 class Hands:
     """A site that does what it is told at once, and a planner without a search."""
 
-    def __init__(self, engine: Engine, clock: HandClock, frontend: Frontend) -> None:
-        self._engine = engine
+    def __init__(self, state: BrokerState, journal: Journal, clock: HandClock) -> None:
+        self._engine = Engine(
+            state,
+            journal.append,
+            self,
+            clock,  # type: ignore[arg-type]  # as much of a clock as is needed
+            log=structlog.get_logger(),
+        )
+        self.run = self._engine.run
         self._clock = clock
-        self._frontend = frontend
+        self.frontend = Frontend(self._engine, 2)
         self._runs: dict[str, tuple[Booking, float]] = {}
 
     def site(self, command: Book | Launch | Extend | Release) -> None:
@@ -84,7 +91,7 @@ class Hands:
 
     def publish(self, command: PublishWorkflow | PublishPlan) -> None:
         """Tells those who watch."""
-        self._frontend.publish(command)
+        self.frontend.publish(command)
 
     async def act(self, line: str) -> None:
         """Lets time pass, or a run end."""
@@ -108,15 +115,9 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
         settings = BrokerSettings(cycle=100, slot=20, pause=1, margin=2, tasks_max=5)
         server = aio.server()
         with Journal(tmp_path / "b") as journal:
-            engine = Engine(
-                BrokerState.recover(settings, journal.records(), epoch="b"),
-                journal,
-                clock,  # type: ignore[arg-type]  # as much of a clock as is needed
-                structlog.get_logger(),
-            )
-            frontend = Frontend(engine, 2)
-            hands = Hands(engine, clock, frontend)
-            engine.connect(hands)
+            state = BrokerState.recover(settings, journal.records(), epoch="b")
+            hands = Hands(state, journal, clock)
+            frontend = hands.frontend
             workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
                 WorkflowService(frontend), server
             )
@@ -128,7 +129,7 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
             )
             server.add_insecure_port(f"unix:{tmp_path}/s")
             await server.start()
-            task = asyncio.create_task(engine.run(), name="engine")
+            task = asyncio.create_task(hands.run(), name="engine")
             try:
                 async with aio.insecure_channel(f"unix:{tmp_path}/s") as channel:
                     modules = (workflow_pb2, plan_pb2, resource_pb2)

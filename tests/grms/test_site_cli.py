@@ -95,7 +95,7 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             assert (
                 "guard       exchange goes on; to judge by it has 0 own" in capsys.readouterr().out
             )
-            engine.tell(GuardLooked, 1234, -0.0312)
+            engine.tell(GuardLooked(engine.new_id(), 1234, -0.0312))
             for words, expected in (
                 (("status",), "processors  4, 4 free, 0 waited for"),
                 (("status",), "guard       exchange has been stopped since 20"),

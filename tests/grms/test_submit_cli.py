@@ -55,7 +55,7 @@ def test_what_a_script_is_given_is_in_the_request(
             given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--input", "./data/in"]
             given += ["--input", str(script), "--", "one", "-two"]
             assert await grms(*words, "--script", script, *given) == 0
-            (job,) = site.core.engine.jobs()
+            (job,) = site.core.engine.state.jobs()
             program = request_pb2.JobRequest.FromString(job.payload).program
             assert program.arguments == ["one", "-two"]
             assert program.environment == {"HERE": "a=b", "X": ""}
@@ -189,7 +189,7 @@ def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[st
             said = await _submitted()
             assert "at a partner not followed: --output; grms logs" in said
             assert "at a partner it goes without --mem=100M" in said
-            first, second = site.core.engine.jobs()
+            first, second = site.core.engine.state.jobs()
             assert (first.request.processors, first.request.requested_time) == (4, 120.0)
             assert first.name == "mine"
             program = request_pb2.JobRequest.FromString(first.payload).program
@@ -385,7 +385,7 @@ def test_how_a_job_was_handed_in_goes_to_its_site_alone(
             assert await grms(*words, "job.sh") == 0
             slurm.says("time : 2:00")
             assert await grms(*words, "--input", str(slurm.folder / "job.sh"), "job.sh") == 0
-            jobs = site.core.engine.jobs()
+            jobs = site.core.engine.state.jobs()
             first, second, third = (request_pb2.JobRequest.FromString(job.payload) for job in jobs)
             assert (first.program.name, first.home.folder) == ("mine", str(slurm.folder))
             assert dict(first.program.environment) == {"A": "b", "C": "d"}

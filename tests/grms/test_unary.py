@@ -34,7 +34,7 @@ def test_the_command_submits_without_grpc(tmp_path: Path) -> None:
             words += ["--run-time", "5", "--name", "n"]
             command = await asyncio.create_subprocess_exec(sys.executable, "-c", WITHOUT, *words)
             assert await command.wait() == 0
-            (job,) = site.core.engine.jobs()
+            (job,) = site.core.engine.state.jobs()
             assert (job.name, job.request.processors) == ("n", 2)
 
     run(scene)
@@ -55,7 +55,7 @@ def test_a_key_makes_it_the_same_job_either_way(tmp_path: Path) -> None:
             path.write_text(script)
             numbers = ("-p", "1", "-t", "9", "--script", path, "--key", "k")
             assert await grms("submit", "--socket", socket, *numbers) == 0
-            assert [each.job_id for each in site.core.engine.jobs()] == [job.job_id]
+            assert [each.job_id for each in site.core.engine.state.jobs()] == [job.job_id]
 
     run(scene)
 
@@ -74,7 +74,7 @@ def test_what_is_no_plain_answer_is_left_to_grpc(
             assert "999" in capsys.readouterr().err
             long = JOB | {"script": "#" * REQUEST_BYTES_MAX}
             assert await asyncio.to_thread(submit_quickly, socket, 9.0, **long) is None
-            assert not list(site.core.engine.jobs())
+            assert not list(site.core.engine.state.jobs())
 
     run(scene)
 

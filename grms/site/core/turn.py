@@ -17,8 +17,6 @@ class Turn:
         memory: of the site.
         cause: id of the event.
         now: on the site's clock, seconds.
-        before: own users' jobs that something has been noted of, by number, as they were before;
-            None for one that is new.
 
     Args:
         memory: of the site.
@@ -26,24 +24,18 @@ class Turn:
         now: on the site's clock, seconds.
     """
 
-    __slots__ = ("_commands", "_records", "before", "cause", "memory", "now")
+    __slots__ = ("_commands", "_records", "cause", "memory", "now")
 
     def __init__(self, memory: Memory, cause: int, now: float) -> None:
         self.memory = memory
         self.cause = cause
         self.now = now
-        self.before: dict[int, HomeJob | None] = {}
         self._records: list[Record] = []
         self._commands: list[Command] = []
 
     def note(self, record: Record) -> None:
         """Makes a fact part of the memory, to be journaled before anything of this turn is done."""
-        memory = self.memory
-        number: int | None = getattr(record, "job", None)
-        if number is not None and number not in self.before:
-            job = memory.jobs.get(number)
-            self.before[number] = None if job is None else job.as_it_is()
-        memory.apply(record)
+        self.memory.apply(record)
         self._records.append(record)
 
     def do(self, command: Command) -> None:
@@ -86,7 +78,7 @@ class Turn:
         """Returns what is to be done: the records come first, so that they are durable first."""
         if not self._records:
             return self._commands
-        return [Append(self.cause, tuple(self._records), self.before), *self._commands]
+        return [Append(self.cause, tuple(self._records)), *self._commands]
 
     def end(
         self,

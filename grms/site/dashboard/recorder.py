@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from grms.kit.loop import EngineFailedError
 from grms.site.dashboard.notes import (
     CertificateShown,
     Decided,
@@ -21,7 +22,7 @@ from grms.site.dashboard.notes import (
     PartnerFigures,
     Sampled,
 )
-from grms.site.engine.engine import Engine, EngineFailedError
+from grms.site.engine.engine import Engine
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import (
@@ -118,7 +119,7 @@ class Recorder:
 
     def _noted(self, record: Record, _: Handled) -> None:
         # What is told is durable; what a decision rested on is looked at now.
-        self._engine.commit.after(partial(self._feed.put, self._note(record)))
+        self._engine.after(partial(self._feed.put, self._note(record)))
 
     def sample(self) -> None:
         """Notes how the site is now."""

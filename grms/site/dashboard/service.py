@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from grms.kit.loop import EngineFailedError
 from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, files
 from grms.names import parse_endpoint
 from grms.pki.certificates import PkiError
@@ -33,7 +34,7 @@ from grms.site.dashboard.views import (
     now_document,
     story_document,
 )
-from grms.site.engine.engine import Engine, EngineFailedError
+from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.subscriber import Subscriber

@@ -16,10 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final, Protocol
 
 import structlog
 
 from grms.kit.backoff import Backoff, BackoffSettings
+from grms.kit.clock import Clock
 from grms.kit.job_files import JobFile
 from grms.lrms.immediate import ImmediateLrms
 from grms.lrms.port import (
@@ -36,7 +38,6 @@ from grms.lrms.port import (
     WithProblem,
 )
 from grms.lrms.slips import Slips, WithSlips
-from grms.site.engine.clock import Clock
 from grms.site.engine.lrms_history import lrms_job
 from grms.site.engine.lrms_queue import PAUSE_FIRST_S, PAUSE_MOST_S, Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
@@ -82,6 +83,13 @@ class ProgramAwayError(Exception):
     """What a job runs has not come; it may come later."""
 
 
+class Hear(Protocol):
+    """Takes events that nobody asked for."""
+
+    def __call__(self, *events: Event) -> None:
+        """Hands them over."""
+
+
 ProgramSource = Callable[[str, str], Awaitable[bytes]]
 """Gets what a partner's job runs, by the partner's name and the job's key."""
 
@@ -91,6 +99,32 @@ InputPlace = Callable[[LrmsSubmit, int, JobFile], Path]
 GuestAccount = Callable[[str, str], str]
 """Says as which local account a partner's job runs, by the partner's name and the job's key; empty for the
 site's own. It raises `LrmsRefusedError` where it is not to run."""
+
+
+async def _no_program(_partner: str, _key: str) -> bytes:
+    raise ProgramGoneError("this site fetches no programs")
+
+
+def _own_account(_partner: str, _key: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Supplies:
+    """What jobs are given that is not in the commands about them.
+
+    Attributes:
+        program: gets what a partner's job runs.
+        place: says where the files lie that a job is given; None where jobs are given none.
+        account: says as which account a partner's job runs.
+    """
+
+    program: ProgramSource = _no_program
+    place: InputPlace | None = None
+    account: GuestAccount = _own_account
+
+
+NO_SUPPLIES: Final = Supplies()
 
 
 class LrmsDriver:
@@ -114,35 +148,20 @@ class LrmsDriver:
         self._log = log
         self._new_id = iter(new_id)
         self._queue = LrmsQueue(limits.commands, lrms.remembers, self._new_id)
-        self._hear: Callable[[Iterable[Event]], None] = lambda _: None
+        self._hear: Hear = lambda *_: None
         self._gathered: list[Event] | None = None
         self._seen: LrmsLoad | None = None
         self._seen_at = (
             0.0  # by this clock; the batch system's host may have another, or put it back
         )
         self._wanted = asyncio.Event()
-        self._programs: ProgramSource | None = None
-        self._contents: InputPlace | None = None
-        self._account: GuestAccount | None = None
         self._put_offs: dict[str, asyncio.Event] = {}
         self._without: set[str] = set()  # partners whose last program did not come
         lrms.listen(self._told)
 
-    def connect(self, hear: Callable[[Iterable[Event]], None]) -> None:
+    def listen(self, hear: Hear) -> None:
         """Sets who receives events that nobody asked for; called once, before `run`."""
         self._hear = hear
-
-    def connect_programs(self, source: ProgramSource) -> None:
-        """Says who gets what partners' jobs run; once, before `run`."""
-        self._programs = source
-
-    def connect_inputs(self, contents: InputPlace) -> None:
-        """Says where the files lie that jobs are given; once, before `run`."""
-        self._contents = contents
-
-    def connect_accounts(self, account: GuestAccount) -> None:
-        """Says who knows as which account a partner's job runs; once, before `run`."""
-        self._account = account
 
     # --- what the engine asks ------------------------------------------------------------------
 
@@ -242,18 +261,22 @@ class LrmsDriver:
             if isinstance(one, LoadSeen):
                 self._seen, self._seen_at = one.load, self._clock.now()
         if events:
-            self._hear(events)
+            self._hear(*events)
         self._wanted.set()
 
     # --- the worker ----------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Follows the batch system and carries out commands, until it is cancelled."""
+    async def run(self, supplies: Supplies = NO_SUPPLIES) -> None:
+        """Follows the batch system and carries out commands, until it is cancelled.
+
+        Args:
+            supplies: what jobs are given that is not in their commands.
+        """
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lrms.run(), name="lrms")
             if self._now is None:
                 await self._compare()
-                await self._work(group)
+                await self._work(group, supplies)
 
     async def _compare(self) -> None:
         # What an older journal, or none, has left there: the state says what becomes of it.
@@ -267,27 +290,28 @@ class LrmsDriver:
                 await asyncio.sleep(backoff.next_s())
                 continue
             self._seen, self._seen_at = snapshot.load, self._clock.now()
-            self._hear(self._queue.seen_first(snapshot.jobs.items()))
+            self._hear(*self._queue.seen_first(snapshot.jobs.items()))
             return
 
-    async def _work(self, group: asyncio.TaskGroup) -> None:
+    async def _work(self, group: asyncio.TaskGroup, supplies: Supplies) -> None:
         while True:
             for call in self._queue.calls():
-                group.create_task(self._carry_out(call), name=f"lrms {call.step.value} {call.key}")
+                work = self._carry_out(call, supplies)
+                group.create_task(work, name=f"lrms {call.step.value} {call.key}")
             await self._wanted.wait()
             self._wanted.clear()
 
-    async def _carry_out(self, call: Call) -> None:
+    async def _carry_out(self, call: Call, supplies: Supplies) -> None:
         events: list[Event] = []
         command = call.command
         wants = isinstance(command, LrmsSubmit) and is_to_fetch(command.payload)
         if wants and call.step is LrmsStep.SUBMIT:
-            await self._fetch(call)
+            await self._fetch(call, supplies)
             return
         began = self._clock.now()
         try:
             async with asyncio.timeout(self._limits.command_timeout_s):
-                answer = await self._answer(call)
+                answer = await self._answer(call, supplies)
         except LrmsRefusedError as error:
             if self._queue.asks_again(call, passing=error.passing):
                 await self._put_off(call, error)
@@ -311,7 +335,7 @@ class LrmsDriver:
         else:
             events = self._queue.answered(call, answer, self._clock.now())
         if events:
-            self._hear(events)
+            self._hear(*events)
         self._wanted.set()
 
     def _goes_home(self, call: Call, error: Exception) -> bool:
@@ -327,7 +351,7 @@ class LrmsDriver:
         pause_s, events = self._queue.put_off(call, error.reason)
         if events:  # not each of very many attempts
             self._note("lrms_refused_for_now", call, error)
-            self._hear(events)
+            self._hear(*events)
         self._wanted.set()
         ended = self._put_offs.setdefault(call.key, asyncio.Event())
         if call.step is not LrmsStep.SUBMIT or not self._queue.is_to_end(call.key):
@@ -337,10 +361,10 @@ class LrmsDriver:
         del self._put_offs[call.key]
         events = self._queue.resume(call)
         if events:
-            self._hear(events)
+            self._hear(*events)
         self._wanted.set()
 
-    async def _fetch(self, call: Call) -> None:
+    async def _fetch(self, call: Call, supplies: Supplies) -> None:
         command = call.command
         assert isinstance(command, LrmsSubmit)
         # Others have their turn meanwhile: a home site that does not answer holds up its own job.
@@ -350,9 +374,7 @@ class LrmsDriver:
         events: list[Event] = []
         while True:
             try:
-                if self._programs is None:
-                    raise ProgramGoneError("this site fetches no programs")  # noqa: TRY301  # one way
-                payload = await self._programs(command.partner, command.lrms_key)
+                payload = await supplies.program(command.partner, command.lrms_key)
             except ProgramGoneError as error:
                 # Whoever does not want it: it has not run, and will not.
                 self._note("program_unwanted" if error.unwanted else "program_gone", call, error)
@@ -360,7 +382,7 @@ class LrmsDriver:
             except (ProgramAwayError, OSError) as error:
                 self._note("program_did_not_come", call, error)
                 self._without.add(command.partner)
-                self._hear([ProgramsAway(next(self._new_id), command.partner, str(error))])
+                self._hear(ProgramsAway(next(self._new_id), command.partner, str(error)))
                 if self._clock.now() - command.since <= self._limits.program_wait:
                     await asyncio.sleep(backoff.next_s())
                     continue
@@ -374,19 +396,19 @@ class LrmsDriver:
                     events = [ProgramCame(next(self._new_id), command.partner)]
             break
         if events:
-            self._hear(events)
+            self._hear(*events)
         self._wanted.set()
 
-    async def _answer(self, call: Call) -> LrmsRecord | bool | None:
+    async def _answer(self, call: Call, supplies: Supplies) -> LrmsRecord | bool | None:
         command = call.command
         if call.step is LrmsStep.LOOK_UP:
             return await self.lrms.look_up(call.key)
         if isinstance(command, LrmsCancel):
             return await self.lrms.cancel(call.key, only_waiting=command.only_waiting)
-        contents = None if self._contents is None else partial(self._contents, command)
-        job = _job(command, contents)
-        if command.partner and self._account is not None:
-            job = replace(job, account=self._account(command.partner, command.lrms_key))
+        place = supplies.place
+        job = _job(command, None if place is None else partial(place, command))
+        if command.partner:
+            job = replace(job, account=supplies.account(command.partner, command.lrms_key))
         await self.lrms.submit(job)
         return None
 

@@ -1,30 +1,16 @@
-"""What the journal says of the batch system: which jobs run there and which wait."""
+"""What a site knows of the batch system: which jobs run there and which wait."""
 
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from grms.kit.job_files import JobFile
 from grms.lrms.port import HomeRun, JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
-from grms.site.facts.jobs import HomeJob, Request, lrms_key
+from grms.site.facts.jobs import GuestJob, HomeJob, Request
+from grms.site.facts.lifecycle import GuestState, JobState
 from grms.site.facts.memory import Memory
-from grms.site.facts.records import (
-    GuestAccepted,
-    GuestConfirmed,
-    GuestEnded,
-    GuestRequeued,
-    GuestReserved,
-    GuestStarted,
-    JobEnded,
-    JobKept,
-    JobLeft,
-    JobRequeued,
-    JobStarted,
-    Record,
-)
 from grms.site.facts.wire import given_inputs, shared_files
 from grms.v1 import request_pb2
 from lrms_sim.groups import GROUPS
@@ -108,138 +94,27 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
     return SimulatedRun(run_time, group or None)
 
 
-class _Guest:
-    # What a partner's job asks for, as a home job has it.
-    __slots__ = ("lrms_key", "partner", "payload", "request")
-
-    def __init__(self, key: str, record: GuestAccepted) -> None:
-        self.lrms_key = key
-        self.request = record.request
-        self.payload = record.payload
-        self.partner = record.partner
+def running(memory: Memory) -> list[tuple[LrmsJob, float]]:
+    """Returns the jobs that have started and not ended, in that order, with their starts, seconds."""
+    here = [(job, job.start_time) for job in memory.at_lrms.values() if _runs(job)]
+    return [(job, start) for each, start in here if (job := _job_of(each)) is not None]
 
 
-def _job_of(wanted: HomeJob | _Guest) -> LrmsJob | None:
-    # It is read when all records have been: most jobs have ended by then.
-    user, partner = (wanted.user, "") if isinstance(wanted, HomeJob) else ("", wanted.partner)
+def waiting(memory: Memory) -> list[LrmsJob]:
+    """Returns the jobs that were handed over and have not started, oldest first."""
+    here = [
+        job for key, job in memory.at_lrms.items() if not _runs(job) and key not in memory.reserved
+    ]
+    return [job for each in here if (job := _job_of(each)) is not None]
+
+
+def _runs(job: HomeJob | GuestJob) -> bool:
+    return job.state in {JobState.RUNNING, GuestState.RUNNING}
+
+
+def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:
+    user, partner = (job.user, "") if isinstance(job, HomeJob) else ("", job.partner)
     try:
-        return lrms_job(wanted.lrms_key, wanted.request, wanted.payload, user=user, partner=partner)
+        return lrms_job(job.lrms_key, job.request, job.payload, user=user, partner=partner)
     except LrmsRefusedError:
         return None  # it was refused then, and will be again
-
-
-class LrmsHistory:
-    """Jobs that the batch system has, as far as the journal knows.
-
-    Attributes:
-        moment: the last one at which anything is known to have happened, seconds; minus infinity
-            where nothing has.
-
-    Args:
-        memory: what the records so far make: each of them comes here first, and then becomes a part of it.
-    """
-
-    def __init__(self, memory: Memory) -> None:
-        self._jobs = memory.jobs
-        self._waiting: dict[str, HomeJob | _Guest] = {}
-        self._running: dict[str, tuple[HomeJob | _Guest, float]] = {}
-        self._reserved: dict[str, HomeJob | _Guest] = {}
-        self.moment = -math.inf
-        self._apply: dict[type[Record], Callable[[Any], None]] = {
-            JobKept: self._job_kept,
-            JobLeft: self._job_left,
-            JobStarted: self._job_started,
-            JobRequeued: self._job_requeued,
-            JobEnded: self._job_ended,
-            GuestAccepted: self._guest_accepted,
-            GuestReserved: self._guest_reserved,
-            GuestConfirmed: self._guest_confirmed,
-            GuestStarted: self._guest_started,
-            GuestRequeued: self._guest_requeued,
-            GuestEnded: self._guest_ended,
-        }
-
-    def apply(self, record: Record) -> None:
-        """Makes a record part of the history; records come in the journal's order."""
-        apply = self._apply.get(type(record))
-        if apply is not None:
-            apply(record)
-
-    def running(self) -> list[tuple[LrmsJob, float]]:
-        """Returns the jobs that have started and not ended, with their starts, seconds."""
-        wanted = self._running.values()
-        return [(job, start) for each, start in wanted if (job := _job_of(each)) is not None]
-
-    def waiting(self) -> list[LrmsJob]:
-        """Returns the jobs that were handed over and have not started, oldest first."""
-        return [job for each in self._waiting.values() if (job := _job_of(each)) is not None]
-
-    def _job_kept(self, record: JobKept) -> None:
-        job = self._jobs[record.job]
-        self._waiting[job.lrms_key] = job
-        self.moment = max(self.moment, record.time)
-
-    def _job_left(self, record: JobLeft) -> None:
-        # Should the batch system get it once more, it has another key by then.
-        self._ended(self._jobs[record.job].lrms_key, record.time)
-
-    def _job_started(self, record: JobStarted) -> None:
-        self._started(self._jobs[record.job].lrms_key, record.start_time)
-
-    def _job_requeued(self, record: JobRequeued) -> None:
-        self._requeued(self._jobs[record.job].lrms_key, record.time)
-
-    def _job_ended(self, record: JobEnded) -> None:
-        self._ended(self._jobs[record.job].lrms_key, record.end_time)
-
-    def _guest_accepted(self, record: GuestAccepted) -> None:
-        self._submitted(_Guest(_guest_key(record), record), record.time)
-
-    def _guest_reserved(self, record: GuestReserved) -> None:
-        key = _guest_key(record)
-        self._reserved[key] = self._waiting.pop(key)
-
-    def _guest_confirmed(self, record: GuestConfirmed) -> None:
-        self._submitted(self._reserved.pop(_guest_key(record)), record.time)
-
-    def _guest_started(self, record: GuestStarted) -> None:
-        self._started(_guest_key(record), record.start_time)
-
-    def _guest_requeued(self, record: GuestRequeued) -> None:
-        self._requeued(_guest_key(record), record.time)
-
-    def _guest_ended(self, record: GuestEnded) -> None:
-        self._reserved.pop(_guest_key(record), None)
-        self._ended(_guest_key(record), record.end_time)
-
-    def _submitted(self, wanted: HomeJob | _Guest, time: float) -> None:
-        self._waiting[wanted.lrms_key] = wanted
-        self.moment = max(self.moment, time)
-
-    def _started(self, key: str, time: float) -> None:
-        wanted = self._waiting.pop(key, None)
-        if wanted is not None:
-            self._running[key] = (wanted, time)
-        self.moment = max(self.moment, time)
-
-    def _requeued(self, key: str, time: float) -> None:
-        here = self._running.pop(key, None)
-        if here is not None:
-            self._waiting[key] = here[0]
-        self.moment = max(self.moment, time)
-
-    def _ended(self, key: str, time: float) -> None:
-        here = self._waiting.pop(key, None) or self._running.pop(key, None)
-        if here is not None:
-            self.moment = max(self.moment, time)
-
-
-def _guest_key(
-    record: GuestAccepted
-    | GuestReserved
-    | GuestConfirmed
-    | GuestStarted
-    | GuestRequeued
-    | GuestEnded,
-) -> str:
-    return lrms_key(record.partner, record.offer.epoch, record.offer.number)

@@ -7,6 +7,7 @@ runs.
 
 import asyncio
 import math
+from collections.abc import Sequence
 
 from grms.policy.rounds import period_of
 from grms.site.engine.engine import Engine
@@ -45,7 +46,7 @@ class RoundTimer:
             self._there.set()
         engine.on_event(self._look)
 
-    def _look(self, event: Event, _commands: list[Command]) -> None:
+    def _look(self, event: Event, _commands: Sequence[Command]) -> None:
         if isinstance(event, PoliciesChanged):
             self._changed.set()
         elif isinstance(event, PartnerUp) and self._all_there():
@@ -61,13 +62,13 @@ class RoundTimer:
             moment = next_round(engine.clock.now(), last, period_of(engine.state.settings.reoffer))
             if await self._reached(moment, self._there):
                 last = moment
-            engine.tell(RoundDue)
+            engine.tell(RoundDue(*engine.stamp()))
         while True:
             self._changed.clear()
             moment = next_round(engine.clock.now(), last, period_of(engine.state.settings.reoffer))
             if await self._reached(moment, self._changed):
                 last = moment
-                engine.tell(RoundDue)
+                engine.tell(RoundDue(*engine.stamp()))
 
     async def _reached(self, moment: float, before: asyncio.Event) -> bool:
         # Waits for the moment; False where something has happened before.

@@ -12,8 +12,8 @@ from typing import Final
 import structlog
 
 from grms.kit.behind import too_far_ahead
+from grms.kit.clock import Clock, ScaledClock, VirtualClock, WallClock, ahead_of, going_on_from
 from grms.site.configuration.config import ClockConfig
-from grms.site.engine.clock import BehindClock, Clock, ScaledClock, VirtualClock, WallClock
 from grms.site.engine.journal import Journal, JournalError
 
 Log = structlog.typing.FilteringBoundLogger
@@ -33,15 +33,8 @@ def make_clock(config: ClockConfig, latest: float) -> Clock:
         return VirtualClock(latest)
     if config.kind == "scaled":
         assert config.origin is not None
-        clock: WallClock | ScaledClock = ScaledClock(config.speed, config.origin)
-    else:
-        clock = WallClock()
-    return BehindClock(clock, latest) if latest > clock.now() else clock
-
-
-def ahead_of(clock: Clock) -> float:
-    """Returns by how much a site's time is ahead of the true one until that has caught up, seconds."""
-    return clock.ahead if isinstance(clock, BehindClock) else 0.0
+        return going_on_from(ScaledClock(config.speed, config.origin), latest)
+    return going_on_from(WallClock(), latest)
 
 
 def check_clock(

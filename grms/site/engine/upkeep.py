@@ -9,7 +9,6 @@ from typing import Final
 import structlog
 
 from grms.site.engine.journal import Journal, JournalUnchangedError
-from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.facts.compaction import Reading
 from grms.site.facts.settings import SiteSettings
 
@@ -81,10 +80,8 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def read(
-    journal: Journal, settings: SiteSettings, progress: Progress
-) -> tuple[Reading, LrmsHistory]:
-    """Returns what a journal's records make, and the history of the batch system, in one reading.
+def read(journal: Journal, settings: SiteSettings, progress: Progress) -> Reading:
+    """Returns what a journal's records make.
 
     Args:
         journal: of the site.
@@ -96,13 +93,11 @@ def read(
         StoppedError: there is no need to go on.
     """
     reading = Reading(settings)
-    history = LrmsHistory(reading.memory)
     for count, record in enumerate(journal.records(), start=1):
-        history.apply(record)
         reading.apply(record)
         if count % LOOKED_EVERY == 0:
             progress.look(count)
-    return reading, history
+    return reading
 
 
 def compact(

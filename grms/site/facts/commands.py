@@ -10,10 +10,8 @@ site's clock is: it spaces repetitions of what had no answer.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import field
 
-from grms.site.facts.jobs import Completion, HomeJob, OfferId, Request
+from grms.site.facts.jobs import Completion, OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import Record
 from grms.site.facts.reservations import Reservation
@@ -49,33 +47,35 @@ class Append(Command):
 
     Attributes:
         records: what is noted.
-        before: own users' jobs that something is noted of, by number, as they were before; None for
-            one that is new. For those who show or log; it plays no part in comparisons.
     """
 
     records: tuple[Record, ...]
-    before: Mapping[int, HomeJob | None] = field(default_factory=dict, compare=False, repr=False)
 
 
 # --- answers to whoever asked --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyJob(Command):
+class Answer(Command):
+    """Answers the event that it comes of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyJob(Answer):
     """Answers whoever submitted, cancelled or decided about a job with the job as it stands."""
 
     job_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyReservation(Command):
+class ReplyReservation(Answer):
     """Answers whoever booked, launched, extended or released with the reservation as it stands."""
 
     reservation: Reservation
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyPardon(Command):
+class ReplyPardon(Answer):
     """Answers whoever pardoned a partner.
 
     Attributes:
@@ -88,7 +88,7 @@ class ReplyPardon(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse(Command):
+class Refuse(Answer):
     """Answers any question with an error.
 
     Attributes:
@@ -103,7 +103,7 @@ class Refuse(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerOffer(Command):
+class AnswerOffer(Answer):
     """Answers `OfferReceived`.
 
     Attributes:
@@ -116,7 +116,7 @@ class AnswerOffer(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerStatus(Command):
+class AnswerStatus(Answer):
     """Answers `ResolveReceived` or `WithdrawReceived`.
 
     Attributes:
@@ -129,7 +129,7 @@ class AnswerStatus(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerReport(Command):
+class AnswerReport(Answer):
     """Answers `ReportReceived`."""
 
 
@@ -218,6 +218,10 @@ class SendProbe(Command):
     partner: str
     offer: OfferId
     delay_s: float
+
+
+Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
+"""What is said to a partner."""
 
 
 # --- the batch system ----------------------------------------------------------------------------

@@ -7,10 +7,11 @@ are carried from the user to a batch system and never looked into here.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
-from grms._copies import Copier
+import msgspec
+
 from grms.site.facts.lifecycle import (
     GUEST_MOVES,
     JOB_MOVES,
@@ -193,7 +194,7 @@ class Completion:
             raise ValueError(f"run_time is {self.run_time}; it must be finite and at least 0")
 
 
-class HomeJob:
+class HomeJob(msgspec.Struct, eq=False, kw_only=True):
     """A job of one of the site's own users.
 
     Attributes:
@@ -242,95 +243,47 @@ class HomeJob:
         weighed: what its last decision rested on; None before the first, and after a restart.
     """
 
-    __slots__ = (
-        "accept_time",
-        "asked",
-        "attempts",
-        "cancel_requested",
-        "cancel_told",
-        "confirms",
-        "decision_time",
-        "end_time",
-        "exit",
-        "hindered",
-        "idempotency_key",
-        "job",
-        "job_id",
-        "kept_time",
-        "leaving",
-        "lost",
-        "lrms_key",
-        "name",
-        "offer_epoch",
-        "offer_number",
-        "offer_time",
-        "outcome",
-        "overdue",
-        "partner",
-        "payload",
-        "put",
-        "question",
-        "questions_left",
-        "reason",
-        "remaining",
-        "request",
-        "requeued",
-        "revision",
-        "start_time",
-        "state",
-        "story",
-        "submit_time",
-        "take_back",
-        "told_once",
-        "user",
-        "weighed",
-    )
-
-    def __init__(
-        self,
-        *,
-        job: int,
-        job_id: str,
-        lrms_key: str,
-        user: str,
-        idempotency_key: str,
-        name: str,
-        request: Request,
-        payload: bytes,
-        submit_time: float,
-    ) -> None:
-        self.job = job
-        self.job_id = job_id
-        self.lrms_key = lrms_key
-        self.user = user
-        self.idempotency_key = idempotency_key
-        self.name = name
-        self.request = request
-        self.payload = payload
-        self.submit_time = submit_time
-        self.state = JobState.RECEIVED
-        self.leave_partner()
-        self.asked: tuple[str, ...] = ()
-        self.put = 0
-        self.remaining: list[str] | None = None
-        self.questions_left = -1
-        self.decision_time = math.nan
-        self.weighed: Weighed | None = None
-        self.cancel_requested = False
-        self.cancel_told = False
-        self.start_time = math.nan
-        self.end_time = math.nan
-        self.outcome: Outcome | None = None
-        self.exit = NO_EXIT
-        self.kept_time = math.nan
-        self.leaving = False
-        self.told_once = False
-        self.lost = 0
-        self.requeued = False
-        self.hindered = ""
-        self.reason = ""
-        self.revision = 1
-        self.story = [JobState.RECEIVED]
+    job: int
+    job_id: str
+    lrms_key: str
+    user: str
+    idempotency_key: str
+    name: str
+    request: Request
+    payload: bytes
+    submit_time: float
+    state: JobState = JobState.RECEIVED
+    partner: str = ""
+    offer_epoch: int = 0
+    offer_number: int = 0
+    offer_time: float = math.nan
+    accept_time: float = math.nan
+    asked: tuple[str, ...] = ()
+    put: int = 0
+    remaining: list[str] | None = None
+    questions_left: int = -1
+    decision_time: float = math.nan
+    cancel_requested: bool = False
+    take_back: bool = False
+    overdue: bool = False
+    question: int = 0
+    cancel_told: bool = False
+    attempts: int = 0
+    kept_time: float = math.nan
+    confirms: bool = False
+    leaving: bool = False
+    told_once: bool = False
+    lost: int = 0
+    requeued: bool = False
+    hindered: str = ""
+    start_time: float = math.nan
+    end_time: float = math.nan
+    outcome: Outcome | None = None
+    exit: Exit = NO_EXIT
+    reason: str = ""
+    revision: int = 1
+    story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
+    weighed: Weighed | None = None
 
     def move(self, target: JobState) -> None:
         """Changes the state.
@@ -380,33 +333,8 @@ class HomeJob:
         """What it may consume at most, processor seconds."""
         return self.request.requested_time * self.request.processors
 
-    def as_it_is(self) -> "HomeJob":
-        """Returns a copy to be looked at, whatever happens to the job afterwards."""
-        return _copy(self)
 
-
-_copy = Copier(HomeJob)
-_BLANK = HomeJob(
-    job=0,
-    job_id="",
-    lrms_key="",
-    user="",
-    idempotency_key="",
-    name="",
-    request=Request(1, 1.0),
-    payload=b"",
-    submit_time=0.0,
-)
-
-
-def blank_job() -> HomeJob:
-    """Returns a job whose own fields, those that `HomeJob` is called with, are to be set at once."""
-    job = _copy(_BLANK)
-    job.story = [JobState.RECEIVED]
-    return job
-
-
-class GuestJob:
+class GuestJob(msgspec.Struct, eq=False, kw_only=True):
     """A job of a partner's that this site has accepted.
 
     Attributes:
@@ -420,6 +348,7 @@ class GuestJob:
         lost: the batch system has forgotten it once.
         reserved: a place is held for it; its home site has it still, and it does not start.
         begun: it has started once, whatever it does now.
+        start_time: of its last start, seconds; nan before the first.
         leaving: the batch system was told to let it go, as nothing starts it here, and may do so, or still do so.
         told_once: it was told so once, by this process, and has not answered.
         exit: how its script was left.
@@ -430,57 +359,26 @@ class GuestJob:
         reporting: a report is on the way.
     """
 
-    __slots__ = (
-        "accept_time",
-        "attempts",
-        "begun",
-        "cancel_requested",
-        "completion",
-        "exit",
-        "kept_time",
-        "leaving",
-        "lost",
-        "lrms_key",
-        "offer",
-        "partner",
-        "payload",
-        "reporting",
-        "request",
-        "reserved",
-        "state",
-        "story",
-        "told_once",
-    )
-
-    def __init__(
-        self,
-        *,
-        partner: str,
-        offer: OfferId,
-        lrms_key: str,
-        request: Request,
-        payload: bytes,
-        accept_time: float,
-    ) -> None:
-        self.partner = partner
-        self.offer = offer
-        self.lrms_key = lrms_key
-        self.request = request
-        self.payload = payload
-        self.accept_time = accept_time
-        self.kept_time = accept_time
-        self.lost = False
-        self.reserved = False
-        self.begun = False
-        self.leaving = False
-        self.told_once = False
-        self.exit = NO_EXIT
-        self.state = GuestState.ACCEPTED
-        self.cancel_requested = False
-        self.completion: Completion | None = None
-        self.attempts = 0
-        self.reporting = False
-        self.story = [GuestState.ACCEPTED]
+    partner: str
+    offer: OfferId
+    lrms_key: str
+    request: Request
+    payload: bytes
+    accept_time: float
+    kept_time: float
+    lost: bool = False
+    reserved: bool = False
+    begun: bool = False
+    start_time: float = math.nan
+    leaving: bool = False
+    told_once: bool = False
+    exit: Exit = NO_EXIT
+    state: GuestState = GuestState.ACCEPTED
+    cancel_requested: bool = False
+    completion: Completion | None = None
+    attempts: int = 0
+    reporting: bool = False
+    story: list[GuestState] = msgspec.field(default_factory=partial(list, (GuestState.ACCEPTED,)))
 
     def move(self, target: GuestState) -> None:
         """Changes the state.

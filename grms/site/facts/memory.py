@@ -16,7 +16,6 @@ from grms.site.facts.jobs import (
     HomeJob,
     Load,
     OfferId,
-    blank_job,
     lrms_key,
     next_lrms_key,
 )
@@ -93,7 +92,10 @@ class Memory:
         own_work: Σ p·m of own users' jobs that have ended, wherever they ran, processor seconds.
         own_requested: Σ p·m·requested time of the same.
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
-        at_lrms: what the batch system has or is to get and has not ended, by key.
+        at_lrms: what the batch system has or is to get and has not ended, by key, in the order of its queue;
+            those that run in that of their starts.
+        lrms_moment: the last one at which anything is known to have happened there, seconds; minus infinity
+            where nothing has.
         reserved: partners' jobs for which a place is held, by key.
         books: by partner's name, listed ones first and in their order.
         reservations: of resources.
@@ -124,6 +126,7 @@ class Memory:
         self.own_work = self.own_requested = 0.0
         self.unconfirmed = 0
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
+        self.lrms_moment = -math.inf
         self.reserved: dict[str, GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
         self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
@@ -268,16 +271,17 @@ class Memory:
 
     def _job_received(self, record: JobReceived) -> None:
         number, user = record.job, record.user
-        job = blank_job()
-        job.job = number
-        job.job_id = f"{self.settings.name}-{number}"
-        job.lrms_key = lrms_key(self.settings.name, self.epoch, number)
-        job.user = user
-        job.idempotency_key = record.idempotency_key
-        job.name = record.name
-        job.request = record.request
-        job.payload = record.payload
-        job.submit_time = record.time
+        job = HomeJob(
+            job=number,
+            job_id=f"{self.settings.name}-{number}",
+            lrms_key=lrms_key(self.settings.name, self.epoch, number),
+            user=user,
+            idempotency_key=record.idempotency_key,
+            name=record.name,
+            request=record.request,
+            payload=record.payload,
+            submit_time=record.time,
+        )
         self.jobs[number] = job
         self.jobs_open += 1
         self.keys[user, record.idempotency_key] = number
@@ -329,7 +333,7 @@ class Memory:
         job = self.jobs[record.job]
         job.move(JobState.SUBMITTING)
         self.unconfirmed += job.request.processors
-        self.at_lrms[job.lrms_key] = job
+        self._goes_behind(job, record.time)
         job.kept_time = record.time
         job.put = 0
 
@@ -369,7 +373,7 @@ class Memory:
     def _job_left(self, record: JobLeft) -> None:
         job = self.jobs[record.job]
         self.confirm(job)
-        self._leaves_lrms(job.lrms_key)
+        self._leaves_lrms(job.lrms_key, record.time)
         job.lrms_key = next_lrms_key(job.lrms_key)
         job.lost, job.leaving, job.requeued = 0, False, False
         if job.state is JobState.LEAVING:
@@ -384,6 +388,7 @@ class Memory:
         job.move(JobState.QUEUED)
         job.requeued = True
         job.start_time = math.nan
+        self._goes_behind(job, record.time)
         job.reason = record.reason
 
     def _job_lost(self, record: JobLost) -> None:
@@ -400,15 +405,23 @@ class Memory:
     def _job_exited(self, record: JobExited) -> None:
         self.jobs[record.job].exit = record.exit
 
-    def _leaves_lrms(self, key: str) -> None:
-        self.at_lrms.pop(key, None)
+    def _goes_behind(self, job: HomeJob | GuestJob, time: float) -> None:
+        # Behind all that wait, or all that run.
+        self.at_lrms.pop(job.lrms_key, None)
+        self.at_lrms[job.lrms_key] = job
+        self.lrms_moment = max(self.lrms_moment, time)
+
+    def _leaves_lrms(self, key: str, time: float) -> None:
         self.unseen.pop(key, None)
+        if self.at_lrms.pop(key, None) is not None and key not in self.reserved:
+            self.lrms_moment = max(self.lrms_moment, time)
 
     def _job_started(self, record: JobStarted) -> None:
         job = self.jobs[record.job]
         self.confirm(job)
         job.move(JobState.RUNNING)
         job.start_time = record.start_time
+        self._goes_behind(job, record.start_time)
 
     def _job_ended(self, record: JobEnded) -> None:
         job = self.jobs[record.job]
@@ -427,7 +440,7 @@ class Memory:
         if job.partner:
             self._delegated_job_ended(job, record)
         else:
-            self._leaves_lrms(job.lrms_key)
+            self._leaves_lrms(job.lrms_key, record.end_time)
         self.jobs_open -= 1
         left = self.open_by_user[job.user] - 1
         if left:
@@ -537,12 +550,13 @@ class Memory:
             request=record.request,
             payload=record.payload,
             accept_time=record.time,
+            kept_time=record.time,
         )
         book.guests[offer] = guest
         book.guest_offered += 1
         book.guest_accepted += 1
         book.taken += record.request.requested_time * record.request.processors
-        self.at_lrms[guest.lrms_key] = guest
+        self._goes_behind(guest, record.time)
         self.unconfirmed += guest.request.processors
 
     def _guest_reserved(self, record: GuestReserved) -> None:
@@ -555,6 +569,7 @@ class Memory:
         guest.reserved = False
         guest.kept_time = record.time
         del self.reserved[guest.lrms_key]
+        self._goes_behind(guest, record.time)
 
     def _guest_declined(self, record: GuestDeclined) -> None:
         book = self.book(record.partner)
@@ -576,13 +591,17 @@ class Memory:
         self.confirm(guest)
         guest.move(GuestState.RUNNING)
         guest.begun = True
+        guest.start_time = record.start_time
+        self._goes_behind(guest, record.start_time)
 
     def _guest_leaving(self, record: GuestLeaving | GuestStays) -> None:
         leaving = isinstance(record, GuestLeaving)
         self._guest(record.partner, record.offer).leaving = leaving
 
     def _guest_requeued(self, record: GuestRequeued) -> None:
-        self._guest(record.partner, record.offer).move(GuestState.SUBMITTED)
+        guest = self._guest(record.partner, record.offer)
+        guest.move(GuestState.SUBMITTED)
+        self._goes_behind(guest, record.time)
 
     def _guest_lost(self, record: GuestLost) -> None:
         guest = self._guest(record.partner, record.offer)
@@ -603,7 +622,7 @@ class Memory:
         guest.completion = Completion(
             record.offer, record.outcome, record.end_time, record.run_time, guest.exit
         )
-        self._leaves_lrms(guest.lrms_key)
+        self._leaves_lrms(guest.lrms_key, record.end_time)
         self.reserved.pop(guest.lrms_key, None)
         guest.reserved = False
         request = guest.request

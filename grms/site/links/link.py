@@ -295,7 +295,7 @@ class PartnerLink:
         self._went_down(
             f"it speaks version {version} of the protocol, this site {PROTOCOL_VERSION}"
         )
-        self._engine.tell(PartnerIncompatible, self.name, version)
+        self._engine.tell(PartnerIncompatible(self._engine.new_id(), self.name, version))
 
     def senseless(self, reason: str, *, probed: bool = False) -> None:
         """Notes that the partner has answered what makes no sense.
@@ -304,7 +304,7 @@ class PartnerLink:
             reason: what it was, for a person.
             probed: whether it was asked to find out if it is well again.
         """
-        self._engine.tell(PartnerFaulty, self.name, reason, probed)
+        self._engine.tell(PartnerFaulty(*self._engine.stamp(), self.name, reason, probed))
 
     def _went_up(self, processors: int, seen: OfferId | None) -> None:
         self.problem = ""
@@ -317,7 +317,8 @@ class PartnerLink:
             self.up = True
             self._up_since = time.monotonic()
             self._came_up.set()
-            self._engine.tell(PartnerUp, self.name, processors, seen)
+            engine = self._engine
+            engine.tell(PartnerUp(*engine.stamp(), self.name, processors, seen))
 
     def _went_down(self, problem: str) -> None:
         self.problem = problem
@@ -327,7 +328,7 @@ class PartnerLink:
             self._relapsed, self._steady = not self._steady, False
             self._down_since = time.monotonic()
             if not self._settings.virtual:  # there it is brought back, and waited for
-                self._engine.tell(PartnerDown, self.name)
+                self._engine.tell(PartnerDown(self._engine.new_id(), self.name))
 
     def _check_lost(self) -> None:
         down_s = time.monotonic() - self._down_since
@@ -335,7 +336,7 @@ class PartnerLink:
         if not self.up and not self._lost and down_s >= lost_after_s:
             self._lost = True
             engine = self._engine
-            engine.tell(PartnerLost, self.name)
+            engine.tell(PartnerLost(*engine.stamp(), self.name))
 
     def answered(self) -> None:
         """Notes that a call had an answer."""

@@ -8,7 +8,7 @@ replay, and each job goes where it would have gone.
 from typing import Final
 
 from grms.site.facts.commands import SendOffer, SendResolve, SendWithdraw
-from grms.site.facts.events import OfferFailed, StatusFailed
+from grms.site.facts.events import OfferFailed, StatusAnswered, StatusFailed
 from grms.site.links.sender import Sender, Told
 
 PAUSE_S: Final = 0.5
@@ -19,17 +19,17 @@ class LockStepSender(Sender):
     """Sends to one partner until it has answered; see the module."""
 
     async def _offer(self, command: SendOffer) -> Told:
-        while (told := await super()._offer(command))[0] is OfferFailed:
+        while isinstance(told := await super()._offer(command), OfferFailed):
             if self._shares_too_little(command):
                 break
             await self._link.pause(PAUSE_S)
         return told
 
     async def _ask(self, command: SendResolve | SendWithdraw) -> Told:
-        while (told := await super()._ask(command))[0] is StatusFailed:
+        while isinstance(told := await super()._ask(command), StatusFailed):
             await self._link.pause(PAUSE_S)
-        *_, status, _completion = told
-        if status is None and isinstance(command, SendResolve):
+        unknown = isinstance(told, StatusAnswered) and told.status is None
+        if unknown and isinstance(command, SendResolve):
             # One of the two has died before the offer was noted there: it is made as if for the first time.
             offer = self._engine.state.undecided_offer(command.partner, command.offer)
             if offer is not None:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from grms.site.engine.engine import Engine
-from grms.site.engine.outside import Send
+from grms.site.facts.commands import Send
 from grms.site.links.calls import ChannelMaker, Problems
 from grms.site.links.link import LinkSettings, PartnerLink
 from grms.site.links.lock_step import LockStepSender

@@ -2,14 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
 from grpc import aio
 
 from grms.site.engine.engine import Engine
-from grms.site.engine.outside import Send
-from grms.site.facts.commands import SendOffer, SendProbe, SendReport, SendResolve, SendWithdraw
+from grms.site.facts.commands import (
+    Send,
+    SendOffer,
+    SendProbe,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
+)
 from grms.site.facts.events import (
     OfferAnswered,
     OfferDisputed,
@@ -44,8 +51,8 @@ it would count as down again."""
 REPORT_COMPLETIONS_MAX: Final = 1000
 """Ends in one report."""
 
-Told = tuple[Any, ...]
-"""What the engine is told: a kind of event and its fields."""
+Told = OfferAnswered | OfferFailed | OfferDisputed | StatusAnswered | StatusFailed
+"""What comes of a question; id and load are given to it when the engine is told."""
 
 DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
 """By which a partner says that an offer's number is another job's."""
@@ -91,8 +98,9 @@ class Sender:
         group.create_task(work, name=f"{type(command).__name__} {self._link.name}")
 
     async def _tell(self, outcome: Awaitable[Told]) -> None:
-        kind, *fields = await outcome
-        self._engine.tell(kind, *fields)
+        told = await outcome
+        number, load = self._engine.stamp()
+        self._engine.tell(replace(told, id=number, load=load))
 
     async def _offer(self, command: SendOffer) -> Told:
         engine, settings, link = self._engine, self._settings, self._link
@@ -102,7 +110,7 @@ class Sender:
             link.broken()
         if stub is None or self._shares_too_little(command):
             # To the state a job that the partner cannot have is a partner that was not reached.
-            return OfferFailed, link.name, command.offer, False
+            return OfferFailed(0, None, link.name, command.offer, sent=False)
         request = partner_pb2.OfferRequest(
             site=settings.site,
             offer=write_offer(command.offer),
@@ -118,17 +126,17 @@ class Sender:
         except (SenselessError, WireError) as error:
             link.answered()
             link.senseless(f"asked to take a job: {error}")
-            return OfferFailed, link.name, command.offer
+            return OfferFailed(0, None, link.name, command.offer)
         except (aio.AioRpcError, ConnectionError) as error:
             if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
-                return OfferDisputed, link.name, command.offer
+                return OfferDisputed(0, None, link.name, command.offer)
             link.silent(error)
-            return OfferFailed, link.name, command.offer
+            return OfferFailed(0, None, link.name, command.offer)
         link.answered()
         if accepted is None:
             # In a word of a later version: to the state that is no answer, and it asks.
-            return OfferFailed, link.name, command.offer
-        return OfferAnswered, link.name, command.offer, accepted
+            return OfferFailed(0, None, link.name, command.offer)
+        return OfferAnswered(0, None, link.name, command.offer, accepted)
 
     def _shares_too_little(self, command: SendOffer) -> bool:
         shared = self._settings.shared.partners
@@ -147,8 +155,8 @@ class Sender:
                 link.silent(error)
             elif not isinstance(error, ConnectionError):
                 link.senseless(f"asked about an offer: {error}")
-            return StatusFailed, link.name, command.offer, command.cause
-        return StatusAnswered, link.name, command.offer, command.cause, status, completion
+            return StatusFailed(0, None, link.name, command.offer, command.cause)
+        return StatusAnswered(0, None, link.name, command.offer, command.cause, status, completion)
 
     async def _probe(self, command: SendProbe) -> None:
         engine, link = self._engine, self._link
@@ -160,10 +168,10 @@ class Sender:
         except (aio.AioRpcError, ConnectionError) as error:
             if isinstance(error, aio.AioRpcError):
                 link.silent(error)
-            engine.tell(ProbeFailed, link.name)
+            engine.tell(ProbeFailed(engine.new_id(), link.name))
         else:
             link.answered()
-            engine.tell(ProbeAnswered, link.name, status)
+            engine.tell(ProbeAnswered(*engine.stamp(), link.name, status))
 
     async def _question(self, command: SendResolve | SendWithdraw | SendProbe) -> Any:
         stub, timeout = self._link.stub, self._settings.offer_timeout_s
@@ -213,8 +221,8 @@ class Sender:
             elif isinstance(error, SenselessError):
                 link.senseless(f"told of ended jobs: {error}")
             self.reports_open -= len(batch)
-            engine.tell(ReportFailed, link.name, offers)
+            engine.tell(ReportFailed(engine.new_id(), link.name, offers))
             return
         link.answered()
         self.reports_open -= len(batch)
-        engine.tell(ReportAnswered, link.name, offers)
+        engine.tell(ReportAnswered(engine.new_id(), link.name, offers))

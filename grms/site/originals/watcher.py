@@ -9,10 +9,12 @@ repeats what the batch system has undone.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from copy import copy
 from typing import Final
 
 import structlog
 
+from grms.kit.loop import NotWrittenError
 from grms.lrms.originals import VARIABLE, Fate, Original, OriginalRow, Watched
 from grms.lrms.port import LrmsError
 from grms.site.engine.engine import Engine
@@ -93,7 +95,7 @@ class OriginalWatcher:
         # A job that the batch system refuses to touch, or that cannot be noted, must not hold up others.
         try:
             await work
-        except (LrmsError, OSError) as error:
+        except (LrmsError, OSError, NotWrittenError) as error:
             # Each poll would find the same, for possibly very many jobs.
             if self._said.get(number) != str(error):
                 self._log.warning("original_not_moved", lrms_job=number, problem=str(error))
@@ -136,11 +138,12 @@ class OriginalWatcher:
             return
         key = f"original {original.word} {original.token}"
         name = wanted.name[:NAME_MAX] if wanted.name.isprintable() else ""
-        reply = await self._engine.ask(Submit, original.user, key, name, request, payload)
+        event = Submit(*self._engine.stamp(), original.user, key, name, request, payload)
+        reply = await self._engine.ask(event, lambda reply: reply)
         if isinstance(reply, Refuse) and reply.refusal is not Refusal.UNAVAILABLE:
             await self._choose(original, Fate.HOME, reply.reason)
         if not isinstance(reply, ReplyJob):
-            return  # it may have been taken all the same: the next look asks again with the same key
+            return  # the next look asks again with the same key
         await self._change(original, job_id=reply.job_id)
         self._log.info("original_taken", lrms_job=original.number, job=reply.job_id)
 
@@ -180,7 +183,7 @@ class OriginalWatcher:
     async def _decide(self, original: Original, row: OriginalRow, at: float) -> None:
         if at - original.held_at < self._watched.settle_s:
             return  # a crash could still undo the hold, and the original start
-        job = self._engine.job(original.job_id) if original.job_id else None
+        job = await self._job(original)
         if job is None:
             await self._submit(original, row)
             return
@@ -217,7 +220,7 @@ class OriginalWatcher:
             # Cancelled and forgotten, or lost in a crash: the batch system's responsibility.
             await self._choose(original, Fate.HOME, "it is gone")
             await self._end_ours(original)
-        job = self._engine.job(original.job_id) if original.job_id else None
+        job = await self._job(original)
         if job is None or job.state is JobState.ENDED:
             await asyncio.to_thread(self._notes.forget, original.token)
             assert self._known is not None
@@ -237,6 +240,13 @@ class OriginalWatcher:
         self._known[changed.word] = changed
 
     async def _end_ours(self, original: Original) -> None:
-        job: HomeJob | None = self._engine.job(original.job_id) if original.job_id else None
+        job = await self._job(original)
         if job is not None and job.state is not JobState.ENDED:
-            await self._engine.ask(Cancel, job.job_id, None)
+            event = Cancel(*self._engine.stamp(), job.job_id, None)
+            await self._engine.ask(event, lambda _: None)
+
+    async def _job(self, original: Original) -> HomeJob | None:
+        # As it is at a moment at which the journal says so.
+        if not original.job_id:
+            return None
+        return await self._engine.look(lambda state: copy(state.job(original.job_id)))

@@ -112,7 +112,7 @@ class Collector:
     async def run(self) -> None:
         """Gets files until it is cancelled."""
         self._engine.on_publish(self._told)
-        for job in self._engine.jobs():
+        for job in self._engine.state.jobs():
             self._told(job)
         async with asyncio.TaskGroup() as group:
             while True:
@@ -132,7 +132,7 @@ class Collector:
 
     async def _tried(self, job_id: str) -> float | None:
         """Returns the longest wait before the next attempt, seconds; `None` if nothing is left to do."""
-        job = self._engine.job(job_id)
+        job = self._engine.state.job(job_id)
         if job is None:
             return None
         try:

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import grpc
 
 from grms.kit.refusals import Context, refuse
+from grms.site.core.state import SiteState
 from grms.site.facts.commands import ReplyJob
 from grms.site.facts.events import Cancel, Submit
 from grms.site.facts.jobs import HomeJob
@@ -25,6 +27,8 @@ from grms.site.services.results import sent, write_results
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
+
+T = TypeVar("T")
 
 PAGE_MAX: Final = 1000
 """Most jobs in one answer of `List`."""
@@ -46,13 +50,15 @@ class Watchers:
         closed: the daemon ends.
 
     Args:
+        site: whose jobs they are.
         most: watchers at one time.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, site: str, most: int) -> None:
+        self._site = site
         self._most = most
-        self._by_job: dict[str, set[asyncio.Queue[HomeJob | None]]] = {}
-        self._by_user: dict[str, set[asyncio.Queue[HomeJob | None]]] = {}
+        self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
+        self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._count = 0
         self.closed = False
 
@@ -63,19 +69,18 @@ class Watchers:
 
     def tell(self, job: HomeJob) -> None:
         """Passes a change to its watchers; one that does not keep up is given None, which ends it."""
-        if not self._count:
-            return
-        for queues in (self._by_job.get(job.job_id), self._by_user.get(job.user)):
-            for queue in list(queues or ()):
-                if queue.full():
-                    queue.get_nowait()
-                    queue.put_nowait(None)
-                else:
-                    queue.put_nowait(job)
+        queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
+        message = write_job(job, self._site) if queues else None
+        for queue in queues:
+            if queue.full():
+                queue.get_nowait()
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(message)
 
-    def add(self, job_id: str, user: str) -> asyncio.Queue[HomeJob | None]:
+    def add(self, job_id: str, user: str) -> asyncio.Queue[job_pb2.Job | None]:
         """Returns a queue of changes of one job, or where that is empty of a user's jobs."""
-        queue: asyncio.Queue[HomeJob | None] = asyncio.Queue(UPDATES_MAX)
+        queue: asyncio.Queue[job_pb2.Job | None] = asyncio.Queue(UPDATES_MAX)
         table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
         table.setdefault(key, set()).add(queue)
         self._count += 1
@@ -90,7 +95,7 @@ class Watchers:
                     queue.get_nowait()
                 queue.put_nowait(None)
 
-    def remove(self, queue: asyncio.Queue[HomeJob | None], job_id: str, user: str) -> None:
+    def remove(self, queue: asyncio.Queue[job_pb2.Job | None], job_id: str, user: str) -> None:
         """Ends a queue."""
         table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
         table[key].discard(queue)
@@ -144,17 +149,22 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
         if problem := await self._inputs.misplaced(payload):
             await self._door.invalid(context, WireError("request.program.inputs", problem))
-        reply = await self._door.ask(
-            context, Submit, user.name, request.idempotency_key, request.name, wanted, payload
+        event = Submit(
+            *self._engine.stamp(),
+            user.name,
+            request.idempotency_key,
+            request.name,
+            wanted,
+            payload,
         )
-        answer = self._answer(reply)
+        answer = await self._door.ask(context, event, self._answer)
         self._door.audit(
             "submit",
             user,
             job=answer.job_id,
             processors=wanted.processors,
             requested_time_s=wanted.requested_time,
-            cause=reply.cause,
+            cause=event.id,
         )
         return answer
 
@@ -177,8 +187,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
         user = await self._door.user(context)
-        await self._engine.durable()
-        return self._write(await self._seen(context, user, request.job_id))
+        return await self._seen(context, user, request.job_id, self._write)
 
     async def List(  # noqa: N802  # gRPC's name
         self, request: job_pb2.ListRequest, context: Context
@@ -199,21 +208,23 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             text = f"page_size is {request.page_size}; it must be at least 0"
             await self._door.invalid(context, WireError("page_size", text))
         most = min(request.page_size or PAGE_MAX, PAGE_MAX)
-        await self._engine.durable()
-        return self._page(request, user, states, first, most)
+        owner = request.user if request.all_users else user.name
+        page = partial(self._page, request, owner, states, first=first, most=most)
+        return await self._door.look(context, page, lambda job: owner in {"", job.user})
 
     def _page(
         self,
         request: job_pb2.ListRequest,
-        user: User,
+        owner: str,
         states: set[JobState],
+        state: SiteState,
+        *,
         first: int,
         most: int,
     ) -> job_pb2.ListResponse:
         """Returns some jobs from a number on; it looks at so many that others have their turn soon."""
-        state, now = self._engine.state, self._engine.clock.now()
+        now = self._engine.clock.now()
         jobs = state.memory.jobs
-        owner = request.user if request.all_users else user.name
         answer, size = job_pb2.ListResponse(), 0
         first = max(first, next(iter(jobs), 0))
         for number in range(first, state.memory.next_job):
@@ -221,7 +232,6 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 answer.next_page_token = str(number)
                 break
             job = jobs.get(number)
-            job = None if job is None else self._engine.written(job)
             if (
                 job is None
                 or job.shown not in states
@@ -248,20 +258,20 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         user = await self._door.user(context)
         await self._door.check_journal(context)
         whose = None if self._door.is_operator(user) else user.name
-        reply = await self._door.ask(context, Cancel, request.job_id, whose)
+        event = Cancel(*self._engine.stamp(), request.job_id, whose)
+        answer = await self._door.ask(context, event, self._answer)
+        self._door.audit("cancel", user, job=request.job_id, cause=event.id)
         # The batch system has been told by now; what came of it may be in the journal, too.
-        await self._engine.durable()
-        self._door.audit("cancel", user, job=request.job_id, cause=reply.cause)
-        return self._answer(reply)
+        job = self._engine.state.job(request.job_id)
+        return answer if job is None else await self._door.look(context, lambda _: self._write(job))
 
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: job_pb2.WatchRequest, context: Context
     ) -> AsyncIterator[job_pb2.Job]:
         """Sends a job's state and every change until its end, or all changes of one's jobs."""
         user = await self._door.user(context)
-        job = None
         if request.job_id:
-            job = await self._seen(context, user, request.job_id)
+            await self._seen(context, user, request.job_id, lambda _: None)
         if self._watchers.full:
             self._door.count("watchers", context)
             await refuse(
@@ -274,17 +284,16 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         try:
             # Who has this knows that no later change escapes it.
             await context.send_initial_metadata(())
-            revision = 0
+            revision, told = 0, None
+            if request.job_id:
+                told = await self._seen(context, user, request.job_id, self._write)
             while True:
-                # A job may change while its message is read: then it is sent again.
-                while job is not None and job.revision > revision:
-                    message = self._write(job)
-                    yield message
-                    if not request.job_id:
-                        break
-                    if message.state == JOB_STATES[JobState.ENDED]:
-                        return
-                    revision, job = message.revision, self._engine.written(job)
+                if told is not None and told.revision > revision:
+                    yield told
+                    if request.job_id:
+                        if told.state == JOB_STATES[JobState.ENDED]:
+                            return
+                        revision = told.revision
                 told = await queue.get()
                 if self._watchers.closed:
                     await self._door.check_stopping(context)
@@ -295,8 +304,6 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                         grpc.StatusCode.RESOURCE_EXHAUSTED,
                         f"{UPDATES_MAX} changes were not read in time; watch again",
                     )
-                # It may have changed since; what of that is in the journal is shown.
-                job = self._engine.written(told)
         finally:
             self._watchers.remove(queue, request.job_id, user.name)
 
@@ -305,8 +312,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> results_pb2.ResultList:
         """Says which files a job has left."""
         user = await self._door.user(context)
-        await self._engine.durable()
-        job = await self._seen(context, user, request.job_id)
+        job = await self._seen(context, user, request.job_id, lambda job: job)
         return write_results(await self._results.of_job(job))
 
     async def FetchResult(  # noqa: N802  # gRPC's name
@@ -314,15 +320,22 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> AsyncIterator[results_pb2.ResultChunk]:
         """Sends one of them."""
         user = await self._door.user(context)
-        await self._engine.durable()
-        job = await self._seen(context, user, request.job_id)
+        job = await self._seen(context, user, request.job_id, lambda job: job)
         pieces = self._results.read_job(job, request.name, request.offset_bytes)
         async for chunk in sent(context, pieces):
             yield chunk
 
-    async def _seen(self, context: Context, user: User, job_id: str) -> HomeJob:
-        job = self._engine.job(job_id)
-        if job is None or (job.user != user.name and not self._door.is_operator(user)):
+    async def _seen(
+        self, context: Context, user: User, job_id: str, read: Callable[[HomeJob], T]
+    ) -> T:
+        def look(state: SiteState) -> tuple[T] | None:
+            job = state.job(job_id)
+            if job is None or (job.user != user.name and not self._door.is_operator(user)):
+                return None
+            return (read(job),)
+
+        found = await self._door.look(context, look, lambda job: job.job_id == job_id)
+        if found is None:
             self._door.count("not_found", context, repr(job_id))
             await refuse(
                 context,
@@ -330,11 +343,10 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 f"there is no job {job_id!r} of {user.name}",
                 field="job_id",
             )
-        return job
+        return found[0]
 
-    def _answer(self, reply: object) -> job_pb2.Job:
-        assert isinstance(reply, ReplyJob)
-        job = self._engine.job(reply.job_id)
+    def _answer(self, reply: ReplyJob) -> job_pb2.Job:
+        job = self._engine.state.job(reply.job_id)
         assert job is not None
         return self._write(job)
 

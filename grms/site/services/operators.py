@@ -8,20 +8,22 @@ from typing import Final
 
 import grpc
 
+from grms.kit.clock import ahead_of
 from grms.kit.refusals import Context, refuse
 from grms.kit.web.access import LINK_S
 from grms.policy.guard import ExchangeGuard, GuardFound
 from grms.policy.rails import DAY, HOUR
 from grms.site.configuration.files import ConfigError
+from grms.site.core.state import SiteState
 from grms.site.engine.journal import Journal
-from grms.site.engine.site_clock import ahead_of
 from grms.site.facts.commands import ReplyJob, ReplyPardon
-from grms.site.facts.events import Drain, Pardon, Resubmit, Resume, TakeBack, WriteOff
+from grms.site.facts.events import Drain, Event, Pardon, Resubmit, Resume, TakeBack, WriteOff
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.wire import WireError, write_job
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.services.reload import Reloaded
 from grms.site.sockets.door import Door
+from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
 from lrms_sim.version import __version__
 
@@ -87,7 +89,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> operator_pb2.StatusResponse:
         """Returns how the site is."""
         await self._door.operator(context)
-        return self._status()
+        return await self._status(context)
 
     async def Partners(  # noqa: N802  # gRPC's name
         self,
@@ -101,7 +103,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         answer = operator_pb2.PartnersResponse()
         for partner in state.settings.partners:
             name = partner.name
-            link, book = self._links.links[name], state.partners[name]
+            link, book = self._links.links.get(name), state.partners[name]
+            if link is None:
+                continue  # it is off the list, as the state is to hear
             entry = answer.partners.add(
                 name=name,
                 endpoint=link.address or "",
@@ -175,8 +179,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> operator_pb2.StatusResponse:
         """Takes no more work; what has been taken is brought to its end."""
         user = await self._door.operator(context)
-        self._door.audit("drain", user, cause=self._engine.tell(Drain))
-        return self._status()
+        return await self._let_work(context, user, "drain", Drain(self._engine.new_id()))
 
     async def Resume(  # noqa: N802  # gRPC's name
         self,
@@ -185,26 +188,32 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> operator_pb2.StatusResponse:
         """Undoes Drain."""
         user = await self._door.operator(context)
-        self._door.audit("resume", user, cause=self._engine.tell(Resume))
-        return self._status()
+        return await self._let_work(context, user, "resume", Resume(self._engine.new_id()))
+
+    async def _let_work(
+        self, context: Context, user: User, act: str, event: Event
+    ) -> operator_pb2.StatusResponse:
+        self._engine.tell(event)
+        self._door.audit(act, user, cause=event.id)
+        return await self._status(context)
 
     async def TakeBack(  # noqa: N802  # gRPC's name
         self, request: operator_pb2.InterveneRequest, context: Context
     ) -> job_pb2.Job:
         """Has a job ended at its partner, and then decided anew."""
-        return await self._intervene(context, TakeBack, "take_back", request.job_id)
+        return await self._intervene(context, "take_back", TakeBack, request.job_id)
 
     async def Resubmit(  # noqa: N802  # gRPC's name
         self, request: operator_pb2.InterveneRequest, context: Context
     ) -> job_pb2.Job:
         """Decides a job anew, whatever its partner does with it."""
-        return await self._intervene(context, Resubmit, "resubmit", request.job_id)
+        return await self._intervene(context, "resubmit", Resubmit, request.job_id)
 
     async def WriteOff(  # noqa: N802  # gRPC's name
         self, request: operator_pb2.InterveneRequest, context: Context
     ) -> job_pb2.Job:
         """Ends a job as failed, whatever its partner does with it."""
-        return await self._intervene(context, WriteOff, "write_off", request.job_id)
+        return await self._intervene(context, "write_off", WriteOff, request.job_id)
 
     async def Pardon(  # noqa: N802  # gRPC's name
         self, request: operator_pb2.PardonRequest, context: Context
@@ -212,34 +221,36 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """Ends a partner's suspension, and forgets its breaches."""
         user = await self._door.operator(context)
         await self._door.check_journal(context)
-        reply = await self._door.ask(context, Pardon, request.partner, user.name)
-        assert isinstance(reply, ReplyPardon)
+        event = Pardon(self._engine.new_id(), request.partner, user.name)
+        reply = await self._door.ask(context, event, _pardon)
         self._door.audit(
             "pardon", user, partner=reply.partner, breaches=reply.breaches, cause=reply.cause
         )
         return operator_pb2.PardonResponse(partner=reply.partner, breaches=reply.breaches)
 
     async def _intervene(
-        self,
-        context: Context,
-        kind: Intervention,
-        act: str,
-        job_id: str,
+        self, context: Context, act: str, kind: Intervention, job_id: str
     ) -> job_pb2.Job:
         user = await self._door.operator(context)
         await self._door.check_journal(context)
-        engine = self._engine
-        reply = await self._door.ask(context, kind, job_id, user.name)
-        assert isinstance(reply, ReplyJob)
-        self._door.audit(act, user, job=job_id, cause=reply.cause)
-        job = engine.job(reply.job_id)
-        assert job is not None
-        return write_job(job, engine.state.settings.name)
+        event = kind(*self._engine.stamp(), job_id, user.name)
+        answer = await self._door.ask(context, event, self._job)
+        self._door.audit(act, user, job=job_id, cause=event.id)
+        return answer
 
-    def _status(self) -> operator_pb2.StatusResponse:
+    def _job(self, reply: ReplyJob) -> job_pb2.Job:
+        state = self._engine.state
+        job = state.job(reply.job_id)
+        assert job is not None
+        return write_job(job, state.settings.name)
+
+    async def _status(self, context: Context) -> operator_pb2.StatusResponse:
+        self._engine.catch_up()
+        return await self._door.look(context, self._shown)
+
+    def _shown(self, state: SiteState) -> operator_pb2.StatusResponse:
         engine, facts = self._engine, self._facts
-        engine.catch_up()
-        state, load, age = engine.state, engine.load(), engine.driver.load_age
+        load, age = engine.load(), engine.driver.load_age
         return operator_pb2.StatusResponse(
             site=state.settings.name,
             version=__version__,
@@ -251,7 +262,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             processors=state.settings.processors if load is None else load.processors,
             processors_free=0 if load is None else load.processors_free,
             processors_waiting=0 if load is None else load.processors_waiting,
-            jobs={key.name: number for key, number in engine.job_counts().items() if number},
+            jobs={key.name: number for key, number in state.job_counts().items() if number},
             guest_jobs={key.name: number for key, number in state.guest_counts().items() if number},
             journal_records=facts.journal.count,
             journal_bytes=facts.journal.size_bytes,
@@ -264,6 +275,10 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             guard=guard_status(state.settings.guard, state.memory.guard_found),
             clock_ahead_s=ahead_of(engine.clock) or None,
         )
+
+
+def _pardon(reply: ReplyPardon) -> ReplyPardon:
+    return reply
 
 
 def lrms_problem(away: str, age: float | None, unseen: int = 0) -> str:

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import grpc
 
 from grms.kit.refusals import Context, refuse
-from grms.site.engine.outside import Reply
+from grms.site.core.state import SiteState
 from grms.site.facts.commands import AnswerOffer, AnswerStatus
 from grms.site.facts.events import (
     OfferReceived,
@@ -90,12 +91,13 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             processors=state.settings.processors,
             protocol_version=PROTOCOL_VERSION,
         )
-        if await self._engine.durable() and (seen := state.partners[partner].offer_seen):
+        seen = await self._door.look(context, lambda state: state.partners[partner].offer_seen)
+        if seen:
             answer.offer_seen.CopyFrom(write_offer(seen))
         speaks = request.protocol_version
         other = 0 if speaks == PROTOCOL_VERSION else speaks
         if other != state.partners[partner].incompatible:
-            self._engine.tell(PartnerIncompatible, partner, other)
+            self._engine.tell(PartnerIncompatible(self._engine.new_id(), partner, other))
         return answer
 
     async def Offer(  # noqa: N802  # gRPC's name
@@ -112,9 +114,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._heard(partner)
         if self._bring_to is not None:
             await self._bring_to(context, request.replay_time_s)
-        reply = await self._door.ask(
-            context,
-            OfferReceived,
+        event = OfferReceived(
+            *self._engine.stamp(),
             partner,
             offer,
             request.settled_below,
@@ -123,9 +124,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             request.reserve,
             is_to_fetch(payload),
         )
-        assert isinstance(reply, AnswerOffer)
-        answer = partner_pb2.ANSWER_ACCEPTED if reply.accepted else partner_pb2.ANSWER_DECLINED
-        return partner_pb2.OfferResponse(answer=answer)
+        return await self._door.ask(context, event, _taken)
 
     async def Resolve(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.ResolveRequest, context: Context
@@ -138,8 +137,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         self._heard(partner)
-        confirm = request.confirm
-        return _status(await self._door.ask(context, ResolveReceived, partner, offer, confirm))
+        event = ResolveReceived(self._engine.new_id(), partner, offer, request.confirm)
+        return await self._door.ask(context, event, _status)
 
     async def Withdraw(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.WithdrawRequest, context: Context
@@ -152,8 +151,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         self._heard(partner)
-        cancel = request.cancel
-        return _status(await self._door.ask(context, WithdrawReceived, partner, offer, cancel))
+        event = WithdrawReceived(self._engine.new_id(), partner, offer, request.cancel)
+        return await self._door.ask(context, event, _status)
 
     async def Report(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.ReportRequest, context: Context
@@ -168,11 +167,11 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             )
         except WireError as error:
             reason = f"it reports what cannot be: {error}"
-            self._engine.tell(PartnerFaulty, partner, reason)
+            self._engine.tell(PartnerFaulty(*self._engine.stamp(), partner, reason))
             await self._door.invalid(context, error)
         self._heard(partner)
-        await self._door.ask(context, ReportReceived, partner, completions)
-        return partner_pb2.ReportResponse()
+        event = ReportReceived(*self._engine.stamp(), partner, completions)
+        return await self._door.ask(context, event, lambda _: partner_pb2.ReportResponse())
 
     async def FetchProgram(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.FetchProgramRequest, context: Context
@@ -199,12 +198,15 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     async def _accepted(self, context: Context, partner: str, offer: OfferId) -> HomeJob:
         deadline = time.monotonic() + ACCEPTANCE_S
         while True:
-            job = self._engine.state.partners[partner].away(offer)
-            if job is None or job.to_end:
+            job, accepted = await self._door.look(
+                context,
+                partial(_offered, partner, offer),
+                lambda job: (job.partner, job.offer) == (partner, offer),
+            )
+            if job is None:
                 text = f"offer {offer.epoch}/{offer.number} is not, or not any more, with {partner}"
                 await refuse(context, grpc.StatusCode.NOT_FOUND, text)
-            written = self._engine.written(job)
-            if written is not None and written.state in _ACCEPTED:
+            if accepted:
                 return job
             if time.monotonic() > deadline:
                 text = "the answer to this offer is not known here yet"
@@ -261,6 +263,18 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         return partner, offer
 
 
-def _status(reply: Reply) -> partner_pb2.OfferStatus:
-    assert isinstance(reply, AnswerStatus)
+def _offered(partner: str, offer: OfferId, state: SiteState) -> tuple[HomeJob | None, bool]:
+    # The job of an offer, and whether the partner has accepted it.
+    job = state.partners[partner].away(offer)
+    if job is None or job.to_end:
+        return None, False
+    return job, job.state in _ACCEPTED
+
+
+def _taken(reply: AnswerOffer) -> partner_pb2.OfferResponse:
+    answer = partner_pb2.ANSWER_ACCEPTED if reply.accepted else partner_pb2.ANSWER_DECLINED
+    return partner_pb2.OfferResponse(answer=answer)
+
+
+def _status(reply: AnswerStatus) -> partner_pb2.OfferStatus:
     return write_status(reply.status, reply.completion)

@@ -116,13 +116,15 @@ class Reload:
         certificate, accounts = self._checked_certificate(), guest_accounts(config)
         restart_needed = tuple(sorted(differences(self._config, config)))
         engine.tell(
-            PoliciesChanged,
-            transfer,
-            location,
-            partners,
-            config.partners_asked,
-            rounds_said(config.reoffer),
-            place_held(config),
+            PoliciesChanged(
+                engine.new_id(),
+                transfer,
+                location,
+                partners,
+                config.partners_asked,
+                rounds_said(config.reoffer),
+                place_held(config),
+            )
         )
         self._door.partners = frozenset(partner.name for partner in partners)
         self._door.operators = frozenset(config.operators)

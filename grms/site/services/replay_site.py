@@ -7,11 +7,11 @@ the home jobs there, and the schedule is read from its records in the end.
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from grms.kit.clock import VirtualClock
 from grms.lrms.immediate import ReplayableLrms
-from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
 from grms.site.facts.commands import Command, PublishRound
@@ -100,7 +100,7 @@ class Replay:
         engine.on_round(self._round_over)
         self.workload: ReplayWorkload | None = None
 
-    def _follow_guest(self, event: Event, _commands: list[Command]) -> None:
+    def _follow_guest(self, event: Event, _commands: Sequence[Command]) -> None:
         # The ends of partners' jobs alone are reported to somebody.
         if isinstance(event, LrmsAccepted):
             key = event.lrms_key
@@ -156,10 +156,9 @@ class Replay:
 
     async def _settled(self) -> None:
         engine = self._engine
-        if engine.commit.pending:
+        if engine.pending:
             engine.flush()
-            if engine.commit.pending:
-                await engine.commit.settled()
+            await engine.settled()
 
     @property
     def now(self) -> float:
@@ -229,12 +228,14 @@ class Replay:
             if work.user_group:
                 program.simulated.user_group = work.user_group[row]
             engine.tell(
-                Submit,
-                USER,
-                str(row),
-                "",
-                Request(work.processors[row], work.requested_time[row]),
-                program.SerializeToString(),
+                Submit(
+                    *engine.stamp(),
+                    USER,
+                    str(row),
+                    "",
+                    Request(work.processors[row], work.requested_time[row]),
+                    program.SerializeToString(),
+                )
             )
         job = engine.state.memory.jobs.get(row + 1)
         if job is None:
@@ -276,7 +277,7 @@ class Replay:
         try:
             if rounds.open or rounds.begun < at:
                 self._round = asyncio.get_running_loop().create_future()
-                engine.tell(RoundDue)
+                engine.tell(RoundDue(*engine.stamp()))
                 await self._round
             moved = [memory.jobs[job] for job in rounds.moved] if rounds.begun >= at else []
             for job in moved:

@@ -10,7 +10,6 @@ import grpc
 from grms.kit.refusals import Context, refuse
 from grms.site.core.reservations import window_problem
 from grms.site.engine.engine import Engine
-from grms.site.engine.outside import Reply
 from grms.site.facts.commands import ReplyReservation
 from grms.site.facts.events import (
     BookReservation,
@@ -46,9 +45,10 @@ class Reservations:
         """Tells the engine when reservations are due, until it is cancelled."""
         engine, book = self._engine, self._engine.state.memory.reservations
         while True:
-            while book.next_time <= engine.clock.now():
-                engine.tell(ReservationsDue)
             self._changed.clear()
+            while book.next_time <= engine.clock.now():
+                engine.tell(ReservationsDue(engine.new_id()))
+                await engine.settled()
             async with asyncio.TaskGroup() as group:
                 waits: list[asyncio.Task[Any]] = [
                     group.create_task(self._changed.wait(), name="reservations changed")
@@ -146,9 +146,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     ) -> reservation_pb2.Reservation:
         """Reserves a resource."""
         owner = await self._owner(context)
-        reply = await self._door.ask(
-            context,
-            BookReservation,
+        event = BookReservation(
+            self._engine.new_id(),
             owner,
             request.idempotency_key,
             request.resource_id,
@@ -156,7 +155,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             request.window.end_s,
             request.processors,
         )
-        return self._answer(reply)
+        return self._answer(await self._door.ask(context, event, _reservation))
 
     async def Release(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ReleaseRequest, context: Context
@@ -164,7 +163,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Gives a reservation back."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        return self._answer(await self._door.ask(context, ReleaseReservation, owner, number))
+        event = ReleaseReservation(self._engine.new_id(), owner, number)
+        return self._answer(await self._door.ask(context, event, _reservation))
 
     async def Launch(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.LaunchRequest, context: Context
@@ -176,9 +176,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         except WireError as error:
             await self._door.invalid(context, error)
         simulated = request.job.HasField("simulated")
-        reply = await self._door.ask(
-            context,
-            LaunchReservation,
+        event = LaunchReservation(
+            self._engine.new_id(),
             owner,
             _number(request.reservation_id),
             request.idempotency_key,
@@ -186,7 +185,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             run_time=request.job.simulated.run_time_s if simulated else wanted.requested_time,
             to_the_end=request.to_the_end,
         )
-        return self._answer(reply)
+        return self._answer(await self._door.ask(context, event, _reservation))
 
     async def Extend(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ExtendRequest, context: Context
@@ -194,8 +193,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         """Moves the end of a reservation."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        ask, end = self._door.ask, request.end_s
-        return self._answer(await ask(context, ExtendReservation, owner, number, end))
+        event = ExtendReservation(self._engine.new_id(), owner, number, request.end_s)
+        return self._answer(await self._door.ask(context, event, _reservation))
 
     async def Watch(  # noqa: N802  # gRPC's name
         self,
@@ -207,10 +206,8 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         queue = self._reservations.watch(owner)
         try:
             await context.send_initial_metadata(())
-            # What is known now may not be durable yet; what changes meanwhile is in the queue.
-            present = self._reservations.of(owner)
-            while not await self._engine.durable():
-                await self._door.check_journal(context)
+            # What changes meanwhile is in the queue.
+            present = await self._door.look(context, lambda _: self._reservations.of(owner))
             for reservation in present:
                 yield _message(reservation)
             while (changed := await queue.get()) is not None:
@@ -227,9 +224,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         await self._door.check_journal(context)
         return owner
 
-    def _answer(self, reply: Reply) -> reservation_pb2.Reservation:
-        assert isinstance(reply, ReplyReservation)
-        reservation = reply.reservation
+    def _answer(self, reservation: Reservation) -> reservation_pb2.Reservation:
         self._door.audit(
             "reservation",
             reservation.owner,
@@ -244,6 +239,10 @@ _OUTCOMES: Final = {
     Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
 }
 """What a reservation's end is told as; all others are failures to whoever reserves."""
+
+
+def _reservation(reply: ReplyReservation) -> Reservation:
+    return reply.reservation
 
 
 def _number(reservation_id: str) -> int:

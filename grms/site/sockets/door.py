@@ -7,23 +7,25 @@ defines them; it is counted.
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import Final, NoReturn, ParamSpec
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 import structlog
 
+from grms.kit.loop import NotWrittenError
 from grms.kit.rates import Rate, Seldom
 from grms.kit.refusals import Context, refuse
+from grms.site.core.state import SiteState
 from grms.site.engine.engine import Engine
-from grms.site.engine.outside import Reply
 from grms.site.facts.commands import Refusal, Refuse
-from grms.site.facts.events import Kind
+from grms.site.facts.events import Event
+from grms.site.facts.jobs import HomeJob
 from grms.site.facts.wire import WireError
 from grms.site.sockets.partners import Shown
 from grms.site.sockets.users import User, UserSocket
 from grms.tls import NotAdmittedError, admit, shown_site
 
-P = ParamSpec("P")
+T = TypeVar("T")
 
 STATUS: Final = {
     Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
@@ -258,7 +260,7 @@ class Door:
 
     async def check_journal(self, context: Context) -> None:
         """Refuses what would have to be journaled while the journal cannot be written."""
-        problem = self.engine.commit.problem
+        problem = self.engine.problem
         if problem:
             self.count("journal", context, problem)
             await refuse(
@@ -289,15 +291,51 @@ class Door:
 
     # --- asking --------------------------------------------------------------------------------
 
-    async def ask(
-        self, context: Context, kind: Kind[P], *values: P.args, **named: P.kwargs
-    ) -> Reply:
-        """Returns the engine's answer to an event; a refusal ends the call."""
-        reply = await self.engine.ask(kind, *values, **named)
-        if isinstance(reply, Refuse):
-            self.count(reply.refusal.name.lower(), context, reply.reason)
-            await refuse(context, STATUS[reply.refusal], reply.reason, field=reply.field)
-        return reply
+    async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
+        """Returns what is read in the engine's answer to an event; a refusal ends the call.
+
+        Args:
+            context: of the call.
+            event: the question.
+            read: is given the answer, at a moment at which the state is what the journal says.
+        """
+        found: T | Refuse
+        try:
+            found = await self.engine.ask(
+                event, lambda reply: reply if isinstance(reply, Refuse) else read(reply)
+            )
+        except NotWrittenError as error:
+            reason = (
+                f"the journal cannot be written ({error}); this is done when it can be: ask "
+                "again then, with the same key"
+            )
+            found = Refuse(event.id, Refusal.UNAVAILABLE, reason)
+        if isinstance(found, Refuse):
+            self.count(found.refusal.name.lower(), context, found.reason)
+            await refuse(context, STATUS[found.refusal], found.reason, field=found.field)
+        return found
+
+    async def look(
+        self,
+        context: Context,
+        read: Callable[[SiteState], T],
+        of: Callable[[HomeJob], bool] = lambda _: True,
+    ) -> T:
+        """Returns what is read in the site's state, all of it durable; ends the call where it is not.
+
+        Args:
+            context: of the call.
+            read: looks at the state.
+            of: at which own users' jobs it looks: what nothing new is known of is shown in any case.
+        """
+        try:
+            return await self.engine.look(read)
+        except NotWrittenError as error:
+            if not any(map(of, self.engine.unwritten())):
+                return read(self.engine.state)
+            self.count("journal", context, str(error))
+            text = f"the journal cannot be written ({error}); what is not in it is not shown: ask again then"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
 
     async def invalid(self, context: Context, error: WireError) -> NoReturn:
         """Ends a call whose request means nothing."""

@@ -8,7 +8,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 import structlog
@@ -20,7 +20,8 @@ from grms.site.care.look import exchange_of_site, own_gain
 from grms.site.configuration.config import SiteConfig
 from grms.site.engine.engine import Engine
 from grms.site.engine.journal import JournalError
-from grms.site.facts.events import GuardLooked
+from grms.site.facts.commands import Command
+from grms.site.facts.events import Event, GuardLooked
 from grms.site.watching.metrics import SiteMetrics
 
 WINDOW_S: Final = 7 * 86400.0
@@ -187,6 +188,7 @@ class GuardWatch:
             log,
             "guard_cannot_look",
         )
+        engine.on_event(self._seen)
 
     async def run(self) -> None:
         """Looks until it is cancelled."""
@@ -198,14 +200,18 @@ class GuardWatch:
 
     def _tell(self, found: Compared) -> None:
         engine = self._engine
-        engine.tell(GuardLooked, found.jobs, found.improvement)
-        stops = engine.state.guarded
+        engine.tell(GuardLooked(engine.new_id(), found.jobs, found.improvement))
+
+    def _seen(self, event: Event, _commands: Sequence[Command]) -> None:
+        if not isinstance(event, GuardLooked):
+            return
+        stops = self._engine.state.guarded
         if self._figures is not None:
-            self._figures.set(stops=stops, gain=found.improvement)
+            self._figures.set(stops=stops, gain=event.improvement)
         if stops != self._stopped:
             self._stopped = stops
-            gain = round(found.improvement, 6)
+            gain = round(event.improvement, 6)
             if stops:
-                self._log.warning("guard_stops_exchange", jobs=found.jobs, gain=gain)
+                self._log.warning("guard_stops_exchange", jobs=event.jobs, gain=gain)
             else:
-                self._log.info("guard_lets_exchange_go_on", jobs=found.jobs, gain=gain)
+                self._log.info("guard_lets_exchange_go_on", jobs=event.jobs, gain=gain)

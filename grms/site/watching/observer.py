@@ -21,11 +21,12 @@ from typing import Final, Self
 import numpy as np
 import structlog
 
+from grms.kit.loop import EngineFailedError
 from grms.names import Endpoint
 from grms.pki.certificates import PkiError
 from grms.pki.files import read_certificates
 from grms.site.configuration.config import WATCHER, SiteConfig
-from grms.site.engine.engine import Engine, EngineFailedError
+from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.counting import Counting, JobChanges, sample
@@ -283,7 +284,7 @@ def observe(
 
     def publish(change: JobChange, _: Handled) -> None:
         # As the job is now, once that is durable.
-        engine.commit.after(partial(observer.job_changed, change))
+        engine.after(partial(observer.job_changed, change))
 
     outputs.on(JobChange, publish)
     return observer

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from grms.site.engine.engine import EngineFailedError
+from grms.kit.loop import EngineFailedError
 from grms.site.facts.commands import Append, Command, SendOffer
 from grms.site.facts.events import Event, OfferAnswered, OfferFailed
 from grms.site.facts.jobs import OfferId

@@ -1,7 +1,7 @@
 """The loop around the pure state."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,16 @@ import pytest
 import structlog
 
 from broker.core.commands import ReplyResource, ReplyWorkflow
-from broker.core.events import Register, Submit
+from broker.core.events import Event, Register, Submit
 from broker.core.records import Record, Supply
 from broker.core.settings import BrokerSettings
 from broker.core.state import BrokerState
-from broker.engine.clock import Clock
 from broker.engine.engine import Engine
 from broker.engine.journal import Journal, JournalError, JournalFullError
 from broker.model.resources import Resource
+from grms.kit import loop
+from grms.kit.clock import ScaledClock
+from grms.kit.loop import EngineFailedError, NotWrittenError
 from tests.broker.core.test_state import chain
 from tests.waiting import run, until
 
@@ -54,9 +56,9 @@ async def running(
     with Journal(folder / "b") as journal:
         disk: Any = Disk(journal)
         state = BrokerState.recover(BrokerSettings(), journal.records(), epoch=journal.epoch)
-        engine = Engine(state, disk, Clock(), structlog.get_logger(), checked=checked)
         hands = Kept()
-        engine.connect(hands)
+        log = structlog.get_logger()
+        engine = Engine(state, disk.append, hands, ScaledClock(1.0, 0.0), log=log, checked=checked)
         task = asyncio.create_task(engine.run(), name="engine")
         try:
             yield engine, disk, hands, task
@@ -65,9 +67,14 @@ async def running(
             await asyncio.wait([task])
 
 
-def register(number: int) -> Register:
+def register(engine: Engine) -> Register:
     """Returns a question."""
-    return Register(number, Supply(Resource("alpha")))
+    return Register(engine.new_id(), Supply(Resource("alpha")))
+
+
+def asked(engine: Engine, event: Event) -> Awaitable[object]:
+    """Puts a question, and returns its answer."""
+    return engine.ask(event, lambda answer: answer)
 
 
 def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
@@ -75,9 +82,9 @@ def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with running(tmp_path) as (engine, _, hands, _):
-            assert await engine.ask(register) == ReplyResource(1, "alpha")
+            assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
             flow = chain("flow", 5, resources=("alpha",))
-            answer = await engine.ask(lambda number: Submit(number, "key", flow))
+            answer = await asked(engine, Submit(engine.new_id(), "key", flow))
             assert answer == ReplyWorkflow(2, "w1")
             await engine.settled()
             assert "StartPlanning" in {type(each).__name__ for each in hands.done}
@@ -89,22 +96,23 @@ def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
     run(scene)
 
 
-def test_a_full_disk_holds_answers_back_until_there_is_room(tmp_path: Path) -> None:
-    """Nothing is acknowledged, shown or lost meanwhile."""
+def test_a_full_disk_refuses_answers_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is acknowledged, shown or lost meanwhile, and whoever asks is told so."""
+    monkeypatch.setattr(loop, "RETRY_S", 0.01)
 
     async def scene() -> None:
         async with running(tmp_path) as (engine, disk, _, _):
             disk.error = JournalFullError("no room")
-            asked = asyncio.ensure_future(engine.ask(register))
-            await until(lambda: engine.problem == "no room")
-            looked = asyncio.ensure_future(engine.look(lambda state: list(state.memory.supplies)))
-            await asyncio.sleep(0)
-            assert not asked.done()
-            assert not looked.done()
+            with pytest.raises(NotWrittenError, match="no room"):
+                await asked(engine, register(engine))
+            assert engine.problem == "no room"
+            with pytest.raises(NotWrittenError, match="no room"):
+                await engine.look(lambda state: list(state.memory.supplies))
             disk.error = None
-            assert await asked == ReplyResource(1, "alpha")
-            assert await looked == ["alpha"]
-            assert engine.problem == ""
+            await until(lambda: not engine.problem)
+            assert await engine.look(lambda state: list(state.memory.supplies)) == ["alpha"]
 
     run(scene)
 
@@ -115,12 +123,12 @@ def test_a_disk_that_fails_ends_the_engine(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running(tmp_path) as (engine, disk, _, task):
             disk.error = JournalError("the disk is broken")
-            asked = asyncio.ensure_future(engine.ask(register))
+            answer = asyncio.ensure_future(asked(engine, register(engine)))
             await asyncio.wait([task])
             with pytest.raises(JournalError, match="broken"):
                 await task
-            assert not asked.done()
-            asked.cancel()
+            assert not answer.done()
+            answer.cancel()
 
     run(scene)
 
@@ -132,7 +140,7 @@ def test_an_error_of_who_looks_is_theirs(tmp_path: Path) -> None:
         async with running(tmp_path) as (engine, _, _, _):
             with pytest.raises(KeyError):
                 await engine.look(lambda state: state.memory.supplies["nobody"])
-            assert await engine.ask(register) == ReplyResource(1, "alpha")
+            assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
 
     run(scene)
 
@@ -145,16 +153,19 @@ def test_a_contradiction_ends_a_daemon_that_checks_itself(tmp_path: Path) -> Non
         for checked in (False, True):
             (tmp_path / f"{checked}").mkdir()
             async with running(tmp_path / f"{checked}", checked=checked) as (engine, disk, _, task):
-                await engine.ask(register)
-                await engine.ask(lambda number: Submit(number, "a", flow))
+                await asked(engine, register(engine))
+                await asked(engine, Submit(engine.new_id(), "a", flow))
                 await engine.settled()
                 engine.state.memory.live.clear()
                 calls = disk.calls
-                engine.tell(Register(0, Supply(Resource("beta"))))
+                beta = Register(0, Supply(Resource("beta")))
                 if not checked:
+                    engine.tell(beta)
                     await engine.settled()
                     assert disk.calls > calls
                     continue
+                with pytest.raises(EngineFailedError):
+                    engine.tell(beta)
                 with pytest.raises(AssertionError):
                     await task
                 assert disk.calls == calls

@@ -7,9 +7,9 @@ import pytest
 import structlog
 
 from broker.core.events import Event, SiteDown, SiteLost
-from broker.engine.clock import Clock
 from broker.sites.contact import Contact, Patience
 from broker.sites.port import SiteUnavailable
+from grms.kit.clock import ScaledClock
 from tests.waiting import run, until
 
 
@@ -21,7 +21,7 @@ def contact(site: Any, events: list[Event], patience: Patience) -> Contact:
         site,
         events.append,
         lambda _site, _known: None,
-        clock=Clock(),
+        clock=ScaledClock(1.0, 0.0),
         log=log,
         patience=patience,
     )

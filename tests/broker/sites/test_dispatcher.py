@@ -29,13 +29,13 @@ from broker.core.events import (
 from broker.core.lifecycle import Outcome
 from broker.core.memory import Booking
 from broker.core.records import Hold, Program
-from broker.engine.clock import Clock
 from broker.model.plan import Placement
 from broker.model.resources import Resource
 from broker.model.workflow import Demand
 from broker.sites.contact import Patience
 from broker.sites.dispatcher import Dispatcher
 from broker.sites.remote import RemoteSite
+from grms.kit.clock import ScaledClock
 from grms.v1 import request_pb2, reservation_pb2
 from tests.broker.fake_site import STATES, FakeSite
 from tests.waiting import run, until
@@ -82,7 +82,7 @@ async def scene(
         made.dispatcher = Dispatcher(
             {"riga": RemoteSite(channel, call_s=300.0)},
             made.events.append,
-            Clock(),
+            ScaledClock(1.0, 0.0),
             structlog.get_logger(),
             patience or Patience(down_s=600.0),  # no machine is so slow that it is silent
             learning=["riga"] if learning else [],
@@ -561,7 +561,7 @@ def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) ->
         remote, events = RemoteSite(old, call_s=300.0), list[Event]()
         patience = Patience(down_s=600.0)
         dispatcher = Dispatcher(
-            {"riga": remote}, events.append, Clock(), structlog.get_logger(), patience
+            {"riga": remote}, events.append, ScaledClock(1.0, 0.0), structlog.get_logger(), patience
         )
         task = asyncio.create_task(dispatcher.run(), name="dispatcher")
         await until(lambda: site.watched)

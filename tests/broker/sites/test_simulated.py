@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker.core.lifecycle import Outcome
-from broker.engine.clock import Clock
 from broker.sites.port import Order, Reservation, ReservationRefused, ReservationState, Wish
 from broker.sites.simulated import Chance, SimulatedSite
+from grms.kit.clock import ScaledClock
 from tests.waiting import run
 
 BOOKED, RUNNING = ReservationState.BOOKED, ReservationState.RUNNING
@@ -28,9 +28,9 @@ def order(run_time: float, started: float | None = None) -> Order:
 @asynccontextmanager
 async def running(
     chance: Chance | None = None, capacity: int = 1
-) -> AsyncIterator[tuple[SimulatedSite, Clock]]:
+) -> AsyncIterator[tuple[SimulatedSite, ScaledClock]]:
     """Yields a site at work, and its clock."""
-    clock = Clock()
+    clock = ScaledClock(1.0, 0.0)
     site = SimulatedSite(clock, lambda _name: capacity, chance)
     task = asyncio.create_task(site.run(), name="site")
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from grms.kit.clock import WallClock
 from grms.lrms.accounts import account_number, check_account, common_group, sudoers_line
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
@@ -28,7 +29,6 @@ from grms.lrms.port import (
     Started,
 )
 from grms.outcomes import Outcome
-from grms.site.engine.clock import WallClock
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.waiting import TIME_OUT_S, until

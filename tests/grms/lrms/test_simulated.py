@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from grms.kit.clock import VirtualClock
 from grms.lrms.immediate import ReplayableLrms
 from grms.lrms.machine import SteppedMachine
 from grms.lrms.port import (
@@ -19,7 +20,6 @@ from grms.lrms.port import (
 )
 from grms.lrms.simulated import SimulatedLrms
 from grms.outcomes import Outcome
-from grms.site.engine.clock import VirtualClock
 from lrms_sim.disciplines import Fcfs
 from tests.waiting import run, until
 

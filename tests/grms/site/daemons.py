@@ -116,7 +116,8 @@ class Running:
 
     def reach(self, partner: str) -> None:
         """Lets a partner that a test plays as a client alone count as one that can be called."""
-        self.core.engine.tell(PartnerUp, partner, 1000)
+        engine = self.core.engine
+        engine.tell(PartnerUp(*engine.stamp(), partner, 1000))
 
     async def linked(self) -> None:
         """Returns when every partner can be reached."""

@@ -19,11 +19,11 @@ import structlog
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from grms.kit import loop
 from grms.kit.journal import JournalError
 from grms.kit.ports import free_port
 from grms.kit.services.reflection import STABLE
 from grms.lrms.port import LrmsError
-from grms.site.engine import group_commit
 from grms.site.engine.journal import Journal
 from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
@@ -310,7 +310,7 @@ def test_it_says_why_it_cannot_serve(tmp_path: Path) -> None:
 
 def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the journal has no room submissions are refused and jobs kept; with room all goes on."""
-    monkeypatch.setattr(group_commit, "RETRY_S", 0.02)
+    monkeypatch.setattr(loop, "RETRY_S", 0.02)
 
     async def scene() -> None:
         async with running(document(tmp_path, "full"), tmp_path) as site:
@@ -319,7 +319,7 @@ def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.Mo
             acknowledged = []
             tries: list[asyncio.Task[job_pb2.Job]] = []
             number = 0
-            while not site.core.engine.commit.problem:
+            while not site.core.engine.problem:
                 task = asyncio.create_task(
                     site.submit(f"k{number}", name="x" * 100, run_time_s=500.0), name="submit"
                 )
@@ -328,7 +328,7 @@ def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.Mo
                 if task.done() and not task.exception():
                     acknowledged.append(task.result().job_id)
                 number += 1
-            assert "disk is full" in site.core.engine.commit.problem
+            assert "disk is full" in site.core.engine.problem
             with pytest.raises(aio.AioRpcError) as error:
                 await site.submit("refused")
             assert error.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -336,7 +336,7 @@ def test_a_full_disk_stops_new_work_alone(tmp_path: Path, monkeypatch: pytest.Mo
             found = await site.jobs.Get(job_pb2.GetRequest(job_id=acknowledged[0]))
             assert found.job_id == acknowledged[0]
             disk.works()
-            await until(lambda: not site.core.engine.commit.problem)
+            await until(lambda: not site.core.engine.problem)
             await asyncio.wait(tries)
             unsaid = [task.exception() for task in tries if task.exception()]
             assert unsaid

@@ -118,7 +118,7 @@ async def in_place(site: Running, partner: Running, folder: Path) -> None:
     await until(lambda: full_and_half(site, partner))
     assert await asyncio.to_thread(run_command, [*words, str(place / "data.csv")]) == 0
     assert (place / "made.csv").read_text() == "data\n" * 2
-    (*_, job) = site.core.engine.jobs()
+    (*_, job) = site.core.engine.state.jobs()
     assert job.partner == "south"
     assert {path.name for path in folder.glob("*.inputs/*")} == before
     async with Client(str(folder / f"{site.name}.sock"), timeout_s=TIME_OUT_S) as user:

@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from grms.kit.clock import VirtualClock
 from grms.lrms.adapter import LrmsSettings, LrmsSite
 from grms.lrms.immediate import ImmediateLrms, ReplayableLrms
 from grms.lrms.port import LrmsJob
@@ -12,7 +13,6 @@ from grms.lrms.simulated import ADAPTER, SimulatedSettings
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, parse_config
 from grms.site.configuration.lrms_kinds import KINDS, adapter_of
-from grms.site.engine.clock import VirtualClock
 
 TEXT = b"""
 name = "home"

@@ -8,22 +8,28 @@ from typing import Any, cast
 
 import grpc
 import pytest
+import structlog
 from grpc import aio
 
+from grms.kit import loop
+from grms.kit.clock import VirtualClock
 from grms.kit.debug import CHECK
+from grms.kit.loop import EngineFailedError
 from grms.site.core.state import SiteState
-from grms.site.engine import group_commit
-from grms.site.engine.clock import VirtualClock
-from grms.site.engine.engine import Engine, EngineFailedError
-from grms.site.engine.group_commit import GroupCommit
+from grms.site.engine.engine import Driver, Engine
 from grms.site.engine.journal import JournalError, JournalFullError
-from grms.site.engine.outside import Driver
+from grms.site.facts import commands
 from grms.site.facts.commands import (
+    Answer,
     AnswerReport,
     Append,
     Command,
     LrmsCancel,
     LrmsSubmit,
+    Publish,
+    PublishReservation,
+    PublishRound,
+    Send,
     SendProbe,
 )
 from grms.site.facts.events import Cancel, Event, LrmsAccepted, Resume
@@ -50,8 +56,8 @@ def test_an_answer_is_durable(tmp_path: Path) -> None:
             }
             assert {int(job.job_id.removeprefix("home-")) for job in jobs} <= found
             # Many answers came of few promises of the disk.
-            commit = site.core.engine.commit
-            assert commit.groups < commit.records / 2
+            engine = site.core.engine
+            assert engine.groups < engine.records / 2
 
     run(scene)
 
@@ -72,7 +78,7 @@ def test_an_error_of_the_state_ends_the_daemon(
                 monkeypatch.setattr(type(engine.state), "handle", broken)
                 for _ in range(2):
                     with pytest.raises(EngineFailedError):
-                        engine.tell(Resume)
+                        engine.tell(Resume(engine.new_id()))
                 assert engine.failed.is_set()
 
     run(scene)
@@ -88,10 +94,10 @@ def test_a_contradiction_ends_a_daemon_that_checks_itself(
         with pytest.raises(AssertionError, match="jobs_open"):
             async with running(document(tmp_path), tmp_path) as site:
                 engine = site.core.engine
-                engine.tell(Resume)
+                engine.tell(Resume(engine.new_id()))
                 engine.state.memory.jobs_open = 7
                 with pytest.raises(EngineFailedError):
-                    engine.tell(Resume)
+                    engine.tell(Resume(engine.new_id()))
 
     run(scene)
 
@@ -106,7 +112,7 @@ def test_a_disk_that_fails_ends_the_daemon(tmp_path: Path, monkeypatch: pytest.M
                 def fail(_: object) -> None:
                     raise JournalError("the disk is on fire")
 
-                monkeypatch.setattr(site.core.engine.commit, "_write", fail)
+                monkeypatch.setattr(site.core.engine, "_write", fail)
                 with pytest.raises(Exception, match="error of its own"):
                     await site.submit("k")
 
@@ -118,49 +124,58 @@ def test_nothing_leaves_that_is_not_in_the_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: str
 ) -> None:
     """What cannot be journaled is neither run nor shown, and its user is told so at once."""
-    monkeypatch.setattr(group_commit, "RETRY_S", 0.02)
+    monkeypatch.setattr(loop, "RETRY_S", 0.02)
 
     async def scene() -> None:
         configuration = document(tmp_path)
         configuration["journal"]["survives"] = survives
         async with running(configuration, tmp_path) as site:
-            engine, commit = site.core.engine, site.core.engine.commit
-            kept = await site.submit("kept", run_time_s=0.6)
-            write, full = commit._write, JournalFullError("the disk is full")
+            engine = site.core.engine
+            stays = await site.submit("stays", run_time_s=60)
+            kept = await site.submit("kept", run_time_s=3.0)
+            write, full = engine._write, JournalFullError("the disk is full")
 
             def fail(_: object) -> None:
                 raise full
 
-            await until(lambda: not commit.pending and engine.state.job(kept.job_id) is not None)
-            monkeypatch.setattr(commit, "_write", fail)
+            jobs = [engine.state.memory.jobs[number] for number in (1, 2)]
+            await until(lambda: all(job.state is JobState.RUNNING for job in jobs))
+            await until(lambda: not engine.pending)
+            monkeypatch.setattr(engine, "_write", fail)
             with pytest.raises(aio.AioRpcError, match="the disk is full") as error:
                 await site.submit("unsaid", processors=2)
             assert error.value.code() is grpc.StatusCode.UNAVAILABLE
             # The state has decided, and nobody sees it: not the batch system either.
-            ahead = engine.state.job("home-2")
+            await until(lambda: engine.state.job("home-3") is not None)
+            ahead = engine.state.job("home-3")
             assert ahead is not None
             assert ahead.state is JobState.SUBMITTING
             load = engine.load()
             assert load is not None
-            assert load.processors_free == 3
+            assert load.processors_free == 2
             await until(lambda: getattr(engine.state.job(kept.job_id), "end_time", 0.0) > 0)
-            listed = await site.jobs.List(job_pb2.ListRequest(), timeout=300)
-            assert [(job.job_id, job.state) for job in listed.jobs] == [
-                (kept.job_id, job_pb2.JOB_STATE_RUNNING)
-            ]
-            alone = await site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=300)
-            assert alone == listed.jobs[0]
-            with pytest.raises(aio.AioRpcError, match="there is no job 'home-2'"):
-                await site.jobs.Get(job_pb2.GetRequest(job_id="home-2"), timeout=300)
-            status = await site.operator.Status(operator_pb2.StatusRequest(), timeout=300)
-            assert status.jobs == {"RUNNING": 1}
+            for asked in (
+                site.jobs.List(job_pb2.ListRequest(), timeout=300),
+                site.jobs.Get(job_pb2.GetRequest(job_id=kept.job_id), timeout=300),
+                site.jobs.Get(job_pb2.GetRequest(job_id="home-3"), timeout=300),
+                site.operator.Status(operator_pb2.StatusRequest(), timeout=300),
+            ):
+                with pytest.raises(aio.AioRpcError, match="the disk is full") as error:
+                    await asked
+                assert error.value.code() is grpc.StatusCode.UNAVAILABLE
             assert not await engine.durable()
+            # What nothing new is known of is shown all the same.
+            found = await site.jobs.Get(job_pb2.GetRequest(job_id=stays.job_id), timeout=300)
+            assert found.state == job_pb2.JOB_STATE_RUNNING
+            of_others = job_pb2.ListRequest(all_users=True, user="nobody")
+            assert not (await site.jobs.List(of_others, timeout=300)).jobs
 
-            monkeypatch.setattr(commit, "_write", write)
+            monkeypatch.setattr(engine, "_write", write)
+            await until(lambda: not engine.problem)
             assert (await site.ended(kept.job_id)).outcome == request_pb2.OUTCOME_COMPLETED
             again = await site.submit("unsaid", processors=2)
-            assert again.job_id == "home-2"
-            assert (await site.ended("home-2")).outcome == request_pb2.OUTCOME_COMPLETED
+            assert again.job_id == "home-3"
+            assert (await site.ended("home-3")).outcome == request_pb2.OUTCOME_COMPLETED
             assert await engine.durable()
 
     run(scene)
@@ -174,7 +189,12 @@ def test_questions_are_answered_one_by_one(tmp_path: Path) -> None:
             engine = site.core.engine
             job = await site.submit("k", run_time_s=60)
             ids = (job.job_id, "home-2", job.job_id)
-            replies = await asyncio.gather(*(engine.ask(Cancel, each, None) for each in ids))
+            replies = await asyncio.gather(
+                *(
+                    engine.ask(Cancel(*engine.stamp(), each, None), lambda reply: reply)
+                    for each in ids
+                )
+            )
             assert len({reply.cause for reply in replies}) == 3
             assert [type(reply).__name__ for reply in replies] == ["ReplyJob", "Refuse", "ReplyJob"]
 
@@ -188,11 +208,14 @@ class Scripted:
         self.wants: dict[int, list[Command]] = {}
         self.done: list[str] = []
         self.full = False
-        commit = GroupCommit(self.write, in_thread=False)
         parts = cast("Any", self)
         self.engine = Engine(
-            *(cast("SiteState", parts), commit, cast("Driver", parts), VirtualClock(0.0)),
-            itertools.count(1),
+            cast("SiteState", parts),
+            self.write,
+            cast("Driver", parts),
+            VirtualClock(0.0),
+            new_id=itertools.count(1),
+            log=structlog.get_logger(),
             ahead=ahead,
         )
         self.engine.connect(parts)
@@ -208,10 +231,13 @@ class Scripted:
             raise JournalFullError("the disk is full")
         self.done.append(f"written {len(records)}")
 
+    def listen(self, _: object) -> None:
+        """As the same: nothing happens by itself."""
+
     def do(self, command: LrmsSubmit | LrmsCancel) -> list[Event]:
         """As the driver of a batch system that takes everything at once."""
         self.done.append("told")
-        return [LrmsAccepted(next(self.engine.new_id), command.lrms_key)]
+        return [LrmsAccepted(self.engine.new_id(), command.lrms_key)]
 
     def send(self, _: Command) -> None:
         """As the links to partners."""
@@ -233,7 +259,7 @@ def test_the_batch_system_is_told_when_that_is_in_the_journal() -> None:
     async def scene() -> None:
         site = Scripted(ahead=False)
         site.want(1, submission(1))
-        site.engine.tell(Resume)
+        site.engine.tell(Resume(site.engine.new_id()))
         assert site.done == ["Resume", "written 1", "told", "LrmsAccepted"]
 
     run(scene)
@@ -248,32 +274,46 @@ def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
         site.want(3, submission(3))
         site.want(5, SendProbe(5, "b", OfferId(1, 0), 0.0))
         for _ in range(2):
-            site.engine.tell(Resume)
+            site.engine.tell(Resume(site.engine.new_id()))
         assert site.done == ["Resume", "told", "LrmsAccepted"] * 2
         site.done.clear()
-        site.engine.tell(Resume)
+        site.engine.tell(Resume(site.engine.new_id()))
         assert site.done == ["Resume", "written 3", "sent"]
         site.done.clear()
         site.want(6, AnswerReport(6))
-        assert await site.engine.ask(Resume) == AnswerReport(6)
+        assert await site.engine.ask(
+            Resume(site.engine.new_id()), lambda reply: reply
+        ) == AnswerReport(6)
         assert site.done == ["Resume", "written 1"]
         # While the disk is full nothing leaves, and what is done is not forgotten.
         site.done.clear()
         site.full = True
         site.want(7, submission(7), SendProbe(7, "b", OfferId(1, 0), 0.0))
-        site.engine.tell(Resume)
+        site.engine.tell(Resume(site.engine.new_id()))
         assert site.done == ["Resume", "told", "LrmsAccepted"]
         assert not await site.engine.durable()
         site.full = False
-        retrying = asyncio.create_task(site.engine.commit.run())
-        await site.engine.commit.settled()
+        retrying = asyncio.create_task(site.engine.run())
+        await site.engine.settled()
         retrying.cancel()
         assert site.done[3:] == ["written 1", "sent"]
         # Where nobody waits it is written all the same, soon.
         site.want(9, submission(9))
-        site.engine.tell(Resume)
-        assert site.engine.commit.pending
-        await until(lambda: not site.engine.commit.pending)
+        site.engine.tell(Resume(site.engine.new_id()))
+        assert site.engine.pending
+        await until(lambda: not site.engine.pending)
         assert site.done[-1] == "written 1"
 
     run(scene)
+
+
+def test_every_command_is_of_one_kind() -> None:
+    """Of each it is known what is done about it, and of none twice."""
+    every = [
+        kind
+        for kind in vars(commands).values()
+        if isinstance(kind, type) and issubclass(kind, Command) and kind not in {Command, Answer}
+    ]
+    shown = Publish | PublishReservation | PublishRound
+    kinds: tuple[Any, ...] = (Append, Answer, Send, LrmsSubmit | LrmsCancel, shown)
+    assert [each for each in every if sum(issubclass(each, kind) for kind in kinds) != 1] == []

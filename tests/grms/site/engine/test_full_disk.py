@@ -5,7 +5,7 @@ import errno
 import itertools
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import structlog
 
+from grms.kit.clock import VirtualClock
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launch import Spool
 from grms.lrms.job_notes import JobNotes
@@ -26,7 +27,6 @@ from grms.lrms.port import (
 )
 from grms.outcomes import Outcome
 from grms.site.engine import lrms_queue
-from grms.site.engine.clock import VirtualClock
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import Event, LrmsAccepted, LrmsEnded, LrmsRefused, LrmsStarted
@@ -133,10 +133,10 @@ async def driven(
     driver = LrmsDriver(lrms, clock, limits, itertools.count(1), structlog.get_logger())
     told: list[Event] = []
 
-    def hear(events: Iterable[Event]) -> None:
+    def hear(*events: Event) -> None:
         told.extend(events)
 
-    driver.connect(hear)
+    driver.listen(hear)
     await lrms.open()
     running = asyncio.create_task(driver.run())
     try:

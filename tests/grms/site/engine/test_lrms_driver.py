@@ -2,13 +2,13 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from grms.kit.clock import VirtualClock
 from grms.lrms.machine import SteppedMachine
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.plan import QueuePlan, Taken
@@ -29,12 +29,13 @@ from grms.lrms.port import (
 )
 from grms.lrms.simulated import SimulatedLrms
 from grms.site.engine import lrms_queue
-from grms.site.engine.clock import VirtualClock
 from grms.site.engine.lrms_driver import (
+    NO_SUPPLIES,
     DriverLimits,
     LrmsDriver,
     ProgramAwayError,
     ProgramGoneError,
+    Supplies,
 )
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
@@ -217,16 +218,16 @@ class Slow:
 
 
 @asynccontextmanager
-async def driven(lrms: Slow, clock: VirtualClock) -> Any:
+async def driven(lrms: Slow, clock: VirtualClock, supplies: Supplies = NO_SUPPLIES) -> Any:
     """Drives a batch system; yields the driver and what it has told."""
     driver = LrmsDriver(lrms, clock, LIMITS, itertools.count(1), LOG)
     told: list[Event] = []
 
-    def hear(events: Iterable[Event]) -> None:
+    def hear(*events: Event) -> None:
         told.extend(events)
 
-    driver.connect(hear)
-    running = asyncio.create_task(driver.run())
+    driver.listen(hear)
+    running = asyncio.create_task(driver.run(supplies))
     try:
         yield driver, told
     finally:
@@ -310,8 +311,7 @@ def test_what_a_partners_job_runs_is_fetched(monkeypatch: Any) -> None:
                 raise ProgramAwayError("no answer")
             return request_pb2.JobRequest(program=PROGRAM).SerializeToString()
 
-        async with driven(lrms, clock) as (driver, told):
-            driver.connect_programs(source)
+        async with driven(lrms, clock, Supplies(source)) as (driver, told):
             waiting = [f"b/1/{number}" for number in range(5)]
             for key in waiting:
                 driver.do(to_fetch(key))
@@ -349,9 +349,7 @@ def test_a_partners_job_runs_as_the_account_that_it_is_given() -> None:
                 raise LrmsRefusedError("its user has no account here")
             return f"{partner}-guests"
 
-        async with driven(lrms, clock) as (driver, told):
-            driver.connect_programs(source)
-            driver.connect_accounts(account)
+        async with driven(lrms, clock, Supplies(source, account=account)) as (driver, told):
             lrms.answers["submit"] = [None] * 2
             for command in (to_fetch("b/1/1"), to_fetch("b/1/2"), submission("own")):
                 driver.do(command)
@@ -377,8 +375,7 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
                 raise ProgramGoneError("not such a one", unwanted=True)
             raise ProgramAwayError("no answer")
 
-        async with driven(lrms, clock) as (driver, all_told):
-            driver.connect_programs(source)
+        async with driven(lrms, clock, Supplies(source)) as (driver, all_told):
 
             def told() -> list[Event]:
                 return [event for event in all_told if not isinstance(event, ProgramsAway)]

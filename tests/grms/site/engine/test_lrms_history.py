@@ -13,7 +13,7 @@ from grms.lrms.port import (
     SimulatedRun,
     Started,
 )
-from grms.site.engine.lrms_history import LrmsHistory, lrms_job
+from grms.site.engine.lrms_history import lrms_job, running, waiting
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
@@ -49,27 +49,22 @@ def simulated(run_time: float, group: int = 0) -> bytes:
     return message.SerializeToString()
 
 
-class History(LrmsHistory):
-    """One that makes its own memory of the records."""
-
-    def __init__(self, site: str, epoch: int) -> None:
-        self.memory = Memory(settings(name=site, epoch=epoch))
-        super().__init__(self.memory)
-
-    def apply(self, record: Record) -> None:
-        """Takes a record, and makes it a part of the memory."""
-        super().apply(record)
-        self.memory.apply(record)
+def history(site: str, epoch: int, *records: Record) -> Memory:
+    """Returns what records make."""
+    memory = Memory(settings(name=site, epoch=epoch))
+    for record in records:
+        memory.apply(record)
+    return memory
 
 
-def machine_of(history: LrmsHistory) -> SteppedMachine:
+def machine_of(memory: Memory) -> SteppedMachine:
     """Returns a machine of four processors that goes on from there."""
     return SteppedMachine.restored(
         4,
         Fcfs(),
-        running=history.running(),
-        waiting=history.waiting(),
-        moment=history.moment,
+        running=running(memory),
+        waiting=waiting(memory),
+        moment=memory.lrms_moment,
     )
 
 
@@ -112,7 +107,7 @@ def test_only_an_own_users_job_runs_as_it_was_handed_in() -> None:
 
 def test_the_journal_gives_the_machine_back() -> None:
     """Jobs that run keep their starts, those that wait their order, those that ended are gone."""
-    run, history = simulated(5.0), History("home", 3)
+    run, memory = simulated(5.0), history("home", 3)
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
         JobKept(0.0, 1),
@@ -123,21 +118,21 @@ def test_the_journal_gives_the_machine_back() -> None:
         JobEnded(5.0, 1, Outcome.COMPLETED, 5.0, 5.0, ""),
         JobStarted(5.0, 2, 5.0),
     ):
-        history.apply(record)
-    machine = machine_of(history)
+        memory.apply(record)
+    machine = machine_of(memory)
     assert machine.load_at(6.0) == LrmsLoad(6.0, 4, 0, 4)
     told = machine.poll(20.0)
     assert [type(event) for event in told] == [Started, Ended, Started, Ended]
     assert [event.key for event in told] == ["home/3/2"] * 2 + ["away/7/1"] * 2
-    history.apply(GuestStarted(10.0, "away", OFFER, 10.0))
-    history.apply(GuestEnded(15.0, "away", OFFER, Outcome.COMPLETED, 15.0, 5.0))
-    assert [job.key for job, _ in history.running()] == ["home/3/2"]
-    assert history.waiting() == []
+    memory.apply(GuestStarted(10.0, "away", OFFER, 10.0))
+    memory.apply(GuestEnded(15.0, "away", OFFER, Outcome.COMPLETED, 15.0, 5.0))
+    assert [job.key for job, _ in running(memory)] == ["home/3/2"]
+    assert waiting(memory) == []
 
 
 def test_a_job_that_was_requeued_waits() -> None:
     """Until it starts once more."""
-    history = History("home", 1)
+    memory = history("home", 1)
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, simulated(5.0)),
         JobKept(0.0, 1),
@@ -147,52 +142,52 @@ def test_a_job_that_was_requeued_waits() -> None:
         JobRequeued(4.0, 1, "a node failed"),
         GuestRequeued(5.0, "away", OFFER),
     ):
-        history.apply(record)
-    assert [job.key for job in history.waiting()] == ["home/1/1", "away/7/1"]
-    assert (history.running(), history.moment) == ([], 5.0)
+        memory.apply(record)
+    assert [job.key for job in waiting(memory)] == ["home/1/1", "away/7/1"]
+    assert (running(memory), memory.lrms_moment) == ([], 5.0)
 
 
 def test_what_cannot_be_read_is_left_out() -> None:
     """It was refused when it came, and will be again."""
-    history = History("home", 1)
-    history.apply(JobReceived(0.0, 1, "me", "k", "", REQUEST, b"\xff"))
-    history.apply(JobKept(0.0, 1))
-    assert history.waiting() == []
+    memory = history("home", 1)
+    memory.apply(JobReceived(0.0, 1, "me", "k", "", REQUEST, b"\xff"))
+    memory.apply(JobKept(0.0, 1))
+    assert waiting(memory) == []
 
 
 def test_keys_follow_the_epoch_in_which_a_job_was_received() -> None:
     """A journal that has begun anew numbers anew."""
-    history = History("kth", 1)
+    memory = history("kth", 1)
     for number, epoch in ((1, 0), (2, 9)):
         if epoch:
-            history.apply(EpochBegun(float(number), epoch, "put back"))
-        history.apply(JobReceived(float(number), number, "ann", f"{number}", "", REQUEST, b""))
-        history.apply(JobKept(float(number), number))
-    assert [job.key for job in history.waiting()] == ["kth/1/1", "kth/9/2"]
+            memory.apply(EpochBegun(float(number), epoch, "put back"))
+        memory.apply(JobReceived(float(number), number, "ann", f"{number}", "", REQUEST, b""))
+        memory.apply(JobKept(float(number), number))
+    assert [job.key for job in waiting(memory)] == ["kth/1/1", "kth/9/2"]
 
 
 def test_a_job_that_has_left_the_queue_is_not_there() -> None:
     """Nor one for which a place is held, before it is confirmed; one that comes home has another key."""
-    run, history = simulated(5.0), History("home", 3)
+    run, memory = simulated(5.0), history("home", 3)
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
         JobKept(0.0, 1),
         GuestAccepted(2.0, "away", OFFER, 1, REQUEST, run),
         GuestReserved(2.0, "away", OFFER),
     ):
-        history.apply(record)
-    assert [job.key for job in history.waiting()] == ["home/3/1"]
-    history.apply(JobLeft(3.0, 1))
-    history.apply(GuestConfirmed(3.0, "away", OFFER))
-    assert [job.key for job in history.waiting()] == ["away/7/1"]
-    history.apply(JobKept(4.0, 1))
-    assert [job.key for job in history.waiting()] == ["away/7/1", "home/3/1/2"]
+        memory.apply(record)
+    assert [job.key for job in waiting(memory)] == ["home/3/1"]
+    memory.apply(JobLeft(3.0, 1))
+    memory.apply(GuestConfirmed(3.0, "away", OFFER))
+    assert [job.key for job in waiting(memory)] == ["away/7/1"]
+    memory.apply(JobKept(4.0, 1))
+    assert [job.key for job in waiting(memory)] == ["away/7/1", "home/3/1/2"]
 
 
 def test_a_place_that_is_given_back_was_never_a_job() -> None:
     """Nothing of it is left."""
-    history = History("home", 3)
-    history.apply(GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)))
-    history.apply(GuestReserved(2.0, "away", OFFER))
-    history.apply(GuestEnded(3.0, "away", OFFER, Outcome.LOST, 3.0, 0.0))
-    assert history.waiting() == []
+    memory = history("home", 3)
+    memory.apply(GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)))
+    memory.apply(GuestReserved(2.0, "away", OFFER))
+    memory.apply(GuestEnded(3.0, "away", OFFER, Outcome.LOST, 3.0, 0.0))
+    assert waiting(memory) == []

@@ -79,9 +79,13 @@ class Hand:
             self.moment = moment
             self._moved.notify_all()
 
-    def tell(self, kind: type[Event]) -> None:
+    def stamp(self) -> tuple[int, None]:
+        """As the engine's."""
+        return 1, None
+
+    def tell(self, event: Event) -> None:
         """Takes an event."""
-        self.told.append((self.moment, kind))
+        self.told.append((self.moment, type(event)))
 
     def up(self, partner: str) -> None:
         """Lets a partner come up."""

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import structlog
 
+from grms.kit.clock import ScaledClock, VirtualClock, WallClock, ahead_of
 from grms.site.configuration.config import ClockConfig
-from grms.site.engine.clock import ScaledClock, VirtualClock, WallClock
 from grms.site.engine.journal import Journal, JournalError
-from grms.site.engine.site_clock import ahead_of, check_clock, make_clock
+from grms.site.engine.site_clock import check_clock, make_clock
 
 LOG = structlog.get_logger()
 WALL = ClockConfig()

@@ -2,19 +2,19 @@
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import structlog
 
+from grms.kit.clock import VirtualClock
 from grms.lrms.machine import SteppedMachine
 from grms.lrms.port import LrmsJob
 from grms.lrms.simulated import SimulatedLrms
 from grms.site.core.state import SiteState
-from grms.site.engine.clock import VirtualClock
 from grms.site.engine.engine import Engine
-from grms.site.engine.group_commit import GroupCommit
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
 from grms.site.facts.commands import Command, LrmsSubmit
 from grms.site.facts.events import Event, Restarted
@@ -73,18 +73,18 @@ def taken_up(
     clock.advance(last + random.choice([0.0, 5.0, 50.0]))
     driver = kind(lrms, clock, DriverLimits(30.0, 1.0, 2), new_id, structlog.get_logger())
     written: list[Record] = []
-    engine = Engine(state, GroupCommit(written.extend, in_thread=False), driver, clock, new_id)
-    driver.connect(engine.hear)
+    log = structlog.get_logger()
+    engine = Engine(state, written.extend, driver, clock, new_id=new_id, log=log)
     engine.connect(Nobody())
     shown: list[str] = []
     engine.on_publish(lambda job: shown.append(job.job_id))
     looked_up: list[str] = []
 
-    def look(_event: Event, commands: list[Command]) -> None:
+    def look(_event: Event, commands: Sequence[Command]) -> None:
         looked_up.extend(each.lrms_key for each in commands if isinstance(each, LrmsSubmit))
 
     engine.on_event(look)
-    engine.tell(Restarted)
+    engine.tell(Restarted(*engine.stamp()))
     return inside(memory), written, sorted(shown), lrms_jobs(lrms), len(looked_up)
 
 

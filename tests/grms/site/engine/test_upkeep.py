@@ -9,9 +9,8 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.site.core.state import SiteState
-from grms.site.engine import upkeep
+from grms.site.engine import lrms_history, upkeep
 from grms.site.engine.journal import Journal, JournalFullError
-from grms.site.engine.lrms_history import LrmsHistory
 from grms.site.facts.compaction import Reading
 from grms.testing.trial import Trial
 from tests.grms.site.daemons import document, running, two_sites
@@ -69,17 +68,15 @@ def test_a_journal_is_read_as_its_records_say(tmp_path: Path) -> None:
             with Journal(path, site.settings.name, durability="process") as journal:
                 journal.append(site.journal)
                 log = structlog.get_logger()
-                found, history = upkeep.read(journal, site.settings, upkeep.Progress(log, 0))
+                found = upkeep.read(journal, site.settings, upkeep.Progress(log, 0))
             plain = Reading(site.settings)
-            other = LrmsHistory(plain.memory)
             for record in site.journal:
-                other.apply(record)
                 plain.apply(record)
             assert inside(found.memory) == inside(plain.memory)
             assert found.moment == plain.moment
-            assert history.running() == other.running()
-            assert history.waiting() == other.waiting()
-            assert history.moment == other.moment
+            assert lrms_history.running(found.memory) == lrms_history.running(plain.memory)
+            assert lrms_history.waiting(found.memory) == lrms_history.waiting(plain.memory)
+            assert found.memory.lrms_moment == plain.memory.lrms_moment
 
 
 def test_a_full_disk_leaves_the_journal_as_it_is(

@@ -56,7 +56,7 @@ def inside(memory: Memory) -> object:
     """Returns all that a memory holds, every job and guest with every attribute."""
 
     def shown(thing: Any) -> object:
-        return [(name, repr(getattr(thing, name))) for name in thing.__slots__]
+        return [(name, repr(getattr(thing, name))) for name in thing.__struct_fields__]
 
     books = [
         [

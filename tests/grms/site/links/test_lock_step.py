@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from grms.kit.clock import VirtualClock
 from grms.kit.ports import free_port
-from grms.site.engine.clock import VirtualClock
 from grms.v1 import job_pb2, partner_pb2
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.links.partner import Partner, full, listening

@@ -27,7 +27,8 @@ def test_a_job_that_waits_is_given_away_when_it_has_left(tmp_path: Path) -> None
             assert found.state.name == "QUEUED"
             async with listening(partner, port):
                 await site.linked()
-                site.core.engine.tell(RoundDue)
+                engine = site.core.engine
+                engine.tell(RoundDue(*engine.stamp()))
                 await until(lambda: found.state.name == "DELEGATED")
                 load = site.core.engine.load()
                 assert load is not None

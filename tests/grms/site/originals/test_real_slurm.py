@@ -91,7 +91,7 @@ async def test_a_job_with_a_comment_goes_where_there_is_room(
             stays = ask("sbatch", *grid, f"--ntasks={CPUS}", str(script)).strip()
             await until(lambda: state(machines["north"], stays)() == "R|None")
             engine = sites["north"].core.engine
-            (first,) = engine.jobs()
+            (first,) = engine.state.jobs()
             await until(lambda: first.outcome is not None)
             assert (first.outcome.value, first.partner) == ("cancelled", "")  # type: ignore[union-attr]  # just awaited
             assert f"job {stays} of the batch system" in first.reason
@@ -101,7 +101,7 @@ async def test_a_job_with_a_comment_goes_where_there_is_room(
             own = ask("sbatch", *words, "--ntasks=1", str(script)).strip()
             argued = ask("sbatch", *grid, "--ntasks=1", str(script), "a b").strip()
             await until(lambda: state(machines["north"], goes)().startswith("CA"))
-            job = list(engine.jobs())[1]
+            job = list(engine.state.jobs())[1]
             assert (job.partner, job.user) == ("south", first.user)
             for other in (own, argued):
                 waits = state(machines["north"], other)
@@ -114,7 +114,7 @@ async def test_a_job_with_a_comment_goes_where_there_is_room(
                 await user.results(job.job_id, wait=True)
                 said = b"".join([some async for some in user.fetch(job.job_id, "stdout")])
             assert said == b"said\n"
-            assert len(list(engine.jobs())) == 2  # the others are none of the site's
+            assert len(list(engine.state.jobs())) == 2  # the others are none of the site's
 
 
 def free(site: Running) -> int | None:

@@ -24,7 +24,7 @@ from grms.lrms.originals import (
 )
 from grms.lrms.port import LrmsUnavailableError
 from grms.site.facts.commands import Refusal, Refuse, ReplyJob
-from grms.site.facts.events import Cancel, Submit
+from grms.site.facts.events import Cancel, Event, Submit
 from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.originals.watcher import OriginalWatcher
 from grms.v1 import request_pb2
@@ -203,26 +203,34 @@ class World:
 
     # --- the engine, as the watcher has it -------------------------------------------------------
 
-    async def ask(self, kind: Any, *values: Any) -> Any:
+    def stamp(self) -> tuple[int, None]:
+        """As the engine's."""
+        return 0, None
+
+    async def ask(self, event: Event, read: Callable[[Any], Any]) -> Any:
         """Takes or ends a job."""
         self.happen()
-        if kind is Cancel:
-            job = next(job for job in self.jobs.values() if job.job_id == values[0])
+        if isinstance(event, Cancel):
+            job = self.job(event.job_id)
             if job.state is not JobState.DELEGATED:
                 job.state, job.outcome = JobState.ENDED, Outcome.CANCELLED
-            return ReplyJob(0, job.job_id)
-        assert kind is Submit
+            return read(ReplyJob(0, job.job_id))
+        assert isinstance(event, Submit)
         if self.refuses is not None:
-            return Refuse(0, self.refuses, "no")
-        user, key, _, _, payload = values
-        assert user == "ann"
-        program = request_pb2.JobRequest.FromString(payload).program
-        job = self.jobs.setdefault(key, Job(f"a-{len(self.jobs)}", program.environment[VARIABLE]))
+            return read(Refuse(0, self.refuses, "no"))
+        assert event.user == "ann"
+        program = request_pb2.JobRequest.FromString(event.payload).program
+        job = Job(f"a-{len(self.jobs)}", program.environment[VARIABLE])
+        job = self.jobs.setdefault(event.idempotency_key, job)
         self.happen()
-        return ReplyJob(0, job.job_id)
+        return read(ReplyJob(0, job.job_id))
+
+    async def look(self, read: Callable[[Any], Any]) -> Any:
+        """Shows the state, which is this."""
+        return read(self)
 
     def job(self, job_id: str) -> Any:
-        """As the journal has it."""
+        """As the state has it."""
         return next((job for job in self.jobs.values() if job.job_id == job_id), None)
 
     async def looks(self, count: int) -> None:

@@ -9,6 +9,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc import aio
 
 from grms.kit.refusals import DETAILS_KEY
+from grms.site.facts.jobs import HomeJob, Request
 from grms.site.services import jobs as job_service
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, request_pb2
@@ -304,14 +305,22 @@ def test_a_slow_watcher_is_told_to_come_again() -> None:
     """Who does not read in time is not kept in memory without end."""
 
     async def scene() -> None:
-        watchers = job_service.Watchers(1)
+        watchers = job_service.Watchers("home", 1)
         queue = watchers.add("home-1", "me")
 
-        class Job:
-            job_id, user = "home-1", "me"
-
+        job = HomeJob(
+            job=1,
+            job_id="home-1",
+            lrms_key="home/1/1",
+            user="me",
+            idempotency_key="k",
+            name="",
+            request=Request(1, 1.0),
+            payload=b"",
+            submit_time=0.0,
+        )
         for _ in range(job_service.UPDATES_MAX + 1):
-            watchers.tell(Job())  # type: ignore[arg-type]  # all that it looks at
+            watchers.tell(job)
         assert queue.qsize() == job_service.UPDATES_MAX
         last = [queue.get_nowait() for _ in range(queue.qsize())][-1]
         assert last is None

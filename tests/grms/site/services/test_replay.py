@@ -86,11 +86,11 @@ def test_one_site_replays_like_the_simulator(tmp_path: Path, discipline: str) ->
         async with conducted(tmp_path, lrms={"discipline": discipline}) as (site, stub):
             loaded = await stub.Load(iter([block(jobs)]))
             assert (loaded.rows_arrived, loaded.now_s) == (0, -math.inf)
-            groups = site.core.engine.commit.groups
+            groups = site.core.engine.groups
             assert await arrive(stub, (0, 2), (2, 3)) == [["home"] * 2, ["home"] * 3]
-            assert site.core.engine.commit.groups == groups + 2
+            assert site.core.engine.groups == groups + 2
             assert await advance(stub, math.inf) == [(math.inf, math.inf)]
-            assert not site.core.engine.commit.pending
+            assert not site.core.engine.pending
             own = [
                 row
                 async for answer in stub.Finish(replay_pb2.FinishRequest())

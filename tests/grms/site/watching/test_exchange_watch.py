@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,8 @@ from grms.site.care import reading
 from grms.site.configuration.config import SiteConfig
 from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
-from grms.site.facts.events import GuardLooked
+from grms.site.facts.commands import Command
+from grms.site.facts.events import Event, GuardLooked
 from grms.site.watching.exchange_watch import ExchangeWatch, GuardWatch
 from grms.site.watching.metrics import SiteMetrics
 from tests.grms.site.care.stories import at_home, at_partner, guest
@@ -146,11 +148,18 @@ class FakeEngine:
         self.state = Conversation(settings(guard=guard)).state
         self.told: list[tuple[int, float]] = []
 
-    def tell(self, kind: type[GuardLooked], jobs: int, improvement: float) -> int:
-        """Hands the event over."""
-        self.told.append((jobs, improvement))
-        self.state.handle(kind(1, jobs, improvement), 0.0)
+    def new_id(self) -> int:
+        """As the engine's."""
         return 1
+
+    def on_event(self, tell: Callable[[Event, Sequence[Command]], None]) -> None:
+        """Takes who is told of events."""
+        self._tell = tell
+
+    def tell(self, event: GuardLooked) -> None:
+        """Hands the event over."""
+        self.told.append((event.jobs, event.improvement))
+        self._tell(event, self.state.handle(event, 0.0))
 
 
 def guarding(

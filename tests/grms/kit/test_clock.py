@@ -7,8 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from grms.site.engine import clock as module
-from grms.site.engine.clock import BehindClock, ScaledClock, VirtualClock, WallClock
+from grms.kit import clock as module
+from grms.kit.clock import (
+    SLEEP_MAX_S,
+    BehindClock,
+    ScaledClock,
+    VirtualClock,
+    WallClock,
+    ahead_of,
+    going_on_from,
+)
 
 
 def test_a_wall_clock_tells_seconds_since_1970() -> None:
@@ -51,6 +59,19 @@ def test_clocks_of_one_origin_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.now() == other.now() == 1000.0 * real
 
 
+def test_rests_are_bounded() -> None:
+    """Past moments are now, far ones an hour, and never is never."""
+    clock = ScaledClock(1.0, 0.0)
+    assert clock.rest_s(0) == 0
+    assert clock.rest_s(1e12) == SLEEP_MAX_S
+    assert clock.rest_s(math.inf) is None
+    fast = ScaledClock(100, time.time() - 5)
+    before, moment = time.time(), fast.now() + 1000
+    rest = fast.rest_s(moment)
+    assert rest is not None
+    assert 9.5 - (time.time() - before) < rest <= 10
+
+
 def test_a_clock_that_is_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time goes on from where it was, at half the speed, until both show the same; then as ever."""
     real = 100.0
@@ -69,6 +90,8 @@ def test_a_clock_that_is_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -
             real = 100.0 + passed
             assert (found.now() - begin) / clock.speed == shown
             assert found.ahead / clock.speed == shown - passed
+            assert going_on_from(clock, clock.now() - 1.0) is clock
+            assert ahead_of(clock) == 0.0
         real = 100.0
 
 

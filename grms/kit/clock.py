@@ -1,4 +1,4 @@
-"""The clocks of a site: real time, scaled time, and time that a conductor tells.
+"""The clocks of daemons: real time, scaled time, and time that a conductor tells.
 
 The first two are made to go on from a moment that they have not reached yet (`BehindClock`), where a
 journal was written while the system's clock was ahead.
@@ -11,12 +11,16 @@ import heapq
 import itertools
 import math
 import time
+from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
 from grms.kit.behind import going_on
 
 SLEEP_LEAST_S: Final = 1e-3
 """Shortest single sleep, real seconds: where a clock goes slower than its speed, each leaves a part over."""
+
+SLEEP_MAX_S: Final = 3600.0
+"""Longest single sleep, real seconds: a moment may be further away than a timer reaches."""
 
 READINGS: Final = 5
 """Readings of both of the system's clocks, by which one is set by the other."""
@@ -32,12 +36,34 @@ class Clock(Protocol):
         """Returns when the clock shows `moment`, seconds, or later."""
 
 
-class WallClock:
-    """Real time, in seconds since 1970; it does not follow steps of the system's clock back.
+class RealClock(ABC):
+    """A clock that goes on by itself; it does not follow steps of the system's clock back.
 
     Attributes:
-        speed: seconds of this clock for one real second: 1.
+        speed: seconds of this clock for one real second.
     """
+
+    speed: float
+
+    @abstractmethod
+    def now(self) -> float:
+        """Returns the time, seconds."""
+
+    def rest_s(self, moment: float) -> float | None:
+        """Returns for how long to sleep until a moment, real seconds, an hour at most; None for ever."""
+        if moment == math.inf:
+            return None
+        return min(max(0.0, (moment - self.now()) / self.speed), SLEEP_MAX_S)
+
+    async def sleep_until(self, moment: float) -> None:
+        """Returns when the clock shows `moment`, seconds, or later."""
+        # A timer may fire early, and reaches only so far: sleep again until the clock shows it.
+        while (left := moment - self.now()) > 0:  # noqa: ASYNC110  # waits for time, not for an event
+            await asyncio.sleep(min(max(left / self.speed, SLEEP_LEAST_S), SLEEP_MAX_S))
+
+
+class WallClock(RealClock):
+    """Real time, in seconds since 1970."""
 
     speed = 1.0
 
@@ -47,10 +73,6 @@ class WallClock:
     def now(self) -> float:
         """Returns the time, seconds since 1970."""
         return self._epoch + time.monotonic()
-
-    async def sleep_until(self, moment: float) -> None:
-        """Returns when the clock shows `moment`, seconds, or later."""
-        await _sleep_until(self, moment, 1.0)
 
 
 def _epoch() -> float:
@@ -65,7 +87,7 @@ def _epoch() -> float:
     return min(tries)[1]
 
 
-class ScaledClock:
+class ScaledClock(RealClock):
     """Time that runs `speed` times as fast as real time.
 
     Sites of one federation are given the same origin, so that their clocks agree; a site that is
@@ -92,12 +114,8 @@ class ScaledClock:
         """Returns the time, seconds."""
         return (self._wall.now() - self._origin) * self.speed
 
-    async def sleep_until(self, moment: float) -> None:
-        """Returns when the clock shows `moment`, seconds, or later."""
-        await _sleep_until(self, moment, self.speed)
 
-
-class BehindClock:
+class BehindClock(RealClock):
     """Goes on from a moment that another clock has not reached, slower, until that has caught up.
 
     Nothing is noted before what was noted already, and everything that waits for time goes on.
@@ -107,7 +125,7 @@ class BehindClock:
         begin: moment to go on from, seconds.
     """
 
-    def __init__(self, clock: WallClock | ScaledClock, begin: float) -> None:
+    def __init__(self, clock: RealClock, begin: float) -> None:
         self.clock = clock
         self.speed = clock.speed
         self._begin = begin
@@ -122,9 +140,15 @@ class BehindClock:
         """By how much it is still ahead of the clock that is behind, seconds; 0 in the end."""
         return self.now() - self.clock.now()
 
-    async def sleep_until(self, moment: float) -> None:
-        """Returns when the clock shows `moment`, seconds, or later."""
-        await _sleep_until(self, moment, self.speed)
+
+def going_on_from(clock: RealClock, moment: float) -> RealClock:
+    """Returns a clock that never shows less than a moment, seconds, such as that of a journal's last record."""
+    return BehindClock(clock, moment) if moment > clock.now() else clock
+
+
+def ahead_of(clock: Clock) -> float:
+    """Returns by how much a clock is ahead of the true time until that has caught up, seconds."""
+    return clock.ahead if isinstance(clock, BehindClock) else 0.0
 
 
 class VirtualClock:
@@ -163,13 +187,3 @@ class VirtualClock:
         sleeper = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (moment, next(self._count), sleeper))
         await sleeper
-
-
-SLEEP_MAX_S = 3600.0
-"""Longest single sleep, real seconds: a moment may be further away than a timer reaches."""
-
-
-async def _sleep_until(clock: Clock, moment: float, speed: float) -> None:
-    # A timer may fire early, and reaches only so far: sleep again until the clock shows it.
-    while (left := moment - clock.now()) > 0:  # noqa: ASYNC110  # waits for time, not for an event
-        await asyncio.sleep(min(max(left / speed, SLEEP_LEAST_S), SLEEP_MAX_S))

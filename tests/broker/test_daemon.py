@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
+import structlog
 
 from broker.client import BrokerClient, CallError
 from broker.core.records import ResourceSet, Supply
@@ -35,6 +37,13 @@ COMPLETED = workflow_pb2.WORKFLOW_STATE_COMPLETED
 CANCELLED = workflow_pb2.WORKFLOW_STATE_CANCELLED
 POOL = tuple(Supply(Resource(name, capacity=2)) for name in ("alpha", "beta", "gamma"))
 NAMES = tuple(supply.name for supply in POOL)
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """Puts this process's log back as it was: others read theirs at every level."""
+    yield
+    structlog.reset_defaults()
 
 
 def test_a_live_cycle_with_a_breakdown_a_cancel_and_a_kill(tmp_path: Path) -> None:

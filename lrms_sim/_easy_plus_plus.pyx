@@ -87,14 +87,15 @@ cdef int predicting_overdue(void* own, View* view) except -1 nogil:
     # Those who end at this very instant are not among the releases any more.
     cdef Notes* notes = <Notes*> own
     cdef Releases* releases = &notes.releases
+    cdef Guess* guess = notes.predictions.guess
     cdef job_index_t job
     cdef processors_t width
     while releases.count and releases.release[0].time <= view.now:
         job = releases.release[0].job
         width = releases.release[0].processors
         releases_remove(releases, releases.release[0].time, job)
-        correct(&notes.predictions.guess[job], view.start_time[job], view.requested_time[job], view.now)
-        releases_add(releases, view.start_time[job] + notes.predictions.guess[job].now, job, width)
+        correct(&guess[job], view.start_time[job], view.requested_time[job], view.now)
+        releases_add(releases, view.start_time[job] + guess[job].now, job, width)
     wake(notes, view)
     return 0
 

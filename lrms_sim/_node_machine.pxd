@@ -46,7 +46,7 @@ cdef struct Line:
     # Who waits of one shape, in order of arrival.
     job_index_t first            # -1 for nobody
     job_index_t last
-    int32_t place                # of the shape in `waiting_shapes`
+    int32_t number               # of the shape in `waiting_shapes`
 
 cdef struct NodeNotes:
     Nodes nodes
@@ -57,7 +57,7 @@ cdef struct NodeNotes:
     job_index_t* behind
     int32_t* waiting_shapes      # those of which somebody waits, in no order
     Py_ssize_t waiting_count
-    job_index_t* next            # jobs at whom a pass is to look, each the next of its shape: a heap
+    job_index_t* next            # jobs that a pass has to look at, one of a shape: a heap
     Py_ssize_t next_count
     Placed* placed               # by job
     void* more                   # of a discipline that has more than these
@@ -87,7 +87,7 @@ cdef inline void line_up(NodeNotes* notes, job_index_t job) noexcept nogil:
     notes.behind[job] = -1
     if line.last < 0:
         line.first = job
-        line.place = <int32_t> notes.waiting_count
+        line.number = <int32_t> notes.waiting_count
         notes.waiting_shapes[notes.waiting_count] = shape
         notes.waiting_count += 1
     else:
@@ -109,29 +109,29 @@ cdef inline void leave_line(NodeNotes* notes, job_index_t job) noexcept nogil:
     if line.first < 0:
         notes.waiting_count -= 1
         last = notes.waiting_shapes[notes.waiting_count]
-        notes.waiting_shapes[line.place] = last
-        notes.line[last].place = line.place
+        notes.waiting_shapes[line.number] = last
+        notes.line[last].place = line.number
 
 
 cdef inline void push_next(NodeNotes* notes, job_index_t job) noexcept nogil:
     # There is room: at most one job of each shape is in the heap.
-    cdef Py_ssize_t place = notes.next_count
+    cdef Py_ssize_t at = notes.next_count
     cdef Py_ssize_t above
     notes.next_count += 1
-    while place > 0:
-        above = (place - 1) >> 1
+    while at > 0:
+        above = (at - 1) >> 1
         if notes.next[above] < job:
             break
-        notes.next[place] = notes.next[above]
-        place = above
-    notes.next[place] = job
+        notes.next[at] = notes.next[above]
+        at = above
+    notes.next[at] = job
 
 
 cdef inline job_index_t pop_next(NodeNotes* notes) noexcept nogil:
     # Takes out the job that came first. There must be one.
     cdef job_index_t first = notes.next[0]
     cdef job_index_t last
-    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t at = 0
     cdef Py_ssize_t below = 1
     notes.next_count -= 1
     last = notes.next[notes.next_count]
@@ -140,10 +140,10 @@ cdef inline job_index_t pop_next(NodeNotes* notes) noexcept nogil:
             below += 1
         if last < notes.next[below]:
             break
-        notes.next[place] = notes.next[below]
-        place = below
-        below = 2 * place + 1
-    notes.next[place] = last
+        notes.next[at] = notes.next[below]
+        at = below
+        below = 2 * at + 1
+    notes.next[at] = last
     return first
 
 
@@ -243,7 +243,7 @@ cdef inline bint enough(
     const Demand* demand, int64_t room_sum, const int32_t* room_count, int32_t rooms,
     int32_t nodes
 ) noexcept nogil:
-    # Whether nodes with these rooms hold all tasks: of `nodes` eligible ones so many have each room.
+    # Whether nodes with these rooms hold all tasks; so many of the eligible ones have each room.
     cdef int64_t tasks = 0
     cdef int64_t left = demand.nodes_max
     cdef int32_t room

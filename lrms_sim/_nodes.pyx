@@ -1,4 +1,4 @@
-"""FCFS, LIST, EASY and EASY++ on a machine of nodes. What fits where, and all ties: docs/nodes.md."""
+"""FCFS, LIST, EASY and EASY++ on a machine of nodes. What fits where, and ties: docs/nodes.md."""
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -25,7 +25,6 @@ from lrms_sim._node_machine cimport (
 )
 from lrms_sim._node_state cimport (
     KINDS_MAX,
-    NO_LIMIT,
     Chunk,
     Demand,
     Free,
@@ -505,10 +504,10 @@ cdef class NodeScheduler(Scheduler):
         """Takes over what there is and who asks for what.
 
         Args:
-            discipline: fcfs, list, easy, easy-per-event, easy-plus-plus or easy-sjbf-per-event.
+            discipline: one of `lrms_sim.nodes.NODE_DISCIPLINES` but conservative.
             kinds: a row for each kind: nodes, cores, memory, GPUs.
-            demands: a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus, node_gpus,
-                exclusive, task_memory, node_memory, kinds as bits.
+            demands: a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus,
+                node_gpus, exclusive, task_memory, node_memory, kinds as bits.
             shape: by job, its row in `demands`.
         """
         cdef NodeNotes* notes = <NodeNotes*> self.notes

@@ -16,12 +16,10 @@ from lrms_sim._node_machine cimport (
     NodeNotes,
     chunks_of,
     demand_of,
-    eligible_nodes,
     leave_line,
     line_up,
 )
 from lrms_sim._node_state cimport (
-    NO_LIMIT,
     Chunk,
     Demand,
     Free,

@@ -271,7 +271,7 @@ def simulate_on_nodes(
     if len(demands.shape) != count:
         raise ValueError(f"demands of {len(demands.shape)} jobs, and there are {count}")
     widths = np.array([request.processors for request in demands.requests], np.int64)
-    wrong = np.flatnonzero(widths[demands.shape] != jobs.processors) if count else []
+    wrong = np.flatnonzero(widths[demands.shape] != jobs.processors)
     if len(wrong):
         row = int(wrong[0])
         raise ValueError(

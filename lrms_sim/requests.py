@@ -177,7 +177,7 @@ class Request:
         """Whether it asks for nothing that a machine of processors would not understand."""
         return (
             self.cores_per_task == self.nodes_min == 1
-            and self.nodes_max is self.tasks_per_node is self.memory is self.gpus is None
+            and (self.nodes_max, self.tasks_per_node, self.memory, self.gpus) == (None,) * 4
             and not (self.features or self.exclusive or self.licences)
         )
 

@@ -5,7 +5,7 @@ jobs come from is of no account here.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lrms_sim.jobs import JobTable
@@ -399,18 +399,16 @@ def simulate_plainly(
     table: JobTable, requests: Sequence[Request], machine: NodeMachine, discipline: str
 ) -> list[Job]:
     """Returns the jobs of a workload with their starts and places, in order of arrival."""
+    rows: Iterable[tuple[float, float, float, int]] = zip(
+        table.submit_time.tolist(),
+        table.requested_time.tolist(),
+        table.run_time.tolist(),
+        table.user.tolist(),
+        strict=True,
+    )
     jobs = [
         Job(row, *values, request)
-        for row, (request, *values) in enumerate(
-            zip(
-                requests,
-                table.submit_time.tolist(),
-                table.requested_time.tolist(),
-                table.run_time.tolist(),
-                table.user.tolist(),
-                strict=True,
-            )
-        )
+        for row, (values, request) in enumerate(zip(rows, requests, strict=True))
     ]
     plain = PlainNodes(machine)
     for now in events(jobs, plain, discipline):

@@ -110,7 +110,7 @@ cdef inline void leave_line(NodeNotes* notes, job_index_t job) noexcept nogil:
         notes.waiting_count -= 1
         last = notes.waiting_shapes[notes.waiting_count]
         notes.waiting_shapes[line.number] = last
-        notes.line[last].place = line.number
+        notes.line[last].number = line.number
 
 
 cdef inline void push_next(NodeNotes* notes, job_index_t job) noexcept nogil:

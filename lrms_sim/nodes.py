@@ -1,4 +1,4 @@
-"""A machine of nodes: kinds of nodes, what jobs ask of them, and the replay of a workload.
+"""A machine of nodes: what jobs ask of it, and the replay of a workload.
 
 What exactly fits where, and in which order nodes are taken: docs/nodes.md.
 """
@@ -7,20 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import cast
 
 import numpy as np
 
-from lrms_sim._kernel import MachineKernel
 from lrms_sim._nodes import NodeScheduler
 from lrms_sim._nodes_conservative import NodeConservative
-from lrms_sim.disciplines import discipline_by_name
+from lrms_sim._python_scheduler import PythonScheduler
+from lrms_sim._scheduler import Scheduler
+from lrms_sim.disciplines import Discipline, discipline_by_name, scheduler_of
 from lrms_sim.jobs import Int32Array, JobTable
-from lrms_sim.machine import PROGRESS_ROWS, simulate, user_numbers
-from lrms_sim.requests import COUNT_MAX, MEMORY_MAX, Request
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.machine import replayed
+from lrms_sim.node_kinds import NodeKind, NodeMachine
+from lrms_sim.requests import COUNT_MAX, Request
+from lrms_sim.schedule import Schedule
+from lrms_sim.written import Decides, MachineView
 
-Placement = Literal["best-fit", "first-fit"]
+__all__ = [
+    "NODE_DISCIPLINES",
+    "Demands",
+    "NodeKind",
+    "NodeMachine",
+    "demand_row",
+    "scheduler_on_nodes",
+    "simulate_on_nodes",
+]
+
 NODE_DISCIPLINES = (
     "fcfs",
     "list",
@@ -31,113 +43,6 @@ NODE_DISCIPLINES = (
     "easy-plus-plus",
 )
 """Disciplines that a machine of nodes can run, by the names that they have on a machine of processors."""
-
-KINDS_MAX = 64
-"""Kinds of nodes in one machine: a job's kinds are a set of 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeKind:
-    """Nodes that are all alike.
-
-    Attributes:
-        name: unique within the machine.
-        nodes: how many there are.
-        cores: of each node.
-        memory: of each node, MiB; 0 where nobody counts it: then every job's memory fits.
-        gpus: of each node.
-        gpu_type: their type.
-        features: names that jobs may ask for.
-    """
-
-    name: str
-    nodes: int
-    cores: int
-    memory: int = 0
-    gpus: int = 0
-    gpu_type: str = ""
-    features: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: one is out of range.
-        """
-        for what, number, least, most in (
-            ("nodes", self.nodes, 1, COUNT_MAX),
-            ("cores", self.cores, 1, 2**15),
-            ("memory", self.memory, 0, MEMORY_MAX),
-            ("GPUs", self.gpus, 0, 2**15),
-        ):
-            if not least <= number <= most:
-                raise ValueError(
-                    f"node kind {self.name!r}: {what} is {number}; it must be from {least} to {most}"
-                )
-
-
-@dataclass(frozen=True, slots=True)
-class NodeMachine:
-    """A machine of nodes.
-
-    Attributes:
-        kinds: in the order in which they are filled: put first what is asked for least by jobs that
-            need something special, as Slurm's `Weight` does.
-        placement: which of a kind's nodes is taken first: the one with the fewest free cores
-            (`best-fit`) or the one with the lowest number (`first-fit`).
-        name: in schedules.
-    """
-
-    kinds: tuple[NodeKind, ...]
-    placement: Placement = "best-fit"
-    name: str = "machine"
-
-    def __post_init__(self) -> None:
-        """Checks the kinds.
-
-        Raises:
-            ValueError: there is none, there are more than 64, two have one name, or the cores are too many.
-        """
-        if not 1 <= len(self.kinds) <= KINDS_MAX:
-            raise ValueError(
-                f"{len(self.kinds)} kinds of nodes; from 1 to {KINDS_MAX} are possible"
-            )
-        names = [kind.name for kind in self.kinds]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two kinds of nodes are called {twice!r}")
-        if self.placement not in ("best-fit", "first-fit"):
-            raise ValueError(f"placement {self.placement!r}; there are best-fit and first-fit")
-        if self.processors > COUNT_MAX:
-            raise ValueError(f"{self.processors} cores in all; at most {COUNT_MAX} are possible")
-
-    @property
-    def processors(self) -> int:
-        """Cores of all nodes."""
-        return sum(kind.nodes * kind.cores for kind in self.kinds)
-
-    @property
-    def memory(self) -> int:
-        """Memory of all nodes, MiB."""
-        return sum(kind.nodes * kind.memory for kind in self.kinds)
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of all nodes."""
-        return sum(kind.nodes * kind.gpus for kind in self.kinds)
-
-    def kinds_for(self, gpu_type: str, features: Sequence[str]) -> int:
-        """Returns the kinds with these features, and with that type of GPU where one is named.
-
-        Returns:
-            The set as bits; bit k for the k-th kind.
-        """
-        wanted = frozenset(features)
-        return sum(
-            1 << number
-            for number, kind in enumerate(self.kinds)
-            if wanted <= kind.features and (not gpu_type or gpu_type == kind.gpu_type)
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,7 +149,7 @@ _UNCOUNTED = 2**60
 def simulate_on_nodes(
     jobs: JobTable,
     machine: NodeMachine,
-    discipline: str = "easy",
+    discipline: str | Decides | Callable[[MachineView], object] = "easy",
     *,
     demands: Demands | None = None,
     progress: Callable[[int], None] | None = None,
@@ -254,7 +159,7 @@ def simulate_on_nodes(
     Args:
         jobs: the workload, n jobs; `processors` are the cores of all tasks of each.
         machine: its nodes.
-        discipline: one of `NODE_DISCIPLINES`.
+        discipline: one of `NODE_DISCIPLINES`, or one written in Python (`lrms_sim.written`).
         demands: what each job asks for; processors alone where left out.
         progress: called now and then with the number of jobs that have arrived so far.
 
@@ -264,12 +169,27 @@ def simulate_on_nodes(
     Raises:
         ValueError: a job does not fit on the empty machine, demands are of other jobs, or there is no such
             discipline.
+        TypeError: the discipline is an object that knows no nodes.
     """
-    count = len(jobs)
     if demands is None:
         demands = Demands.of_processors(jobs)
-    if len(demands.shape) != count:
-        raise ValueError(f"demands of {len(demands.shape)} jobs, and there are {count}")
+    own = discipline if isinstance(discipline, str) else "fcfs"
+    nodes = scheduler_on_nodes(machine, demands, own)
+    _check(jobs, machine, demands, nodes)
+    scheduler: Scheduler = nodes
+    if not isinstance(discipline, str):
+        scheduler = _written_on(machine, demands, nodes, discipline, jobs)
+    elif all(request.processors_alone for request in demands.requests):
+        # It does not matter who has which nodes. A reservation need not be one of certain nodes, then.
+        scheduler = discipline_by_name(discipline).scheduler()
+    return replayed(
+        jobs, machine.processors, scheduler, groups=None, name=machine.name, progress=progress
+    )
+
+
+def _check(jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeScheduler) -> None:
+    if len(demands.shape) != len(jobs):
+        raise ValueError(f"demands of {len(demands.shape)} jobs, and there are {len(jobs)}")
     widths = np.array([request.processors for request in demands.requests], np.int64)
     wrong = np.flatnonzero(widths[demands.shape] != jobs.processors)
     if len(wrong):
@@ -278,51 +198,25 @@ def simulate_on_nodes(
             f"job {jobs.job_id[row]} has {jobs.processors[row]} processors and asks for "
             f"{demands.requests[demands.shape[row]]}"
         )
-    scheduler = scheduler_on_nodes(machine, demands, discipline)
-    misfit = scheduler.first_misfit()
-    if misfit is not None and count:
+    misfit = nodes.first_misfit()
+    if misfit is not None and (demands.shape == misfit).any():
         row = int(np.argmax(demands.shape == misfit))
         raise ValueError(
             f"job {jobs.job_id[row]} asks for {demands.requests[misfit]}, which machine "
             f"{machine.name!r} does not have even when it is empty"
         )
-    if all(request.processors_alone for request in demands.requests):
-        # It does not matter who has which nodes. A reservation need not be one of certain nodes, then.
-        return simulate(
-            jobs,
-            machine.processors,
-            discipline_by_name(discipline),
-            name=machine.name,
-            progress=progress,
-        )
-    start_time = np.full(count, np.nan)
-    end_time = np.full(count, np.nan)
-    kernel = MachineKernel(machine.processors, scheduler)
-    kernel.bind(
-        jobs.submit_time,
-        jobs.processors,
-        jobs.requested_time,
-        jobs.run_time,
-        start_time,
-        end_time,
-        None,
-        user_numbers(jobs.user) if scheduler.needs_users else None,
-    )
-    row = 0
-    while True:
-        target = min(row + PROGRESS_ROWS, count)
-        row = kernel.run(target)
-        if progress is not None:
-            progress(row)
-        if target == count:
-            break
-    assert kernel.jobs_waiting == kernel.jobs_running == 0
-    return Schedule(
-        jobs=jobs,
-        start_time=start_time,
-        end_time=end_time,
-        machines=(MachineInfo(machine.name, machine.processors),),
-        submitted_to=np.zeros(count, np.int16),
-        executed_on=np.zeros(count, np.int16),
-        log_job_id=jobs.job_id,
-    )
+
+
+def _written_on(
+    machine: NodeMachine,
+    demands: Demands,
+    nodes: NodeScheduler,
+    discipline: Decides | Callable[[MachineView], object],
+    jobs: JobTable,
+) -> Scheduler:
+    scheduler = scheduler_of(cast("Discipline", discipline), jobs.job_id)
+    if not isinstance(scheduler, PythonScheduler):
+        names = ", ".join(NODE_DISCIPLINES)
+        raise TypeError(f"{discipline!r} knows no nodes; name one of {names}")
+    scheduler.place_on(nodes, machine.kinds, lambda job: demands.requests[demands.shape[job]])
+    return scheduler

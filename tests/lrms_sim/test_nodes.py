@@ -17,6 +17,7 @@ from lrms_sim.nodes import (
     simulate_on_nodes,
 )
 from lrms_sim.requests import Gpus, Memory, Request, RequestError
+from lrms_sim.written import MachineView
 from tests.oracles.nodes import simulate_plainly
 
 KINDS = st.builds(
@@ -242,3 +243,52 @@ def test_what_does_not_belong_together_is_refused() -> None:
         )
     with pytest.raises(ValueError, match="no discipline 'sjf' on a machine of nodes"):
         simulate_on_nodes(jobs, machine, "sjf", demands=demands)
+
+
+class Packing:
+    """LIST in Python: whatever fits at its turn; looks at all that it may see."""
+
+    def __init__(self) -> None:
+        self.idle: set[str] = set()
+
+    def decide(self, view: MachineView) -> None:
+        """Starts whatever fits."""
+        for job in view.waiting:
+            assert job.request is not None
+            if view.fits(job):
+                view.start(job)
+            else:
+                with pytest.raises(ValueError, match=r"needs|asks for"):
+                    view.start(job)
+        assert sum(node.cores_free for node in view.nodes) >= 0
+        assert all(node.jobs >= 0 for node in view.nodes)
+
+
+@given(workload=workloads())
+def test_disciplines_in_python_run_on_nodes(
+    workload: tuple[NodeMachine, JobTable, list[Request]],
+) -> None:
+    """LIST written by a user is LIST."""
+    machine, jobs, asked = workload
+    demands = Demands.of(asked)
+    own = simulate_on_nodes(jobs, machine, Packing(), demands=demands)
+    ours = simulate_on_nodes(jobs, machine, "list", demands=demands)
+    assert np.array_equal(own.start_time, ours.start_time)
+
+
+def test_a_discipline_sees_what_is_free_on_each_node() -> None:
+    """And no more of the memory than is counted."""
+    machine = NodeMachine((NodeKind("thin", 1, 4), NodeKind("gpu", 1, 8, 100, 2, "a100")))
+    seen = []
+
+    def look(view: MachineView) -> None:
+        seen.append([(n.kind.name, n.cores_free, n.memory_free, n.gpus_free) for n in view.nodes])
+        view.start(view.waiting[0])
+
+    request = Request(cores_per_task=2, gpus=Gpus(1, "task"), memory=Memory(30, "node"))
+    jobs, demands = table((0, 10, request), (1, 10, request))
+    simulate_on_nodes(jobs, machine, look, demands=demands)
+    assert seen == [
+        [("thin", 4, None, 0), ("gpu", 8, 100, 2)],
+        [("thin", 4, None, 0), ("gpu", 6, 70, 1)],
+    ]

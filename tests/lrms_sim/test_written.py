@@ -116,7 +116,7 @@ class Curious:
             names = {name for name in dir(job) if not name.startswith("_")}
             assert names == {
                 "number", "job_id", "submit_time", "processors", "requested_time", "group", "user",
-                "start_time", "estimated_end",
+                "start_time", "estimated_end", "request",
             }  # fmt: skip
             view.start(job)
             assert job in view.running

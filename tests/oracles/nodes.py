@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lrms_sim.jobs import JobTable
-from lrms_sim.nodes import NodeMachine
+from lrms_sim.node_kinds import NodeMachine
 from lrms_sim.requests import Request
 from tests.oracles.predictions import CORRECTIONS
 

@@ -8,6 +8,7 @@ from lrms_sim._node_state cimport (
     Chunk,
     Demand,
     Free,
+    Kind,
     Nodes,
     Placed,
     left_after,
@@ -48,6 +49,13 @@ cdef struct Line:
     job_index_t last
     int32_t number               # of the shape in `waiting_shapes`
 
+cdef struct Held:
+    # What a job has, or had: all of its nodes where it is exclusive.
+    int64_t nodes
+    int64_t cores
+    int64_t memory
+    int64_t gpus
+
 cdef struct NodeNotes:
     Nodes nodes
     Demand* demands              # by shape
@@ -60,6 +68,7 @@ cdef struct NodeNotes:
     job_index_t* next            # jobs that a pass has to look at, one of a shape: a heap
     Py_ssize_t next_count
     Placed* placed               # by job
+    Held* held                   # by job
     void* more                   # of a discipline that has more than these
     Releases releases            # running jobs by estimated end
     Predictions predictions      # EASY++ alone
@@ -160,6 +169,26 @@ cdef inline void change_node(NodeNotes* notes, int32_t node, Free left) noexcept
             head.room[node] = room
 
 
+cdef inline void note_held(
+    NodeNotes* notes, job_index_t job, const Chunk* chunks, Py_ssize_t count
+) noexcept nogil:
+    cdef const Demand* demand = demand_of(notes, job)
+    cdef Held* held = &notes.held[job]
+    cdef const Kind* kind
+    cdef Py_ssize_t i
+    held.nodes = count
+    held.cores = <int64_t> demand.tasks * demand.cores
+    held.memory = demand.tasks * demand.task_memory + count * demand.node_memory
+    held.gpus = <int64_t> demand.tasks * demand.task_gpus + count * demand.node_gpus
+    if demand.exclusive:
+        held.cores = held.memory = held.gpus = 0
+        for i in range(count):
+            kind = &notes.nodes.kind[notes.nodes.kind_of[chunks[i].node]]
+            held.cores += kind.whole.cores
+            held.memory += kind.whole.memory
+            held.gpus += kind.whole.gpus
+
+
 cdef inline int take_found(NodeNotes* notes, job_index_t job) except -1 nogil:
     # Gives a job the nodes that `place` has found for it.
     cdef const Demand* demand = demand_of(notes, job)
@@ -180,6 +209,7 @@ cdef inline int take_found(NodeNotes* notes, job_index_t job) except -1 nogil:
             found[i].node,
             left_after(&notes.nodes.free[found[i].node], demand, found[i].tasks),
         )
+    note_held(notes, job, found, placed.count)
     return 0
 
 

@@ -26,5 +26,8 @@ class NodeScheduler(Scheduler):
     def first_misfit(self) -> int | None:
         """Returns the first shape that does not fit on the empty machine; None where all do."""
 
+    def held(self) -> npt.NDArray[np.int64]:
+        """Returns an array of shape (n, 4): nodes, cores, memory in MiB and GPUs that each job has or had."""
+
     def places(self, job: int) -> list[tuple[int, int]]:
         """Returns where a running job is: pairs of node and tasks."""

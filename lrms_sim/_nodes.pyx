@@ -1,5 +1,7 @@
 """FCFS, LIST, EASY and EASY++ on a machine of nodes. What fits where, and ties: docs/nodes.md."""
 
+import numpy as np
+
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
@@ -8,6 +10,7 @@ from libc.string cimport memcpy, memset
 from lrms_sim._memory cimport safe_calloc
 from lrms_sim._node_machine cimport (
     Head,
+    Held,
     Line,
     NodeNotes,
     chunks_of,
@@ -556,6 +559,7 @@ cdef class NodeScheduler(Scheduler):
             notes.line[i].first = -1
             notes.line[i].last = -1
         notes.placed = <Placed*> safe_calloc(self.jobs, sizeof(Placed), b"places of jobs")
+        notes.held = <Held*> safe_calloc(self.jobs, sizeof(Held), b"places of jobs")
         notes.head.job = -1
         notes.head.rooms = <int32_t> cores_max + 1
         notes.head.room = <int32_t*> safe_calloc(nodes.count, sizeof(int32_t), b"nodes")
@@ -603,6 +607,7 @@ cdef class NodeScheduler(Scheduler):
             for i in range(self.jobs):
                 free(notes.placed[i].chunks)
         free(notes.placed)
+        free(notes.held)
         free(notes.demands)
         free(notes.refused)
         free(notes.delays)
@@ -626,6 +631,13 @@ cdef class NodeScheduler(Scheduler):
             if not place(&notes.nodes, &notes.demands[shape]):
                 return shape
         return None
+
+    def held(self):
+        """Returns, in an array of shape (n, 4), nodes, cores, memory and GPUs that each job had."""
+        cdef NodeNotes* notes = <NodeNotes*> self.notes
+        if self.jobs == 0:
+            return np.zeros((0, 4), np.int64)
+        return np.array(<int64_t[:self.jobs, :4]> <int64_t*> notes.held)
 
     def places(self, Py_ssize_t job):
         """Returns where a job runs, or ran last if it had one node: pairs of node and tasks."""

@@ -18,6 +18,7 @@ from lrms_sim._node_machine cimport (
     demand_of,
     leave_line,
     line_up,
+    note_held,
 )
 from lrms_sim._node_state cimport (
     Chunk,
@@ -331,6 +332,7 @@ cdef int planning_decide(void* own, View* view) except -1 nogil:
             continue
         if plans.reserved[job] <= view.now:
             leave_line(notes, job)
+            note_held(notes, job, chunks_of(&notes.placed[job]), notes.placed[job].count)
             view.start(view, slot)
             if queue.count == 0:
                 break

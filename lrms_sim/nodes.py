@@ -16,7 +16,7 @@ from lrms_sim._nodes_conservative import NodeConservative
 from lrms_sim._python_scheduler import PythonScheduler
 from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import Discipline, discipline_by_name, scheduler_of
-from lrms_sim.jobs import Int32Array, JobTable
+from lrms_sim.jobs import Int32Array, Int64Array, JobTable
 from lrms_sim.machine import replayed
 from lrms_sim.node_kinds import NodeKind, NodeMachine
 from lrms_sim.requests import COUNT_MAX, Request
@@ -28,6 +28,7 @@ __all__ = [
     "Demands",
     "NodeKind",
     "NodeMachine",
+    "NodeSchedule",
     "demand_row",
     "scheduler_on_nodes",
     "simulate_on_nodes",
@@ -84,6 +85,30 @@ class Demands:
         return cls(
             tuple(Request.of_processors(int(width)) for width in widths), shape.astype(np.int32)
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSchedule:
+    """When every job ran on a machine of nodes, and what it held there.
+
+    Attributes:
+        schedule: start and end of every job, n of them.
+        machine: where they ran.
+        demands: what they asked for.
+        nodes: shape (n,), nodes on which each ran; 0 where it does not matter, as nobody asked for more
+            than processors.
+        cores: shape (n,), cores that it held; all of its nodes' where it was exclusive.
+        memory: shape (n,), same, MiB; 0 on nodes whose memory is not counted.
+        gpus: shape (n,), same.
+    """
+
+    schedule: Schedule
+    machine: NodeMachine
+    demands: Demands
+    nodes: Int64Array
+    cores: Int64Array
+    memory: Int64Array
+    gpus: Int64Array
 
 
 def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
@@ -153,7 +178,7 @@ def simulate_on_nodes(
     *,
     demands: Demands | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Schedule:
+) -> NodeSchedule:
     """Replays a workload on one machine of nodes from the first submission to the last end.
 
     Args:
@@ -164,7 +189,7 @@ def simulate_on_nodes(
         progress: called now and then with the number of jobs that have arrived so far.
 
     Returns:
-        The schedule, rows as in `jobs`.
+        The schedule, rows as in `jobs`, and what each job held.
 
     Raises:
         ValueError: a job does not fit on the empty machine, demands are of other jobs, or there is no such
@@ -182,9 +207,14 @@ def simulate_on_nodes(
     elif all(request.processors_alone for request in demands.requests):
         # It does not matter who has which nodes. A reservation need not be one of certain nodes, then.
         scheduler = discipline_by_name(discipline).scheduler()
-    return replayed(
+    schedule = replayed(
         jobs, machine.processors, scheduler, groups=None, name=machine.name, progress=progress
     )
+    held = nodes.held()
+    if any(kind.memory == 0 for kind in machine.kinds):
+        held[:, 2] = np.where(held[:, 2] >= _UNCOUNTED, 0, held[:, 2])
+    cores = np.where(held[:, 0] > 0, held[:, 1], jobs.processors)
+    return NodeSchedule(schedule, machine, demands, held[:, 0], cores, held[:, 2], held[:, 3])
 
 
 def _check(jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeScheduler) -> None:

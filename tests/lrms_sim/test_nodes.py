@@ -118,7 +118,7 @@ def test_starts_are_those_of_the_oracle(
     machine, jobs, asked = workload
     schedule = simulate_on_nodes(jobs, machine, discipline, demands=Demands.of(asked))
     plain = simulate_plainly(jobs, asked, machine, discipline)
-    assert schedule.start_time.tolist() == [job.start_time for job in plain]
+    assert schedule.schedule.start_time.tolist() == [job.start_time for job in plain]
 
 
 @pytest.mark.parametrize("discipline", NODE_DISCIPLINES)
@@ -141,7 +141,7 @@ def test_processors_alone_make_a_machine_of_processors(
     )
     on_nodes = simulate_on_nodes(narrow, machine, discipline)
     plain = simulate(narrow, machine.processors, discipline_by_name(discipline))
-    assert np.array_equal(on_nodes.start_time, plain.start_time)
+    assert np.array_equal(on_nodes.schedule.start_time, plain.start_time)
 
 
 def table(*rows: tuple[float, float, Request]) -> tuple[JobTable, Demands]:
@@ -161,7 +161,7 @@ def starts(
     jobs, demands = table(*rows)
     found: list[float] = simulate_on_nodes(
         jobs, machine, discipline, demands=demands
-    ).start_time.tolist()
+    ).schedule.start_time.tolist()
     return found
 
 
@@ -273,7 +273,7 @@ def test_disciplines_in_python_run_on_nodes(
     demands = Demands.of(asked)
     own = simulate_on_nodes(jobs, machine, Packing(), demands=demands)
     ours = simulate_on_nodes(jobs, machine, "list", demands=demands)
-    assert np.array_equal(own.start_time, ours.start_time)
+    assert np.array_equal(own.schedule.start_time, ours.schedule.start_time)
 
 
 def test_a_discipline_sees_what_is_free_on_each_node() -> None:

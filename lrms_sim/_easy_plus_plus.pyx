@@ -7,13 +7,22 @@ A prediction rests on run times of jobs that have ended. The machine says when a
 its prediction, by calling `overdue`, and the prediction is corrected before anything else happens.
 """
 
-from libc.math cimport INFINITY, NAN, floor
-from libc.stdint cimport int8_t, int32_t
+from libc.math cimport INFINITY
 from libc.stdlib cimport free
 
 from lrms_sim._keyed cimport search_shortest
 from lrms_sim._room cimport Best, Room, room_for_all
-from lrms_sim._memory cimport doubled, safe_calloc, safe_realloc
+from lrms_sim._memory cimport safe_calloc
+from lrms_sim._predictions cimport (
+    Guess,
+    Predictions,
+    correct,
+    history_of,
+    learn,
+    predict,
+    predictions_free,
+    remember_history,
+)
 from lrms_sim._queue cimport (
     WaitingQueue,
     queue_free,
@@ -34,33 +43,10 @@ from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport View
 
-cdef enum:
-    CORRECTIONS = 11
-    USERS_MAX = 1 << 24
-
-# What is added to the first prediction of a job, time after time; after the last, its request.
-cdef seconds_t[CORRECTIONS] CORRECTION
-CORRECTION[:] = [
-    60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 18000.0, 36000.0, 72000.0, 180000.0, 360000.0,
-]
-
-cdef struct Guess:
-    seconds_t first              # the prediction at submission
-    seconds_t now                # the one in force
-    int8_t corrections
-
-cdef struct Recent:
-    seconds_t last               # run time of the user's job that ended last, nan before
-    seconds_t before             # of the one that ended before it
-
 cdef struct Notes:
     WaitingQueue waiting         # the same jobs as in the queue, predictions as their requests
     Releases releases            # running jobs by predicted end
-    Guess* guess                 # by job
-    Py_ssize_t guess_capacity
-    Recent* recent               # by user
-    Py_ssize_t recent_capacity
-    bint predicts                # else every prediction is the request
+    Predictions predictions
 
 
 cdef inline void wake(Notes* notes, View* view) noexcept nogil:
@@ -68,56 +54,12 @@ cdef inline void wake(Notes* notes, View* view) noexcept nogil:
     view.wake_time = notes.releases.release[0].time if notes.releases.count else INFINITY
 
 
-cdef int room_for_job(Notes* notes, job_index_t job) except -1 nogil:
-    cdef Py_ssize_t capacity
-    if job >= notes.guess_capacity:
-        capacity = doubled(notes.guess_capacity, 1024)
-        while capacity <= job:
-            capacity = doubled(capacity, 1024)
-        notes.guess = <Guess*> safe_realloc(
-            notes.guess, capacity, sizeof(Guess), b"predictions of jobs"
-        )
-        notes.guess_capacity = capacity
-    return 0
-
-
-cdef int room_for_user(Notes* notes, int32_t user) except -1 nogil:
-    cdef Py_ssize_t capacity, i
-    if user >= notes.recent_capacity:
-        capacity = doubled(notes.recent_capacity, 256)
-        while capacity <= user:
-            capacity = doubled(capacity, 256)
-        notes.recent = <Recent*> safe_realloc(
-            notes.recent, capacity, sizeof(Recent), b"run times of users"
-        )
-        for i in range(notes.recent_capacity, capacity):
-            notes.recent[i].last = NAN
-            notes.recent[i].before = NAN
-        notes.recent_capacity = capacity
-    return 0
-
-
-cdef inline int32_t user_of(const View* view, job_index_t job) noexcept nogil:
-    return -1 if view.job_user == NULL else view.job_user[job]
-
-
 cdef int predicting_submitted(void* own, View* view, job_index_t job) except -1 nogil:
     cdef Notes* notes = <Notes*> own
-    cdef seconds_t prediction = view.requested_time[job]
-    cdef int32_t user = user_of(view, job)
-    cdef seconds_t mean
-    if notes.predicts and 0 <= user < notes.recent_capacity:
-        # No number before two have ended, and then the comparison is false.
-        mean = floor((notes.recent[user].last + notes.recent[user].before) / 2.0)
-        if mean < 1.0:
-            mean = 1.0
-        if mean < prediction:
-            prediction = mean
-    room_for_job(notes, job)
-    notes.guess[job].first = prediction
-    notes.guess[job].now = prediction
-    notes.guess[job].corrections = 0
-    return queue_push(&notes.waiting, job, view.job_processors[job], prediction)
+    predict(&notes.predictions, view, job)
+    return queue_push(
+        &notes.waiting, job, view.job_processors[job], notes.predictions.guess[job].now
+    )
 
 
 cdef int predicting_withdrawn(void* own, View* view, job_index_t job) except -1 nogil:
@@ -128,56 +70,38 @@ cdef int predicting_withdrawn(void* own, View* view, job_index_t job) except -1 
 
 cdef int predicting_ended(void* own, View* view, job_index_t job) except -1 nogil:
     cdef Notes* notes = <Notes*> own
-    releases_remove(&notes.releases, view.start_time[job] + notes.guess[job].now, job)
+    releases_remove(&notes.releases, view.start_time[job] + notes.predictions.guess[job].now, job)
     wake(notes, view)
     return 0
 
 
 cdef int predicting_finished(void* own, View* view, job_index_t job) except -1 nogil:
-    # Of a job that has ended the run time is no secret any more.
-    cdef Notes* notes = <Notes*> own
-    cdef int32_t user = user_of(view, job)
-    if user >= 0:
-        room_for_user(notes, user)
-        notes.recent[user].before = notes.recent[user].last
-        notes.recent[user].last = view.now - view.start_time[job]
-    return 0
+    return learn(&(<Notes*> own).predictions, view, job)
 
 
 cdef seconds_t predicting_estimate(void* own, const View* view, job_index_t job) noexcept nogil:
-    return (<Notes*> own).guess[job].now
-
-
-cdef void correct(Guess* guess, seconds_t start, seconds_t request, seconds_t now) noexcept nogil:
-    # The next prediction that is still to come, or else the request.
-    while start + guess.now <= now and guess.now < request:
-        if guess.corrections == CORRECTIONS:
-            guess.now = request
-        else:
-            guess.now = guess.first + CORRECTION[guess.corrections]
-            guess.corrections += 1
-            if guess.now > request:
-                guess.now = request
+    return (<Notes*> own).predictions.guess[job].now
 
 
 cdef int predicting_overdue(void* own, View* view) except -1 nogil:
     # Those who end at this very instant are not among the releases any more.
     cdef Notes* notes = <Notes*> own
     cdef Releases* releases = &notes.releases
+    cdef Guess* guess = notes.predictions.guess
     cdef job_index_t job
     cdef processors_t width
     while releases.count and releases.release[0].time <= view.now:
         job = releases.release[0].job
         width = releases.release[0].processors
         releases_remove(releases, releases.release[0].time, job)
-        correct(&notes.guess[job], view.start_time[job], view.requested_time[job], view.now)
-        releases_add(releases, view.start_time[job] + notes.guess[job].now, job, width)
+        correct(&guess[job], view.start_time[job], view.requested_time[job], view.now)
+        releases_add(releases, view.start_time[job] + guess[job].now, job, width)
     wake(notes, view)
     return 0
 
 
 cdef int start(Notes* notes, View* view, job_index_t job) except -1 nogil:
-    cdef Guess* guess = &notes.guess[job]
+    cdef Guess* guess = &notes.predictions.guess[job]
     cdef processors_t width = view.job_processors[job]
     # A prediction too short to be seen on the clock is corrected at once.
     correct(guess, view.now, view.requested_time[job], view.now)
@@ -224,7 +148,7 @@ cdef class EasyPlusPlusScheduler(Scheduler):
         self.notes = safe_calloc(1, sizeof(Notes), b"notes of a scheduler")
 
     def __init__(self, *, predicts=True):
-        (<Notes*> self.notes).predicts = predicts
+        (<Notes*> self.notes).predictions.predicts = predicts
         self.ops.submitted = predicting_submitted
         self.ops.withdrawn = predicting_withdrawn
         self.ops.ended = predicting_ended
@@ -240,27 +164,14 @@ cdef class EasyPlusPlusScheduler(Scheduler):
         if notes != NULL:
             queue_free(&notes.waiting)
             releases_free(&notes.releases)
-            free(notes.guess)
-            free(notes.recent)
+            predictions_free(&notes.predictions)
             free(notes)
 
     @property
     def history(self):
         """The last two run times of every user of whom a job has ended: (user, last, before)."""
-        cdef Notes* notes = <Notes*> self.notes
-        cdef Py_ssize_t user
-        return tuple(
-            (user, notes.recent[user].last, notes.recent[user].before)
-            for user in range(notes.recent_capacity)
-            if notes.recent[user].last == notes.recent[user].last
-        )
+        return history_of(&(<Notes*> self.notes).predictions)
 
     def remember(self, history):
         """Takes over the history of a machine before this one, as `history` gave it."""
-        cdef Notes* notes = <Notes*> self.notes
-        for user, last, before in history:
-            if not 0 <= user < USERS_MAX:
-                raise ValueError(f"user {user}; numbers from 0 to {USERS_MAX - 1} are possible")
-            room_for_user(notes, user)
-            notes.recent[<Py_ssize_t> user].last = last
-            notes.recent[<Py_ssize_t> user].before = before
+        remember_history(&(<Notes*> self.notes).predictions, history)

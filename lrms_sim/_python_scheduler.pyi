@@ -3,7 +3,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from lrms_sim._nodes import NodeScheduler
 from lrms_sim._scheduler import Scheduler
+from lrms_sim.node_kinds import NodeKind
+from lrms_sim.requests import Request
 
 class QueuedJob:
     """A job as a queue discipline knows it."""
@@ -47,6 +50,37 @@ class QueuedJob:
     def estimated_end(self) -> float | None:
         """When a running job ends at the latest, seconds; None while it waits."""
 
+    @property
+    def request(self) -> Request | None:
+        """What it asks for on a machine of nodes; None on one of processors."""
+
+class NodeView:
+    """A node of a machine and what nobody holds on it."""
+
+    @property
+    def number(self) -> int:
+        """Its number on the machine, from 0."""
+
+    @property
+    def kind(self) -> NodeKind:
+        """What it is."""
+
+    @property
+    def cores_free(self) -> int:
+        """Cores that no job holds."""
+
+    @property
+    def memory_free(self) -> int | None:
+        """Memory that no job holds, MiB; None where memory is not counted."""
+
+    @property
+    def gpus_free(self) -> int:
+        """GPUs that no job holds."""
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs run there."""
+
 class MachineView:
     """All that a discipline may see of a machine; to be used during a call only."""
 
@@ -78,6 +112,13 @@ class MachineView:
     def running(self) -> list[QueuedJob]:
         """The running jobs in the order of their starts, a new list."""
 
+    @property
+    def nodes(self) -> list[NodeView]:
+        """The nodes by number, as they are now, a new list; none on a machine of processors."""
+
+    def fits(self, job: QueuedJob) -> bool:
+        """Returns whether a waiting job could be started now."""
+
     def start(self, job: QueuedJob) -> None:
         """Starts a waiting job now."""
 
@@ -95,3 +136,16 @@ class PythonScheduler(Scheduler):
     ) -> None: ...
     def name_jobs(self, job_ids: Sequence[int] | npt.NDArray[np.int64] | None) -> None:
         """Says what the log calls each job, by its number; where nobody does, its number is its id."""
+    def place_on(
+        self,
+        placing: NodeScheduler,
+        kinds: tuple[NodeKind, ...],
+        request_of: Callable[[int], Request],
+    ) -> None:
+        """Makes it run on a machine of nodes.
+
+        Args:
+            placing: a scheduler of that machine that runs nothing itself: it keeps the nodes.
+            kinds: of nodes.
+            request_of: returns the request of a job, by number.
+        """

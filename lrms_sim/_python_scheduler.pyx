@@ -4,6 +4,18 @@ The machine calls them with the interpreter's lock. They see what compiled disci
 in `_view.pxd`), as objects: no run time of a job that has not ended.
 """
 
+from libc.stdlib cimport free
+
+from lrms_sim._node_machine cimport (
+    NodeNotes,
+    fits_now,
+    give_back,
+    leave_line,
+    line_up,
+    take_found,
+)
+from lrms_sim._node_state cimport Free
+from lrms_sim._nodes cimport NodeScheduler
 from lrms_sim._queue cimport queue_next_fit, queue_slot
 from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t
@@ -25,6 +37,7 @@ cdef class QueuedJob:
     cdef readonly object group
     cdef readonly int user
     cdef readonly object start_time
+    cdef readonly object request
 
     @property
     def estimated_end(self):
@@ -39,10 +52,30 @@ cdef class QueuedJob:
         )
 
 
+cdef class NodeView:
+    """A node of a machine and what nobody holds on it."""
+
+    cdef readonly Py_ssize_t number
+    cdef readonly object kind
+    cdef readonly int cores_free
+    cdef readonly object memory_free
+    cdef readonly int gpus_free
+    cdef readonly int jobs
+
+    def __repr__(self):
+        return (
+            f"NodeView(number={self.number}, kind={self.kind.name!r}, "
+            f"cores_free={self.cores_free}, memory_free={self.memory_free}, "
+            f"gpus_free={self.gpus_free}, jobs={self.jobs})"
+        )
+
+
 cdef class MachineView:
     """All that a discipline may see of a machine; to be used during a call only."""
 
     cdef View* view
+    cdef NodeScheduler placing
+    cdef tuple kinds
     cdef dict waiting_jobs
     cdef dict running_jobs
 
@@ -96,6 +129,37 @@ cdef class MachineView:
         self.seen()
         return list(self.running_jobs.values())
 
+    @property
+    def nodes(self):
+        """The nodes by number, as they are now, a new list; none on a machine of processors."""
+        cdef NodeNotes* notes
+        cdef const Free* left
+        cdef NodeView node
+        self.seen()
+        found = []
+        if self.placing is not None:
+            notes = <NodeNotes*> self.placing.notes
+            for number in range(notes.nodes.count):
+                left = &notes.nodes.free[<Py_ssize_t> number]
+                node = NodeView.__new__(NodeView)
+                node.number = number
+                node.kind = self.kinds[notes.nodes.kind_of[<Py_ssize_t> number]]
+                node.cores_free = left.cores
+                node.memory_free = left.memory if node.kind.memory else None
+                node.gpus_free = left.gpus
+                node.jobs = left.jobs
+                found.append(node)
+        return found
+
+    def fits(self, QueuedJob job not None):
+        """Returns whether a waiting job could be started now."""
+        cdef View* view = self.seen()
+        if job.processors > view.processors_free:
+            return False
+        return self.placing is None or bool(
+            fits_now(<NodeNotes*> self.placing.notes, <job_index_t> job.number)
+        )
+
     def start(self, QueuedJob job not None):
         """Starts a waiting job now.
 
@@ -110,6 +174,13 @@ cdef class MachineView:
                 f"job {job.job_id} needs {job.processors} processors; "
                 f"{view.processors_free} are free"
             )
+        if self.placing is not None:
+            if not fits_now(<NodeNotes*> self.placing.notes, <job_index_t> job.number):
+                raise ValueError(
+                    f"job {job.job_id} asks for {job.request}; there are no nodes with this free"
+                )
+            leave_line(<NodeNotes*> self.placing.notes, <job_index_t> job.number)
+            take_found(<NodeNotes*> self.placing.notes, <job_index_t> job.number)
         job.start_time = view.now
         del self.waiting_jobs[job.number]
         self.running_jobs[job.number] = job
@@ -130,7 +201,7 @@ cdef int python_ended(void* own, View* view, job_index_t number) except -1 nogil
 
 cdef int python_withdrawn(void* own, View* view, job_index_t number) except -1 nogil:
     with gil:
-        del (<PythonScheduler> own).seen.waiting_jobs[number]
+        (<PythonScheduler> own).note_withdrawn(number)
     return 0
 
 
@@ -154,6 +225,7 @@ cdef class PythonScheduler(Scheduler):
     cdef object submitted
     cdef object ended
     cdef object job_ids
+    cdef object request_of
 
     def __init__(self, decide, *, submitted=None, ended=None, per_event=False, needs_groups=False):
         self.seen = MachineView()
@@ -174,6 +246,24 @@ cdef class PythonScheduler(Scheduler):
         """Says what the log calls each job, by number; where nobody does, the number is the id."""
         self.job_ids = job_ids
 
+    def place_on(self, NodeScheduler placing not None, tuple kinds not None, request_of not None):
+        """Makes it run on a machine of nodes.
+
+        Args:
+            placing: a scheduler of that machine that runs nothing itself: it keeps the nodes.
+            kinds: of nodes.
+            request_of: returns the request of a job, by number.
+        """
+        self.seen.placing = placing
+        self.seen.kinds = kinds
+        self.request_of = request_of
+
+    cdef int note_withdrawn(self, job_index_t number) except -1:
+        del self.seen.waiting_jobs[number]
+        if self.seen.placing is not None:
+            leave_line(<NodeNotes*> self.seen.placing.notes, number)
+        return 0
+
     cdef int note_submitted(self, View* view, job_index_t number) except -1:
         cdef QueuedJob job = QueuedJob.__new__(QueuedJob)
         job.number = number
@@ -183,13 +273,22 @@ cdef class PythonScheduler(Scheduler):
         job.requested_time = view.requested_time[number]
         job.group = None if view.job_group == NULL else view.job_group[number]
         job.user = -1 if view.job_user == NULL else view.job_user[number]
+        if self.seen.placing is not None:
+            job.request = self.request_of(number)
+            line_up(<NodeNotes*> self.seen.placing.notes, number)
         self.seen.waiting_jobs[number] = job
         if self.submitted is not None:
             self.call(view, self.submitted, job)
         return 0
 
     cdef int note_ended(self, View* view, job_index_t number) except -1:
+        cdef NodeNotes* notes
         job = self.seen.running_jobs.pop(number)
+        if self.seen.placing is not None:
+            notes = <NodeNotes*> self.seen.placing.notes
+            give_back(notes, number)
+            free(notes.placed[number].chunks)
+            notes.placed[number].chunks = NULL
         if self.ended is not None:
             self.call(view, self.ended, job)
         return 0

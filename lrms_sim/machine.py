@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim._kernel import MachineKernel
+from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import check_groups, known_user_groups
 from lrms_sim.jobs import Int32Array, JobTable
@@ -71,7 +72,26 @@ def simulate(
     """
     check_machine(jobs, processors, name)
     chosen = cast("Discipline", Fcfs() if discipline is None else discipline)
-    scheduler = scheduler_of(chosen, jobs.job_id)
+    return replayed(
+        jobs,
+        processors,
+        scheduler_of(chosen, jobs.job_id),
+        groups=groups,
+        name=name,
+        progress=progress,
+    )
+
+
+def replayed(
+    jobs: JobTable,
+    processors: int,
+    scheduler: Scheduler,
+    *,
+    groups: npt.NDArray[np.integer] | None,
+    name: str,
+    progress: Callable[[int], None] | None,
+) -> Schedule:
+    """Replays a workload that fits on a machine with a scheduler of its own; arguments as in `simulate`."""
     count = len(jobs)
     if groups is not None:
         groups = check_groups(groups, count)

@@ -116,7 +116,7 @@ class Curious:
             names = {name for name in dir(job) if not name.startswith("_")}
             assert names == {
                 "number", "job_id", "submit_time", "processors", "requested_time", "group", "user",
-                "start_time", "estimated_end",
+                "start_time", "estimated_end", "request",
             }  # fmt: skip
             view.start(job)
             assert job in view.running
@@ -139,7 +139,7 @@ def test_what_a_discipline_sees() -> None:
     names = {name for name in dir(view) if not name.startswith("_")}
     assert names == {
         "now", "processors", "processors_free", "processors_waiting", "head", "waiting",
-        "running", "start",
+        "running", "start", "fits", "nodes",
     }  # fmt: skip
     with pytest.raises(RuntimeError, match="during a call of the discipline only"):
         _ = view.now

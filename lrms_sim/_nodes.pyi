@@ -1,0 +1,33 @@
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim._scheduler import Scheduler
+
+class NodeScheduler(Scheduler):
+    """FCFS, LIST, EASY or EASY++ on a machine of nodes; knows the demands of all jobs that may come.
+
+    Args:
+        discipline: one of `lrms_sim.nodes.NODE_DISCIPLINES` but conservative.
+        kinds: shape (k, 4): nodes, cores, memory in MiB, GPUs of each kind.
+        demands: shape (s, 11), a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus,
+            node_gpus, exclusive, task_memory, node_memory, kinds as bits.
+        shape: shape (n,), by job its row in `demands`.
+    """
+
+    def __init__(
+        self,
+        discipline: str,
+        kinds: npt.NDArray[np.int64],
+        demands: npt.NDArray[np.int64],
+        shape: npt.NDArray[np.int32],
+        *,
+        best_fit: bool = True,
+    ) -> None: ...
+    def first_misfit(self) -> int | None:
+        """Returns the first shape that does not fit on the empty machine; None where all do."""
+
+    def held(self) -> npt.NDArray[np.int64]:
+        """Returns an array of shape (n, 4): nodes, cores, memory in MiB and GPUs that each job has or had."""
+
+    def places(self, job: int) -> list[tuple[int, int]]:
+        """Returns where a running job is: pairs of node and tasks."""

@@ -1,0 +1,16 @@
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim._nodes import NodeScheduler
+
+class NodeConservative(NodeScheduler):
+    """Conservative backfilling with compression on a machine of nodes; arguments as in `NodeScheduler`."""
+
+    def __init__(
+        self,
+        kinds: npt.NDArray[np.int64],
+        demands: npt.NDArray[np.int64],
+        shape: npt.NDArray[np.int32],
+        *,
+        best_fit: bool = True,
+    ) -> None: ...

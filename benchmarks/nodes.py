@@ -20,7 +20,7 @@ from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
 from lrms_sim.node_metrics import fragmentation, utilization
-from lrms_sim.nodes import Demands, NodeKind, NodeMachine, simulate_on_nodes
+from lrms_sim.nodes import Demands, NodeKind, NodeMachine, NodeSchedule, simulate_on_nodes
 from lrms_sim.provenance import source_commit
 from lrms_sim.requests import Gpus, Memory, Request
 
@@ -98,6 +98,36 @@ def jobs_a_second(run: Callable[[], object], jobs: int, repeats: int) -> float:
     return median(found)
 
 
+def measure(name: str, load: float, count: int, repeats: int) -> dict[str, float | str]:
+    """Returns and prints the figures of a discipline at a load."""
+    table, demands = workload(count, load)
+    # A tenth of them for those that take longer.
+    kept = count if name in ("fcfs", "list", "easy") else count // 10
+    jobs = table.select(np.arange(count) < kept)
+    own = Demands(demands.requests, demands.shape[:kept])
+
+    def on_nodes() -> NodeSchedule:
+        return simulate_on_nodes(jobs, MACHINE, name, demands=own)
+
+    def on_processors() -> object:
+        return simulate(jobs, MACHINE.processors, discipline_by_name(name))
+
+    found = on_nodes()
+    speed = jobs_a_second(on_nodes, kept, repeats)
+    plain = jobs_a_second(on_processors, kept, repeats)
+    print(f"load {load:4}  {name:15} {speed:>9,.0f} jobs/s on nodes, {plain:>10,.0f} on processors")
+    return {
+        "discipline": name,
+        "load": load,
+        "jobs": kept,
+        "on nodes, jobs a second": speed,
+        "on processors, jobs a second": plain,
+        "mean wait, s": float((found.schedule.start_time - jobs.submit_time).mean()),
+        "cores held": utilization(found).cores,
+        "fragmentation": fragmentation(found),
+    }
+
+
 def main() -> None:
     """Measures and writes the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -105,44 +135,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="of each figure")
     parser.add_argument("--dry", action="store_true", help="print the figures and keep none")
     given = parser.parse_args()
-    rows = []
-    for load in LOADS:
-        table, demands = workload(given.jobs, load)
-        for name in ("fcfs", "list", "easy", "easy-plus-plus", "conservative"):
-            # These look at every job that waits, and at every node's plan: fewer jobs, and no more than the machine does.
-            slow = name in ("easy-plus-plus", "conservative")
-            if slow and load > 0.8:
-                continue
-            jobs = table.select(np.arange(len(table)) < (len(table) // 10 if slow else len(table)))
-            own = Demands(demands.requests, demands.shape[: len(jobs)])
-            found = simulate_on_nodes(jobs, MACHINE, name, demands=own)
-            row: dict[str, float | str] = {
-                "discipline": name,
-                "load": load,
-                "jobs": len(jobs),
-                "on nodes, jobs a second": jobs_a_second(
-                    lambda name=name, jobs=jobs, own=own: simulate_on_nodes(
-                        jobs, MACHINE, name, demands=own
-                    ),
-                    len(jobs),
-                    given.repeats,
-                ),
-                "on processors, jobs a second": jobs_a_second(
-                    lambda name=name, jobs=jobs: simulate(
-                        jobs, MACHINE.processors, discipline_by_name(name)
-                    ),
-                    len(jobs),
-                    given.repeats,
-                ),
-                "mean wait, s": float((found.schedule.start_time - jobs.submit_time).mean()),
-                "cores held": utilization(found).cores,
-                "fragmentation": fragmentation(found),
-            }
-            print(
-                f"load {load:4}  {name:15} {row['on nodes, jobs a second']:>9,.0f} jobs/s on nodes, "
-                f"{row['on processors, jobs a second']:>9,.0f} on processors"
-            )
-            rows.append(row)
+    rows = [
+        row
+        for load in LOADS
+        for name in ("fcfs", "list", "easy", "easy-plus-plus", "conservative")
+        # The last two look at every job that waits, or at the plan of every node.
+        if load < 0.8 or name in ("fcfs", "list", "easy")
+        for row in [measure(name, load, given.jobs, given.repeats)]
+    ]
     if not given.dry:
         OUTPUT.write_text(
             json.dumps(

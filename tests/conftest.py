@@ -10,6 +10,7 @@ import contextlib
 import gc
 import importlib
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,10 @@ WAITING = frozenset(
 """Tests that mostly wait, for seconds each. One worker begins with all of them, while the others have
 the processors; workers that wait at the same time would leave those idle. Most processes that tests
 fork (`tests/forks.py`) are theirs, so one worker imports for all."""
+
+# What a shell starts in the background ignores Ctrl-C, and so would every process of a test.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiled code is loaded by the first example, so a deadline for each would fail by chance.
 settings.register_profile("dev", max_examples=50, deadline=None)

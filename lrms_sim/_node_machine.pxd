@@ -8,7 +8,6 @@ from lrms_sim._node_state cimport (
     Chunk,
     Demand,
     Free,
-    Kind,
     Nodes,
     Placed,
     left_after,
@@ -23,6 +22,12 @@ from lrms_sim._types cimport job_index_t, seconds_t
 
 cdef enum:
     RECENT = 64                  # a power of 2
+
+cdef extern from *:
+    """
+    #define UNCOUNTED ((int64_t) 1 << 60)
+    """
+    const int64_t UNCOUNTED      # memory of a node where nobody counts it, MiB
 
 cdef struct Head:
     # What the blocked head has to wait for. `room` follows the nodes as they are now, so that a
@@ -174,19 +179,18 @@ cdef inline void note_held(
 ) noexcept nogil:
     cdef const Demand* demand = demand_of(notes, job)
     cdef Held* held = &notes.held[job]
-    cdef const Kind* kind
+    cdef const Free* whole
+    cdef Free left
     cdef Py_ssize_t i
     held.nodes = count
-    held.cores = <int64_t> demand.tasks * demand.cores
-    held.memory = demand.tasks * demand.task_memory + count * demand.node_memory
-    held.gpus = <int64_t> demand.tasks * demand.task_gpus + count * demand.node_gpus
-    if demand.exclusive:
-        held.cores = held.memory = held.gpus = 0
-        for i in range(count):
-            kind = &notes.nodes.kind[notes.nodes.kind_of[chunks[i].node]]
-            held.cores += kind.whole.cores
-            held.memory += kind.whole.memory
-            held.gpus += kind.whole.gpus
+    held.cores = held.memory = held.gpus = 0
+    for i in range(count):
+        whole = &notes.nodes.kind[notes.nodes.kind_of[chunks[i].node]].whole
+        left = left_after(whole, demand, chunks[i].tasks)
+        held.cores += whole.cores - left.cores
+        held.gpus += whole.gpus - left.gpus
+        if whole.memory < UNCOUNTED:
+            held.memory += whole.memory - left.memory
 
 
 cdef inline int take_found(NodeNotes* notes, job_index_t job) except -1 nogil:

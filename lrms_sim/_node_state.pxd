@@ -92,18 +92,19 @@ cdef inline int32_t room_on(const Demand* demand, const Free* left) noexcept nog
     tasks = left.cores if demand.cores == 1 else left.cores // demand.cores
     if tasks > demand.most:
         tasks = demand.most
-    memory = left.memory - demand.node_memory
-    if memory < tasks * demand.task_memory or memory < 0:
-        if memory < demand.task_memory:
-            return 0
-        if demand.task_memory > 0:
-            tasks = memory // demand.task_memory
+    # GPUs before memory: that of so many tasks is then within 64 bits.
     gpus = left.gpus - demand.node_gpus
     if gpus < tasks * demand.task_gpus or gpus < 0:
         if gpus < demand.task_gpus:
             return 0
         if demand.task_gpus > 0:
             tasks = gpus // demand.task_gpus
+    memory = left.memory - demand.node_memory
+    if memory < tasks * demand.task_memory or memory < 0:
+        if memory < demand.task_memory:
+            return 0
+        if demand.task_memory > 0:
+            tasks = memory // demand.task_memory
     return <int32_t> tasks
 
 

@@ -395,7 +395,7 @@ cdef class NodeConservative(NodeScheduler):
         if notes == NULL or notes.more == NULL:
             return
         plans = plans_of(notes)
-        for node in range(plans.between.count):
+        for node in range(plans.between.count if plans.plan != NULL else 0):
             free(plans.plan[node].span)
         free(plans.plan)
         free(plans.least)

@@ -156,8 +156,9 @@ cdef class MachineView:
         cdef View* view = self.seen()
         if job.processors > view.processors_free:
             return False
-        return self.placing is None or bool(
-            fits_now(<NodeNotes*> self.placing.notes, <job_index_t> job.number)
+        return self.placing is None or (
+            self.waiting_jobs.get(job.number) is job
+            and bool(fits_now(<NodeNotes*> self.placing.notes, <job_index_t> job.number))
         )
 
     def start(self, QueuedJob job not None):

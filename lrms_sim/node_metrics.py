@@ -73,6 +73,8 @@ def fragmentation(found: NodeSchedule) -> float:
     if count == 0:
         return 0.0
     moments, changes = _steps(schedule.start_time, schedule.end_time, found.cores)
+    # All are free before the first start.
+    moments, changes = np.append(-np.inf, moments), np.append(0, changes)
     free = found.machine.processors - np.cumsum(changes)
     # The job at the head at a moment: rows are in order of arrival.
     wasted = 0.0

@@ -139,8 +139,10 @@ def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
         task_gpus,
         node_gpus,
         int(request.exclusive),
-        task_memory,
-        node_memory,
+        min(
+            task_memory, _UNCOUNTED // 2
+        ),  # more is that of more cores or GPUs than a node may have
+        min(node_memory, _UNCOUNTED // 2),
         kinds if kinds < 2**63 else kinds - 2**64,
     )
 
@@ -211,8 +213,6 @@ def simulate_on_nodes(
         jobs, machine.processors, scheduler, groups=None, name=machine.name, progress=progress
     )
     held = nodes.held()
-    if any(kind.memory == 0 for kind in machine.kinds):
-        held[:, 2] = np.where(held[:, 2] >= _UNCOUNTED, 0, held[:, 2])
     cores = np.where(held[:, 0] > 0, held[:, 1], jobs.processors)
     return NodeSchedule(schedule, machine, demands, held[:, 0], cores, held[:, 2], held[:, 3])
 
@@ -229,7 +229,7 @@ def _check(jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeSc
             f"{demands.requests[demands.shape[row]]}"
         )
     misfit = nodes.first_misfit()
-    if misfit is not None and (demands.shape == misfit).any():
+    if misfit is not None:
         row = int(np.argmax(demands.shape == misfit))
         raise ValueError(
             f"job {jobs.job_id[row]} asks for {demands.requests[misfit]}, which machine "

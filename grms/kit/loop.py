@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import structlog
 
-from grms.kit.journal import JournalError, JournalFullError
+from grms.kit.journal import JournalFullError
 
 BATCH_MAX: Final = 1000
 """Most events that are handled before what they have led to is written."""
@@ -173,6 +173,8 @@ class Loop(Generic[E, C, S]):
         Raises:
             NotWrittenError: the journal cannot be written, and the state is ahead of it.
         """
+        if self.failure is not None:
+            raise EngineFailedError from self.failure
         if not self.pending:
             return read(self.state)
         if self.problem:
@@ -258,7 +260,7 @@ class Loop(Generic[E, C, S]):
             while self._inbox and count < BATCH_MAX:
                 self._handle(self._inbox.popleft())
                 count += 1
-            if self._looking:
+            if self._looking and not self._inbox:
                 # Whoever looks sees all that has come in before.
                 self._waiting += self._looking
                 self._looking.clear()
@@ -321,10 +323,10 @@ class Loop(Generic[E, C, S]):
                 while self._records and self.failure is None:
                     try:
                         await self._write_group(pool)
-                    except JournalError as error:
-                        self.fail(error)
                     except EngineFailedError:
                         pass
+                    except Exception as error:  # noqa: BLE001  # a group is durable or nothing can be relied on
+                        self.fail(error)
                 if self.failure is not None:
                     return
 
@@ -350,8 +352,11 @@ class Loop(Generic[E, C, S]):
         except asyncio.CancelledError:
             # A group that has been begun is finished, so that nobody writes it a second time.
             await asyncio.wait([writing])
-            if writing.exception() is None:
+            error = writing.exception()
+            if error is None:
                 self._records = []
+            elif isinstance(error, Exception) and not isinstance(error, JournalFullError):
+                self.fail(error)
             raise
         finally:
             self._writing = False
@@ -392,7 +397,7 @@ class Loop(Generic[E, C, S]):
             JournalError: the rest could not be written.
         """
         records, self._records = self._records, []
-        if records:
+        if records and self.failure is None:
             self._write(records)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from grms.client.errors import SiteError
 from grms.client.submission import submit_quickly
 from grms.client.unary import REQUEST_BYTES_MAX, ask
 from tests.grms.site.daemons import document, running
@@ -69,7 +70,8 @@ def test_what_is_no_plain_answer_is_left_to_grpc(
         socket = tmp_path / "home.sock"
         async with running(document(tmp_path), tmp_path) as site:
             wide = JOB | {"processors": 999}
-            assert await asyncio.to_thread(submit_quickly, socket, 9.0, **wide) is None
+            with pytest.raises(SiteError, match="999"):
+                await asyncio.to_thread(submit_quickly, socket, 9.0, **wide)
             assert await grms("submit", "--socket", socket, "-p", "999", "-t", "9") == 2
             assert "999" in capsys.readouterr().err
             long = JOB | {"script": "#" * REQUEST_BYTES_MAX}

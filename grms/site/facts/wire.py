@@ -382,7 +382,9 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         submit_time_s=job.submit_time,
         cancel_requested=job.cancel_requested,
         revision=job.revision,
-        reason=job.reason,
+        reason=job.reason.encode(
+            errors="replace"
+        ).decode(),  # half a character would end the daemon
         offered_to=job.partner if job.state in PROVISIONAL else "",
         leaving=job.state is JobState.LEAVING,
     )

@@ -199,6 +199,7 @@ class OriginalWatcher:
     async def _home(self, original: Original, row: OriginalRow, at: float) -> None:
         if original.done:
             return
+        await self._end_ours(original)  # a crash, or a full disk, may have come between
         if row.waiting and row.held_here:
             self._free.pop(original.word, None)
             await self._system.release(original.number)
@@ -219,6 +220,7 @@ class OriginalWatcher:
         if original.fate is None:
             # Cancelled and forgotten, or lost in a crash: the batch system's responsibility.
             await self._choose(original, Fate.HOME, "it is gone")
+        if original.fate is not Fate.AWAY:
             await self._end_ours(original)
         job = await self._job(original)
         if job is None or job.state is JobState.ENDED:
@@ -240,9 +242,9 @@ class OriginalWatcher:
         self._known[changed.word] = changed
 
     async def _end_ours(self, original: Original) -> None:
-        job = await self._job(original)
-        if job is not None and job.state is not JobState.ENDED:
-            event = Cancel(*self._engine.stamp(), job.job_id, None)
+        # Without a look at the job, which may have to wait for the journal: a job that has ended takes no harm.
+        if original.job_id:
+            event = Cancel(*self._engine.stamp(), original.job_id, None)
             await self._engine.ask(event, lambda _: None)
 
     async def _job(self, original: Original) -> HomeJob | None:

@@ -104,6 +104,21 @@ class Watchers:
         self._count -= 1
 
 
+class _Seen:
+    """What a watcher has been told: jobs are shown as they are once a write is over, so some come twice."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, int] = {}
+
+    def is_new(self, job: job_pb2.Job) -> bool:
+        """Returns whether the watcher has not had this change; notes that it has it now."""
+        new = job.revision > self._revisions.pop(job.job_id, 0)
+        self._revisions[job.job_id] = job.revision
+        if len(self._revisions) > UPDATES_MAX:
+            del self._revisions[next(iter(self._revisions))]
+        return new
+
+
 class JobService(job_pb2_grpc.JobServiceServicer):
     """See `proto/grms/v1/job.proto`.
 
@@ -284,16 +299,15 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         try:
             # Who has this knows that no later change escapes it.
             await context.send_initial_metadata(())
-            revision, told = 0, None
+            seen = _Seen()
+            told = None
             if request.job_id:
                 told = await self._seen(context, user, request.job_id, self._write)
             while True:
-                if told is not None and told.revision > revision:
+                if told is not None and seen.is_new(told):
                     yield told
-                    if request.job_id:
-                        if told.state == JOB_STATES[JobState.ENDED]:
-                            return
-                        revision = told.revision
+                    if request.job_id and told.state == JOB_STATES[JobState.ENDED]:
+                        return
                 told = await queue.get()
                 if self._watchers.closed:
                     await self._door.check_stopping(context)

@@ -46,9 +46,10 @@ class Reservations:
         engine, book = self._engine, self._engine.state.memory.reservations
         while True:
             self._changed.clear()
-            while book.next_time <= engine.clock.now():
+            if book.next_time <= engine.clock.now():
                 engine.tell(ReservationsDue(engine.new_id()))
-                await engine.settled()
+                await self._changed.wait()  # each that was due is told
+                continue
             async with asyncio.TaskGroup() as group:
                 waits: list[asyncio.Task[Any]] = [
                     group.create_task(self._changed.wait(), name="reservations changed")

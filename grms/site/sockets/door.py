@@ -4,6 +4,7 @@ Every refusal has a gRPC status, a reason for a person, and details for programs
 defines them; it is counted.
 """
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
@@ -37,6 +38,9 @@ STATUS: Final = {
     Refusal.DISPUTED: grpc.StatusCode.ALREADY_EXISTS,
 }
 """The status of each refusal."""
+
+LOOK_S: Final = 5.0
+"""So long a question about the state waits for a write of the journal that hangs, seconds."""
 
 REFUSALS_LOGGED_PER_S: Final = 0.1
 """How often a refusal of one caller for one reason is logged; all are counted."""
@@ -319,19 +323,24 @@ class Door:
         self,
         context: Context,
         read: Callable[[SiteState], T],
-        of: Callable[[HomeJob], bool] = lambda _: True,
+        of: Callable[[HomeJob], bool] | None = None,
     ) -> T:
         """Returns what is read in the site's state, all of it durable; ends the call where it is not.
 
         Args:
             context: of the call.
             read: looks at the state.
-            of: at which own users' jobs it looks: what nothing new is known of is shown in any case.
+            of: the own users' jobs that it looks at, where it looks at nothing else: if nothing new is known of
+                these, they are shown although the journal cannot be written.
         """
         try:
-            return await self.engine.look(read)
+            async with asyncio.timeout(LOOK_S):
+                return await self.engine.look(read)
+        except TimeoutError:
+            text = f"the journal is being written, for more than {LOOK_S:g} s: ask again then"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
         except NotWrittenError as error:
-            if not any(map(of, self.engine.unwritten())):
+            if of is not None and not any(map(of, self.engine.unwritten())):
                 return read(self.engine.state)
             self.count("journal", context, str(error))
             text = f"the journal cannot be written ({error}); what is not in it is not shown: ask again then"

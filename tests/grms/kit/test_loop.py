@@ -1,6 +1,7 @@
 """Nothing is done, answered or shown before its records are durable, and then in order."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -274,6 +275,53 @@ def test_a_broken_disk_is_not_survived() -> None:
             with pytest.raises(EngineFailedError):
                 site.tell(Happened(1))
             assert not site.done
+
+    run(scene)
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_any_error_of_the_writer_ends_it(in_thread: bool) -> None:
+    """One that is no journal's too: nobody waits for ever for what cannot be written."""
+
+    async def scene() -> None:
+        site = Site(in_thread=in_thread)
+
+        def broken(_: Sequence[int]) -> None:
+            raise ZeroDivisionError
+
+        site._write = broken
+        writer = asyncio.create_task(site.run())
+        try:
+            with contextlib.suppress(EngineFailedError):
+                site.tell(Happened(1))
+            await asyncio.wait_for(site.failed.wait(), 300)
+            assert isinstance(site.failure, ZeroDivisionError)
+            with pytest.raises(EngineFailedError):
+                await site.look(lambda state: state.noted)
+        finally:
+            writer.cancel()
+            await asyncio.wait([writer])
+
+    run(scene)
+
+
+def test_a_disk_that_fails_while_the_daemon_ends_is_not_written_to_again() -> None:
+    """After an error of the disk nobody knows what it holds."""
+
+    async def scene() -> None:
+        site = Site(in_thread=True)
+        site.disk.gate.clear()
+        writer = asyncio.create_task(site.run())
+        site.tell(Happened(1))
+        await until(lambda: site._writing)
+        writer.cancel()
+        site.disk.problem = JournalError("input/output error")
+        site.disk.gate.set()
+        await asyncio.wait([writer])
+        assert isinstance(site.failure, JournalError)
+        site.disk.problem = None
+        site.close()
+        assert site.disk.written == []
 
     run(scene)
 

@@ -13,6 +13,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from grms.kit.loop import NotWrittenError
 from grms.lrms.originals import (
     VARIABLE,
     Fate,
@@ -439,3 +440,46 @@ async def test_a_job_that_cannot_be_noted_holds_up_no_other(tmp_path: Path) -> N
     assert full == []
     told = [each["lrms_job"] for each in log if each["event"] == "original_not_moved"]
     assert told == ["7", "8"]
+
+
+async def test_a_full_disk_does_not_let_a_job_run_twice(tmp_path: Path) -> None:
+    """The site's job is cancelled without a look at it, which the journal could refuse."""
+    world = World(tmp_path, calm=True)
+    world.add("7")
+    await world.looks(7)
+    (job,) = world.jobs.values()
+    ask = world.ask
+
+    async def full(_: object) -> None:
+        raise NotWrittenError("the disk is full")
+
+    async def noted(event: Any, read: Any) -> None:
+        await ask(event, read)  # it is handed over, and done when the journal can be written
+        raise NotWrittenError("the disk is full")
+
+    world.set("7", held=False, held_here=False, waiting=False)
+    world.started.append("7")
+    vars(world).update(look=full, ask=noted)
+    await world.looks(1)
+    assert job.state is JobState.ENDED
+    assert job.outcome is Outcome.CANCELLED
+
+
+async def test_a_death_before_the_cancel_is_made_up_for(tmp_path: Path) -> None:
+    """That the original runs is noted first; the next look cancels the site's job."""
+    world = World(tmp_path, calm=True)
+    world.add("7")
+    await world.looks(7)
+    (job,) = world.jobs.values()
+
+    async def killed(*_: object) -> None:
+        raise KilledError
+
+    world.set("7", held=False, held_here=False, waiting=False)
+    world.started.append("7")
+    vars(world)["ask"] = killed
+    await world.looks(1)
+    assert job.outcome is None
+    del vars(world)["ask"]
+    await world.looks(2)
+    assert job.outcome is Outcome.CANCELLED

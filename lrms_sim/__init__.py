@@ -1,7 +1,6 @@
 """One batch machine, simulated: jobs, queue disciplines, schedules, metrics.
 
-Knows nothing of a grid: no module here imports anything of `grms`, `broker` or `scenarios`. The
-names below can be imported from here; what they need is loaded when they are first used.
+Nothing here imports `grms`, `broker` or `scenarios`. The names below are loaded on first use.
 """
 
 from __future__ import annotations

@@ -89,8 +89,6 @@ cdef bint easy_per_event_starts_now(
 
 
 cdef class EasyScheduler(Scheduler):
-    """EASY backfilling."""
-
     def __cinit__(self, *_arguments, **_options):
         self.notes = safe_calloc(1, sizeof(Releases), b"notes of a scheduler")
 

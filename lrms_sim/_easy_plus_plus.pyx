@@ -142,8 +142,6 @@ cdef int predicting_decide(void* own, View* view) except -1 nogil:
 
 
 cdef class EasyPlusPlusScheduler(Scheduler):
-    """EASY++."""
-
     def __cinit__(self, *_arguments, **_options):
         self.notes = safe_calloc(1, sizeof(Notes), b"notes of a scheduler")
 

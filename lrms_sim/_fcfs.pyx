@@ -23,8 +23,6 @@ cdef bint fcfs_starts_now(
 
 
 cdef class FcfsScheduler(Scheduler):
-    """First come, first served."""
-
     def __init__(self):
         self.any_order = True
         self.ops.decide = fcfs_decide
@@ -51,8 +49,6 @@ cdef bint list_starts_now(
 
 
 cdef class ListScheduler(Scheduler):
-    """List scheduling."""
-
     def __init__(self):
         self.any_order = True
         self.ops.decide = list_decide

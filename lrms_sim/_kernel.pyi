@@ -49,7 +49,7 @@ class MachineKernel:
         """Makes the pass that is pending at this moment, if there is one."""
 
     def withdraw(self, job: int, pass_later: bool = False) -> bool:
-        """Takes a job out of the queue; False where it does not wait."""
+        """Takes a job out of the queue; False if it is not waiting."""
 
     def drain_log(self) -> tuple[list[int], list[int]]:
         """Returns the jobs that started and that ended since the last call."""

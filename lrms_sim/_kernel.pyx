@@ -27,8 +27,6 @@ from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 
 
 cdef class MachineKernel:
-    """One machine over job columns that the caller owns."""
-
     cdef MachineCore core
     cdef Scheduler scheduler
     cdef const seconds_t[::1] submit_time
@@ -63,7 +61,6 @@ cdef class MachineKernel:
         const int8_t[::1] groups=None,
         const int32_t[::1] users=None,
     ):
-        """Says where the jobs are; may be called again when the columns have moved."""
         cdef JobColumns columns
         cdef Py_ssize_t count = submit_time.shape[0]
         if not (
@@ -99,7 +96,6 @@ cdef class MachineKernel:
         core_bind(&self.core, columns)
 
     def run(self, Py_ssize_t rows):
-        """Replays arrivals until row `rows` or, at the last one, until the machine is empty."""
         cdef Py_ssize_t count = self.submit_time.shape[0]
         if not 0 <= rows <= count:
             raise ValueError(f"rows is {rows}; there are {count} jobs")
@@ -108,7 +104,6 @@ cdef class MachineKernel:
         return self.row
 
     def limit_cost(self, const double[::1] weight, double limit):
-        """Lets `run` stop once Σ weight · wait over all jobs so far is above a limit."""
         if weight.shape[0] != self.submit_time.shape[0]:
             raise ValueError(f"weight has {weight.shape[0]} rows; there are other jobs")
         self.cost_weight = weight
@@ -121,12 +116,10 @@ cdef class MachineKernel:
         return bool(cost_exceeded(&self.core))
 
     def keep_log(self):
-        """Notes from now on which jobs start and end, for `drain_log`."""
         self.core.started.kept = True
         self.core.ended.kept = True
 
     def enqueue(self, Py_ssize_t job, double submit_time):
-        """Brings the clock to `submit_time` and puts a job into the queue."""
         cdef MachineCore* core = &self.core
         if not 0 <= job < self.submit_time.shape[0]:
             raise IndexError(f"job {job} of {self.submit_time.shape[0]}")
@@ -140,14 +133,12 @@ cdef class MachineKernel:
                 core_pass(core)
 
     def advance(self, double to, bint inclusive):
-        """Does everything that is due before `to`, and at `to` where inclusive."""
         with nogil:
             core_advance(&self.core, to, inclusive)
             if to < INFINITY:
                 core_set_clock(&self.core, to)
 
     def starts_now(self, processors_t width, double requested_time):
-        """Returns whether such a job, submitted at this moment, would start at it."""
         cdef MachineCore* core = &self.core
         if core.pass_pending:
             with nogil:
@@ -155,14 +146,12 @@ cdef class MachineKernel:
         return bool(core_starts_now(core, width, requested_time))
 
     def make_pass(self):
-        """Makes the pass that is pending at this moment, if there is one."""
         cdef MachineCore* core = &self.core
         if core.pass_pending:
             with nogil:
                 core_pass(core)
 
     def withdraw(self, job_index_t job, bint pass_later=False):
-        """Takes a job out of the queue; False where it does not wait."""
         cdef MachineCore* core = &self.core
         cdef Py_ssize_t slot
         if core.view.queue.count == 0:
@@ -177,7 +166,6 @@ cdef class MachineKernel:
         return True
 
     def drain_log(self):
-        """Returns the jobs that started and that ended since the last call."""
         cdef Py_ssize_t i
         started = [self.core.started.job[i] for i in range(self.core.started.count)]
         ended = [self.core.ended.job[i] for i in range(self.core.ended.count)]
@@ -209,10 +197,8 @@ cdef class MachineKernel:
 
     @property
     def jobs_running(self):
-        """Number of running jobs."""
         return self.core.running
 
     @property
     def jobs_waiting(self):
-        """Number of waiting jobs."""
         return self.core.view.queue.count

@@ -36,7 +36,7 @@ class QueuedJob:
 
     @property
     def group(self) -> int | None:
-        """Group of its user, 1 to 5; None where groups are not known."""
+        """Group of its user, 1 to 5; `None` if groups are not known."""
 
     @property
     def user(self) -> int:
@@ -71,7 +71,7 @@ class NodeView:
 
     @property
     def memory_free(self) -> int | None:
-        """Memory that no job holds, MiB; None where memory is not counted."""
+        """Free memory in MiB; `None` if memory is not counted."""
 
     @property
     def gpus_free(self) -> int:
@@ -102,7 +102,7 @@ class MachineView:
 
     @property
     def head(self) -> QueuedJob | None:
-        """The waiting job that came first; None where nobody waits."""
+        """The waiting job that came first; `None` if no job waits."""
 
     @property
     def waiting(self) -> list[QueuedJob]:
@@ -135,7 +135,7 @@ class PythonScheduler(Scheduler):
         needs_groups: bool = False,
     ) -> None: ...
     def name_jobs(self, job_ids: Sequence[int] | npt.NDArray[np.int64] | None) -> None:
-        """Says what the log calls each job, by its number; where nobody does, its number is its id."""
+        """Sets the log's ids of the jobs, by number; the default is the number."""
     def place_on(
         self,
         placing: NodeScheduler,
@@ -144,8 +144,6 @@ class PythonScheduler(Scheduler):
     ) -> None:
         """Makes it run on a machine of nodes.
 
-        Args:
-            placing: a scheduler of that machine that runs nothing itself: it keeps the nodes.
-            kinds: of nodes.
-            request_of: returns the request of a job, by number.
+        `placing` is a scheduler of that machine that keeps the nodes and starts nothing itself;
+        `request_of` returns a job's request by number.
         """

@@ -1,7 +1,7 @@
 """Queue disciplines written in Python, as a machine runs them.
 
-The machine calls them with the interpreter's lock. They see what compiled disciplines see (`View`
-in `_view.pxd`), as objects: no run time of a job that has not ended.
+The machine calls them with the GIL held. Like compiled disciplines (`View` in `_view.pxd`) they see
+no run time of a job that has not ended.
 """
 
 from libc.stdlib cimport free
@@ -23,10 +23,10 @@ from lrms_sim._view cimport View
 
 
 cdef class QueuedJob:
-    """A job as a queue discipline knows it.
+    """A job as a queue discipline sees it.
 
-    `number` is its row in the job table, or its place in the order of submission: the machine's own
-    name for it. `job_id` is what its log calls it.
+    `number` is its row in the job table or its place in the order of submission; `job_id` is its
+    number in the log.
     """
 
     cdef readonly Py_ssize_t number
@@ -41,7 +41,7 @@ cdef class QueuedJob:
 
     @property
     def estimated_end(self):
-        """When a running job ends at the latest, seconds; None while it waits."""
+        """Latest end of a running job, seconds; `None` while it waits."""
         return None if self.start_time is None else self.start_time + self.requested_time
 
     def __repr__(self):
@@ -71,7 +71,7 @@ cdef class NodeView:
 
 
 cdef class MachineView:
-    """All that a discipline may see of a machine; to be used during a call only."""
+    """A machine as a discipline sees it; valid during a call only."""
 
     cdef View* view
     cdef NodeScheduler placing
@@ -91,7 +91,7 @@ cdef class MachineView:
 
     @property
     def now(self):
-        """The moment, seconds."""
+        """Current time, seconds."""
         return self.seen().now
 
     @property
@@ -101,7 +101,7 @@ cdef class MachineView:
 
     @property
     def processors_free(self):
-        """Processors that no running job holds."""
+        """Processors not held by a running job."""
         return self.seen().processors_free
 
     @property
@@ -111,7 +111,7 @@ cdef class MachineView:
 
     @property
     def head(self):
-        """The waiting job that came first; None where nobody waits."""
+        """The waiting job that came first; `None` if no job waits."""
         cdef View* view = self.seen()
         if view.queue.count == 0:
             return None
@@ -219,7 +219,7 @@ cdef int python_decide(void* own, View* view) except -1 nogil:
 
 
 cdef class PythonScheduler(Scheduler):
-    """What runs a discipline written in Python on one machine."""
+    """Runs a discipline written in Python on one machine."""
 
     cdef MachineView seen
     cdef object decide
@@ -244,16 +244,14 @@ cdef class PythonScheduler(Scheduler):
         self.ops.per_event = per_event
 
     def name_jobs(self, job_ids):
-        """Says what the log calls each job, by number; where nobody does, the number is the id."""
+        """Sets the log's ids of the jobs, by number; the default is the number."""
         self.job_ids = job_ids
 
     def place_on(self, NodeScheduler placing not None, tuple kinds not None, request_of not None):
         """Makes it run on a machine of nodes.
 
-        Args:
-            placing: a scheduler of that machine that runs nothing itself: it keeps the nodes.
-            kinds: of nodes.
-            request_of: returns the request of a job, by number.
+        `placing` is a scheduler of that machine that keeps the nodes and starts nothing itself;
+        `request_of` returns a job's request by number.
         """
         self.seen.placing = placing
         self.seen.kinds = kinds

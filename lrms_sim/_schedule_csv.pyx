@@ -1,10 +1,9 @@
-"""Writes the rows of a schedule as CSV, and finds out which processors each job held.
+"""Writes the rows of a schedule as CSV and numbers the processors of each job.
 
-The kernels count processors and never number them, so the numbers are assigned here: every job
-takes the lowest free ones at its start and gives them back at its end; at one instant ends come
-before starts, and starts go in the order of the rows. Rows are written in their own order, which
-is that of arrival and not of start, so a job that has started waits for its turn with its
-intervals; nothing else of the text is ever held but one buffer.
+The kernels only count processors, so numbers are assigned here: every job takes the lowest free
+ones at its start. At one instant ends come before starts, and starts follow the order of the rows.
+Rows are written in order of arrival, not of start, so the intervals of a started job are held until
+its turn; otherwise only one buffer of text is held.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -75,7 +74,7 @@ cdef char* put_intervals(char* at, const Allocation* allocation, int64_t number)
 
 
 cdef class RowWriter:
-    """The state of one file on its way; see `write_rows`."""
+    """The state of one file while it is written."""
 
     cdef object sink
     cdef list names
@@ -305,10 +304,10 @@ def write_rows(
     columns not None,
     progress=None,
 ):
-    """Hands the lines of a schedule, without the header, to `sink`, in pieces of about 1 MiB.
+    """Passes the lines of a schedule, without the header, to `sink`, in pieces of about 1 MiB.
 
     Times must be finite, machine indices valid and `order` a permutation;
-    lrms_sim.schedule_files sees to it.
+    lrms_sim.schedule_files checks this.
 
     Args:
         sink: called with bytes.

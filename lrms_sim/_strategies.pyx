@@ -1,7 +1,4 @@
-"""Strategies that order the queue, and rules that choose among them, as compiled disciplines.
-
-`lrms_sim.strategies` has the values that describe them, docs/disciplines.md what they do.
-"""
+"""Compiled disciplines: strategies on any order of the queue, and rules that choose among them."""
 
 from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
@@ -105,7 +102,7 @@ cdef int strategy_decide(void* own, View* view) except -1 nogil:
 
 
 cdef class StrategyScheduler(Scheduler):
-    """Strategies on any order of the queue, chosen by rules where there are several."""
+    """Strategies on any order of the queue, chosen by rules if there are several."""
 
     cdef object kept              # what the notes point into
 
@@ -294,7 +291,7 @@ cdef class StrategyScheduler(Scheduler):
 
     @property
     def visits(self):
-        """How many passes found the machine in each of the 192 classes; None without a table."""
+        """How many passes found the machine in each of the 192 classes; `None` without a table."""
         cdef Notes* notes = <Notes*> self.notes
         cdef Py_ssize_t i
         if notes.choice.visits == NULL:
@@ -308,7 +305,7 @@ cdef class StrategyScheduler(Scheduler):
         return notes.history.response, notes.history.service
 
     def remember(self, double response, double service):
-        """Takes over the history of a machine before this one, as `history` gave it."""
+        """Takes over the `history` of a previous machine."""
         cdef Notes* notes = <Notes*> self.notes
         notes.history.response = response
         notes.history.service = service

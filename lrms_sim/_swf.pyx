@@ -1,7 +1,7 @@
 """Compiled reading and writing of job lines of the Standard Workload Format.
 
-This half knows bytes and numbers; lrms_sim/swf.py knows files, names and words. The text handed
-over always ends with a line end, which stops every scan: no loop below looks at a length.
+The text passed in always ends with a line end, which stops every scan: no loop below checks a
+length.
 """
 
 import re
@@ -61,7 +61,7 @@ cdef inline bint ends_token(unsigned char c) noexcept nogil:
 
 
 cdef inline const unsigned char* scan_fast(const unsigned char* at, Number* number) noexcept nogil:
-    """Reads `[-]digits[.digits]`; returns where it ends, NULL if the text is anything else."""
+    """Reads `[-]digits[.digits]`; returns its end, or NULL if the text is anything else."""
     cdef uint64_t mantissa = 0
     cdef int digits = 0
     cdef int decimals = 0
@@ -98,7 +98,7 @@ cdef inline const unsigned char* scan_fast(const unsigned char* at, Number* numb
 
 
 cdef inline bint to_real(const Number* number, double* value) noexcept nogil:
-    """Converts correctly rounded; False where that needs more than one division."""
+    """Converts correctly rounded; False if that needs more than one division."""
     cdef double result = <double> number.mantissa
     if number.decimals:
         # One correctly rounded division of two exact doubles (Clinger 1990).
@@ -110,7 +110,7 @@ cdef inline bint to_real(const Number* number, double* value) noexcept nogil:
 
 
 cdef inline bint to_whole(const Number* number, int64_t* value) noexcept nogil:
-    """Converts a whole number; False where it has decimals that are not zero."""
+    """Converts a whole number; False if it has nonzero decimals."""
     cdef uint64_t mantissa = number.mantissa
     if number.decimals:
         if mantissa % POWERS_OF_TEN[number.decimals] != 0:
@@ -149,7 +149,7 @@ cdef const unsigned char* token_end(const unsigned char* at) noexcept nogil:
 cdef int parse_number(
     const unsigned char** cursor, bint whole, double* real, int64_t* value
 ) except -1 nogil:
-    """Reads one field and moves behind it; returns a fault, and stays, if it is no number."""
+    """Reads one field and moves past it; if it is no number, returns a fault and does not move."""
     cdef const unsigned char* at = cursor[0]
     cdef const unsigned char* stop
     cdef Number number
@@ -180,7 +180,7 @@ cdef int parse_row(
     int32_t[:, ::1] ints,
     int64_t row,
 ) except -1 nogil:
-    """Reads the fields of one line into a row; returns a fault, cursor and field being where."""
+    """Reads the fields of one line into a row; returns a fault, located by cursor and field."""
     cdef const unsigned char* at = cursor[0]
     cdef unsigned char kind
     cdef double real = 0.0
@@ -255,9 +255,9 @@ def parse_block(
         comments: takes the comment lines, as bytes without the line end.
 
     Returns:
-        The number of rows filled; the number of lines before the next block; None, or the first
+        The number of rows filled; the number of lines before the next block; `None` or the first
         fault as `(code, line, field from 0, token)`, `token` being the number of fields found
-        for TOO_FEW; and how many of the rows go on behind field 18, where nothing is read.
+        for TOO_FEW; and how many of the rows continue beyond field 18.
 
     Raises:
         ValueError: a shape does not fit, or the text does not end with a line end.
@@ -307,16 +307,13 @@ def format_block(
     const double[:, ::1] reals,
     const int64_t[:, ::1] wholes,
 ):
-    """Writes rows as job lines.
+    """Formats rows as lines of bytes, fields separated by one blank, lines ended by line feeds.
 
     Args:
         kinds: shape (18,), 0 for a real field, 1 for a whole number.
         slots: shape (18,), the row of `reals` or `wholes` that holds the field.
         reals: shape (real fields, rows), finite.
         wholes: shape (whole fields, rows).
-
-    Returns:
-        The lines as bytes, fields apart by one blank, each line ended by a line feed.
 
     Raises:
         ValueError: a shape does not fit.

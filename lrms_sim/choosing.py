@@ -1,7 +1,7 @@
-"""What chooses a strategy at every pass: a table of states, or fuzzy rules over their features.
+"""Choice of a strategy at every pass, by a table of states or by fuzzy rules over their features.
 
 After Franke, Lepping, Schwiegelshohn 2007, "Genetic Fuzzy Systems applied to Online Job
-Scheduling": the state of the system, seven features, says at every pass which of the strategies of
+Scheduling": the system state, seven features, determines at every pass which of the strategies of
 `lrms_sim.strategies` makes it.
 """
 
@@ -19,44 +19,36 @@ from lrms_sim.situations import Calendar, make_calendar
 from lrms_sim.strategies import Strategy, paper_strategies, words_of
 
 FEATURES: Final = ("sd", "u", "prcwq1", "prcwq2", "prcwq3", "prcwq4", "prcwq5")
-"""The features of the state, in their order.
+"""The features of the state, in order.
 
 - `sd`: Σ p·m·(C - r) / Σ p·m·p over all jobs that have ended, 1 before the first: how much longer
   a response takes than a run;
 - `u`: percent of the processors that are busy;
-- `prcwq1` … `prcwq5`: percent of the work that waits, Σ requested time · processors, which is of
-  that user group; 0 where nobody waits.
+- `prcwq1` … `prcwq5`: percent of the waiting work, Σ requested time · processors, that is of
+  that user group; 0 if no job waits.
 """
 
 CLASSES: Final = 192
 """States of a `StrategyTable`: 2 of SD, 3 of U, 2 of each PRCWQ."""
 
 RULES_MAX: Final = 1000
-"""Most rules of one rule base."""
 
 ALTERNATIVES_MAX: Final = 64
-"""Most strategies that rules choose among."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """What all have in common that choose a strategy at every pass.
+    """Base of everything that chooses a strategy at every pass.
 
     Attributes:
-        strategies: what is chosen among; the 13 of the paper where left out. Any will do: with one
-            algorithm and several orders, it is an order that is chosen.
-        name: the word for it in reports.
+        strategies: the alternatives; the 13 of the paper by default. With one algorithm and several
+            orders, an order is chosen.
     """
 
     strategies: tuple[Strategy, ...] = field(default=(), kw_only=True)
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        """Checks the strategies.
-
-        Raises:
-            ValueError: there are too many.
-        """
         strategies = tuple(self.strategies) or paper_strategies()
         if len(strategies) > ALTERNATIVES_MAX:
             raise ValueError(
@@ -89,19 +81,13 @@ class StrategyTable(Choosing):
     """One strategy for each of 192 classes of states.
 
     Attributes:
-        table: 192 entries, the number of the strategy for each class; `class_number` says which
-            class a state is in.
+        table: 192 entries, the number of the strategy for each class as numbered by `class_number`.
     """
 
     table: tuple[int, ...]
     name: str = field(default="table", kw_only=True)
 
     def __post_init__(self) -> None:
-        """Checks the table.
-
-        Raises:
-            ValueError: it has not 192 entries, or one of them is no strategy's number.
-        """
         Choosing.__post_init__(self)
         entries = tuple(int(entry) for entry in self.table)
         if len(entries) != CLASSES:
@@ -115,11 +101,7 @@ class StrategyTable(Choosing):
         object.__setattr__(self, "table", entries)
 
     def scheduler(self) -> StrategyScheduler:
-        """Returns a new compiled scheduler; each machine owns one of its own.
-
-        Raises:
-            ValueError: the calendar is missing.
-        """
+        """Returns a new scheduler for one machine; `ValueError` without a calendar."""
         return StrategyScheduler(
             [words_of(strategy) for strategy in self.strategies],
             table=np.array(self.table, np.int32),
@@ -128,14 +110,14 @@ class StrategyTable(Choosing):
 
 @dataclass(frozen=True, slots=True)
 class StrategyRule:
-    """A fuzzy rule: where it holds, and what it thinks of each strategy.
+    """A fuzzy rule: where it holds, and how it rates each strategy.
 
     Its degree at a state x is Π exp(-(x - μ)²/2σ²) / (σ·√2π) over the features: a wide Gaussian is
-    low everywhere, so that a rule that does not care about a feature does not win by that.
+    low everywhere, so a rule that ignores a feature does not win by that.
 
     Attributes:
         means: μ, seven numbers in the units of the features.
-        deviations: σ, seven numbers more than 0.
+        deviations: σ, seven positive numbers.
         recommendations: one number for each strategy; the papers' are -5, -1, 0, 1 and 5.
     """
 
@@ -144,11 +126,6 @@ class StrategyRule:
     recommendations: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: there are too few or too many, or one is out of its bounds.
-        """
         for name in ("means", "deviations", "recommendations"):
             numbers = tuple(float(number) for number in getattr(self, name))
             if name != "recommendations" and len(numbers) != len(FEATURES):
@@ -164,21 +141,15 @@ class StrategyRule:
 
 @dataclass(frozen=True, slots=True)
 class StrategyRules(Choosing):
-    """Fuzzy rules that choose a strategy: the one with the largest Σ degree · recommendation.
+    """Fuzzy rules that choose the strategy with the largest Σ degree · recommendation.
 
-    Attributes:
-        rules: at least one.
+    There is at least one rule, and every rule rates every strategy.
     """
 
     rules: tuple[StrategyRule, ...]
     name: str = field(default="rules", kw_only=True)
 
     def __post_init__(self) -> None:
-        """Checks that every rule thinks something of every strategy.
-
-        Raises:
-            ValueError: there is no rule, there are too many, or one does not.
-        """
         Choosing.__post_init__(self)
         if not 1 <= len(self.rules) <= RULES_MAX:
             raise ValueError(f"{len(self.rules)} rules; from 1 to {RULES_MAX} are possible")
@@ -190,11 +161,7 @@ class StrategyRules(Choosing):
                 )
 
     def scheduler(self) -> StrategyScheduler:
-        """Returns a new compiled scheduler; each machine owns one of its own.
-
-        Raises:
-            ValueError: the calendar is missing.
-        """
+        """Returns a new scheduler for one machine; `ValueError` without a calendar."""
         rules = np.array([(*r.means, *r.deviations, *r.recommendations) for r in self.rules])
         return StrategyScheduler([words_of(strategy) for strategy in self.strategies], rules=rules)
 
@@ -208,15 +175,17 @@ def with_local_time(
 ) -> Policy:
     """Returns a policy that knows the local time of its site, for a span of the site's clock.
 
+    A policy that ignores time is returned unchanged.
+
     Args:
-        policy: returned as it is where time does not matter to it.
+        policy: to be adapted.
         zone: of the site.
         unix_start: Unix time of second 0 of the clock.
-        first: the first moment, usually the first submission, seconds.
-        last: the last one, seconds; jobs may end later.
+        first: usually the first submission, seconds.
+        last: seconds; jobs may end later.
 
     Raises:
-        ValueError: there is no such span; see `lrms_sim.situations.make_calendar`.
+        ValueError: there is no such span (`lrms_sim.situations.make_calendar`).
     """
     calendars: dict[str, Calendar] = {}
 
@@ -237,14 +206,12 @@ def with_local_time(
 
 
 def class_number(features: Sequence[float]) -> int:
-    """Returns the class of a state, 0 to 191; a value on a border belongs to the lower class.
+    """Returns the class of a state, 0 to 191, from seven numbers in the order of `FEATURES`.
 
     Classes of SD: up to 2, above. Of U: up to 75 %, up to 85 %, above. Of PRCWQ: up to 20 %,
-    above, for groups 1 and 2; up to 25 %, above, for the others. The number is that of SD, times 3
-    plus that of U, and then, group after group, times 2 plus that of PRCWQ.
-
-    Args:
-        features: seven numbers, in the order of `FEATURES`.
+    above, for groups 1 and 2; up to 25 %, above, for the others. A value on a border belongs to the
+    lower class. The number is that of SD, times 3 plus that of U, and then, group after group,
+    times 2 plus that of PRCWQ.
     """
     slowdown, busy, *waiting = features
     number = 3 * (slowdown > 2) + (busy > 75) + (busy > 85)

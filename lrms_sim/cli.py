@@ -1,7 +1,6 @@
 """The command `lrms-sim`.
 
-Everything heavy is imported by the command that needs it, so that a run on a small log takes no
-longer than it must, and help and errors come at once.
+Heavy imports happen in the command that needs them, so that small runs, help and errors are fast.
 """
 
 from collections.abc import Sequence

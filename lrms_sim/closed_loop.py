@@ -1,9 +1,8 @@
-"""Workloads with feedback: a job is submitted once the job before it has ended and its user has thought.
+"""Workloads with feedback: a job is submitted after its predecessor has ended and its user has thought.
 
-Fields 17 and 18 of the Standard Workload Format say of some records which job was waited for, and how long
-after its end the next one was submitted (the think time). Replayed as recorded, such jobs come when they came
-on the machine of the log, however long the job before them waits here. `simulate_closed` submits them when
-their users would have.
+Fields 17 and 18 of the Standard Workload Format give the predecessor of some jobs and the think
+time after its end. Replayed as recorded, such jobs arrive at their original times, however long
+their predecessor waits here; `simulate_closed` submits them when their users would have.
 
 Feitelson, "Workload Modeling for Computer Systems Performance Evaluation" (2015), section 8.4.
 """
@@ -32,22 +31,17 @@ PROGRESS_JOBS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a job is submitted after.
-
-    Attributes:
-        job_id: of the job before it.
-        think_time: seconds between that one's end and the submission, at least 0.
-    """
+    """The predecessor's `job_id`, and seconds between its end and the submission, at least 0."""
 
     job_id: int
     think_time: float
 
 
 def waits_of(log: SwfLog, prepared: Prepared) -> dict[int, Wait]:
-    """Returns what the jobs of a log are submitted after, by their job ids.
+    """Returns the predecessors of a log's jobs, by job id.
 
-    Those that name themselves, or a job that is not among the prepared ones, wait for nobody. A think time that
-    is not known is 0.
+    Jobs that name themselves or a job that was not prepared wait for none. An unknown think time is
+    0.
     """
     rows, ids = prepared.records, prepared.jobs.job_id
     job_of = dict(zip(rows.tolist(), ids.tolist(), strict=True))
@@ -68,17 +62,16 @@ def simulate_closed(
 ) -> Schedule:
     """Replays a workload with feedback on one machine; without any, as `simulate` does.
 
+    The jobs of the schedule have their times and order of submission in this replay.
+
     Args:
         jobs: the workload, n jobs, none wider than the machine.
         processors: size of the machine.
-        discipline: FCFS where left out; may be written in Python.
-        waits: by job id, of the jobs that are submitted after others. One that waits for a job that is not in
-            the table, or in a circle for itself, is submitted as the table says.
+        discipline: default FCFS; may be written in Python.
+        waits: by job id, of the jobs with a predecessor. Those whose predecessor is not in the
+            table, or that form a circle, are submitted as the table says.
         name: the machine's name in the schedule.
-        progress: called now and then with the number of jobs that have been submitted so far.
-
-    Returns:
-        The schedule; its jobs have the times at which they were submitted here, and are in that order.
+        progress: called now and then with the number of jobs submitted so far.
 
     Raises:
         ValueError: as `simulate`.
@@ -99,7 +92,7 @@ def simulate_closed(
 
 
 def _known(jobs: JobTable, waits: Mapping[int, Wait]) -> dict[int, tuple[int, float]]:
-    """Returns the row and think time that each row waits for; without those who would wait for ever."""
+    """Returns row and think time of each row's predecessor, without jobs that would wait for ever."""
     row_of = {job_id: row for row, job_id in enumerate(jobs.job_id.tolist())}
     found = {
         row_of[job_id]: (row_of[wait.job_id], wait.think_time)
@@ -123,7 +116,7 @@ def _known(jobs: JobTable, waits: Mapping[int, Wait]) -> dict[int, tuple[int, fl
 
 
 class _Run:
-    """One replay: what is to be submitted, and what follows from each start."""
+    """State of one replay."""
 
     def __init__(
         self, jobs: JobTable, machine: Machine, before: dict[int, tuple[int, float]]

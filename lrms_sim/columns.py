@@ -1,8 +1,8 @@
-"""Columns of numbers out of what programs hand over: arrays, series of data frames, lists, dates and spans.
+"""Columns of numbers from what programs pass: arrays, series of data frames, lists, dates and durations.
 
-numpy turns a date into the number of its nanoseconds, a truth into 1 and a text into a number without a word, and
-takes what a mask hides for what it hides. Here each is converted by its meaning, or refused by the name of its
-column and row. Dates without a zone are taken as they are; those with one are brought to UTC.
+numpy silently turns a date into nanoseconds, a boolean into 1 and a text into a number, and ignores
+masks. Here each value is converted by its meaning, or refused with the name of its column and row.
+Dates without a zone are taken as they are; those with one are converted to UTC.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ def numbers(name: str, values: Any) -> Array:
     """Returns a column of plain numbers.
 
     Raises:
-        ValueError: it holds anything else than numbers, has several dimensions, or something is missing.
+        ValueError: it holds anything else than numbers, has several dimensions, or something is
+            missing.
     """
     column = plain(name, values)
     if column.dtype.kind == "M":
@@ -39,7 +40,7 @@ def numbers(name: str, values: Any) -> Array:
 
 
 def spans(name: str, values: Any) -> Array:
-    """Returns a column of seconds: numbers as they are, spans of time converted.
+    """Returns a column of seconds; durations are converted.
 
     Raises:
         ValueError: it is of dates, or as of `numbers`.
@@ -51,16 +52,13 @@ def spans(name: str, values: Any) -> Array:
 
 
 def moments(columns: dict[str, Any]) -> dict[str, Array]:
-    """Returns columns of moments as seconds of one clock.
+    """Returns columns of times as seconds of one clock; the first column sets its origin.
 
-    Numbers stay as they are, and spans of time are seconds after its second 0. Dates become seconds after
-    the earliest one of the first column, which is second 0 then: a workload begins with its first submission.
-
-    Args:
-        columns: by name, the one that begins the clock first.
+    Numbers stay as they are, and durations are seconds after second 0. Second 0 of dates is the
+    earliest of the first column: a workload begins with its first submission.
 
     Raises:
-        ValueError: some are of dates and some are not, or as of `numbers`.
+        ValueError: dates are mixed with numbers or durations, or as of `numbers`.
     """
     found = {name: plain(name, values) for name, values in columns.items()}
     dated = [name for name, column in found.items() if column.dtype.kind == "M"]
@@ -78,10 +76,10 @@ def moments(columns: dict[str, Any]) -> dict[str, Array]:
 
 
 def plain(name: str, values: Any) -> Array:
-    """Returns a column as an array of numbers, of dates (UTC) or of spans of time, with nothing missing.
+    """Returns a column as an array of numbers, dates (UTC) or durations, without missing values.
 
     Raises:
-        ValueError: as of `numbers`, but for dates and spans.
+        ValueError: as of `numbers`, but dates and durations are allowed.
     """
     if isinstance(values, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(values)
@@ -115,18 +113,18 @@ def plain(name: str, values: Any) -> Array:
 
 
 def exactly(name: str, given: Array, dtype: type[np.generic], bound: str) -> Array:
-    """Returns a column as a read-only one of a type, in which every value is what it was.
+    """Returns a column of numbers as a read-only one of a type, without changing any value.
 
-    numpy would turn 2.5 processors into 2 and wrap what is too large, both without a word.
+    numpy would silently turn 2.5 processors into 2 and wrap large numbers. Floating types keep nan.
 
     Args:
         name: of the column, for errors.
         given: numbers.
-        dtype: the type; a floating one keeps what is no number.
+        dtype: the type.
         bound: the end of the error, after the value.
 
     Raises:
-        ValueError: a value is none of the type.
+        ValueError: a value does not fit the type.
     """
     column = given
     if given.dtype != dtype:
@@ -144,7 +142,7 @@ def exactly(name: str, given: Array, dtype: type[np.generic], bound: str) -> Arr
 
 
 def _in_seconds(name: str, column: Array) -> npt.NDArray[np.float64]:
-    """Returns spans of time of any unit as seconds, each to the last bit."""
+    """Returns durations in any unit as exact seconds."""
     unit, count = np.datetime_data(column.dtype)
     whole = column.astype(np.int64)
     if unit in _SECONDS:
@@ -160,7 +158,7 @@ def _in_seconds(name: str, column: Array) -> npt.NDArray[np.float64]:
 
 
 def _of_objects(name: str, values: Sequence[Any]) -> Array:
-    """Returns objects of Python as an array of one of the kinds of `plain`."""
+    """Returns Python objects as an array of one of the kinds of `plain`."""
     for row, value in enumerate(values):
         if value is None or type(value).__name__ in {"NAType", "NaTType"}:
             raise ValueError(f"{name} in row {row} is missing")

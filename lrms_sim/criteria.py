@@ -1,8 +1,8 @@
 """Orders of the waiting jobs: by group, width, request or a published key, and by criteria.
 
 The criteria f1 to f4 are those of Franke, Lepping, Schwiegelshohn 2007, "Greedy Scheduling with
-Custom-made Objectives", section III. Of a job of group g that was submitted at r, needs m processors and asks
-for p seconds, at time t:
+Custom-made Objectives", section III. For a job of group g submitted at r that needs m processors
+and asks for p seconds, at time t:
 
     f1 = w_g · (K_g + a · ((t - r) / p) + b · (p / m))
     f2 = w_g · (K_g + a · (t - r) + b · (p · m))
@@ -27,7 +27,6 @@ from lrms_sim.situations import KINDS, Calendar
 from lrms_sim.spelling import shown, unknown
 
 CriterionKind = Literal["f1", "f2", "f3", "f4"]
-"""Which formula."""
 
 CRITERION_KINDS: Final = get_args(CriterionKind)
 
@@ -46,11 +45,10 @@ class Criterion:
     """One formula with its parameters.
 
     Attributes:
-        kind: which formula.
         weights: w1 to w5.
         constants: K1 to K5.
-        waiting: a, the weight of the time a job has waited.
-        size: b, the weight of its length or area; f3 has none, there it must be 0.
+        waiting: a, the weight of the waiting time.
+        size: b, the weight of length or area; must be 0 for f3, which has none.
     """
 
     kind: CriterionKind
@@ -60,11 +58,6 @@ class Criterion:
     size: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks every promise of the class.
-
-        Raises:
-            ValueError: there is no such formula, or a parameter is missing or no finite number.
-        """
         if self.kind not in CRITERION_KINDS:
             raise ValueError(unknown("criterion", str(self.kind), CRITERION_KINDS))
         for name in ("weights", "constants"):
@@ -99,10 +92,10 @@ class Criterion:
 
     @classmethod
     def from_numbers(cls, kind: CriterionKind, numbers: Sequence[float]) -> Self:
-        """Returns a criterion of its 12 parameters; the b of f3 is left out of account.
+        """Returns a criterion from its 12 parameters; the b of f3 is ignored.
 
         Raises:
-            ValueError: these are not 12 numbers, or no criterion has them.
+            ValueError: these are not 12 numbers, or not valid for a criterion.
         """
         if len(numbers) != PARAMETERS:
             raise ValueError(
@@ -121,20 +114,11 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class GroupOrder:
-    """Group after group, within a group in order of arrival.
-
-    Attributes:
-        groups: the five groups, the one that is served first in front.
-    """
+    """Group after group, the five `groups` in order of service; within a group in order of arrival."""
 
     groups: tuple[int, int, int, int, int] = (1, 2, 3, 4, 5)
 
     def __post_init__(self) -> None:
-        """Checks that every group is there once.
-
-        Raises:
-            ValueError: it is not.
-        """
         if sorted(self.groups) != list(GROUPS):
             raise ValueError(
                 f"the order of groups is {shown(self.groups)}; each of 1 to {len(GROUPS)} is "
@@ -145,12 +129,12 @@ class GroupOrder:
 
 @dataclass(frozen=True, slots=True)
 class CriterionOrder:
-    """Descending values of a criterion, taken anew at every pass.
+    """Descending values of a criterion, computed anew at every pass.
 
     Attributes:
-        criteria: one for each situation, or a single one for all moments.
+        criteria: one for each situation, or a single one for all times.
         kind: of the situations; a key of `lrms_sim.situations.KINDS`.
-        calendar: when which situation holds; None until the site is known whose queue it is.
+        calendar: when which situation holds; `None` until the site is known.
     """
 
     criteria: tuple[Criterion, ...]
@@ -158,11 +142,6 @@ class CriterionOrder:
     calendar: Calendar | None = None
 
     def __post_init__(self) -> None:
-        """Checks that there is a criterion for each situation.
-
-        Raises:
-            ValueError: there is not.
-        """
         if self.kind not in KINDS:
             raise ValueError(unknown("kind of calendar", str(self.kind), KINDS))
         if len(self.criteria) not in {1, KINDS[self.kind]}:
@@ -201,14 +180,11 @@ class CriterionOrder:
     ) -> Self:
         """Returns the order of a parameter vector, as evolution strategies make them.
 
-        Args:
-            kinds: the formula of each situation.
-            vector: for each situation in turn w1 … w5, K1 … K5, a, b.
-            kind: of the situations.
-            calendar: when which of them holds.
+        The vector has, for each situation in turn, w1 … w5, K1 … K5, a, b; `kinds` are the
+        formulas.
 
         Raises:
-            ValueError: the vector has another length, or holds what is no finite number.
+            ValueError: the vector has another length or is not finite.
         """
         numbers = np.asarray(vector, np.float64)
         if numbers.shape != (PARAMETERS * len(kinds),):
@@ -234,9 +210,9 @@ StaticOrder = Literal["arrival", "processors", "requested_time"]
 STATIC_ORDERS: Final = get_args(StaticOrder)
 
 KeyOrder = Literal["longest", "area", "wfp3", "f1", "f2", "f3", "f4"]
-"""Orders that are compared in papers; ties by arrival.
+"""Orders compared in papers; ties by arrival.
 
-Of a job that was submitted at second s of the machine's clock, asks for p seconds and needs m
+For a job submitted at second s of the machine's clock that asks for p seconds and needs m
 processors, at time t:
 
 - `longest`: descending p (LJF);
@@ -247,14 +223,14 @@ processors, at time t:
 - `f3`: ascending p · m + 6860000 · log10(s);
 - `f4`: ascending p · √m + 530000 · log10(s).
 
-F1 to F4 are of Carastan-Santos, de Camargo, "Obtaining Dynamic Scheduling Policies with Simulation and
-Machine Learning", SC 2017; an s below 1 counts as 1. These are not the criteria f1 to f4 above.
+F1 to F4 are of Carastan-Santos, de Camargo, "Obtaining Dynamic Scheduling Policies with Simulation
+and Machine Learning", SC 2017; an s below 1 counts as 1. These are not the criteria f1 to f4 above.
 """
 
 KEY_ORDERS: Final = get_args(KeyOrder)
 
 ORDER_WORDS: Final = (*STATIC_ORDERS, *KEY_ORDERS)
-"""All orders that are said in a word."""
+"""All orders named by a word."""
 
 Order = StaticOrder | KeyOrder | GroupOrder | CriterionOrder
 """In which order waiting jobs are looked at."""
@@ -262,17 +238,18 @@ Order = StaticOrder | KeyOrder | GroupOrder | CriterionOrder
 GREEDY_DEFAULT: Final = CriterionOrder(
     (Criterion("f2", (1.0, 0.4, 0.1, 0.1, 0.1), (0.0, 0.0, 0.0, 0.0, 0.0), 1.0, 0.0),)
 )
-"""Waiting time weighted by θ = (10, 4, …): Greedy among 13 strategies where nothing was learned.
+"""Waiting time weighted by θ = (10, 4, …): Greedy among 13 strategies if nothing was learned.
 
-The paper on these strategies does not say which criterion it uses."""
+The paper does not say which criterion it uses.
+"""
 
 
 def smith_ratios(theta: Sequence[float], consumption: Sequence[float]) -> tuple[float, ...]:
     """Returns θ_g / RC_g, what a second of waiting costs for each unit of a group's work.
 
-    An objective Σ θ_g·AWRT_g is a weighted sum of completion times, and the ratio of a job's weight to
-    its work is the same for all jobs of a group; on one processor the order of falling
-    ratios (Smith 1956) is the best there is.
+    An objective Σ θ_g·AWRT_g is a weighted sum of completion times, in which all jobs of a group
+    have the same ratio of weight to work; on one processor the order of falling ratios (Smith 1956)
+    is optimal.
 
     Args:
         theta: weight of each group's AWRT in the objective.
@@ -303,15 +280,10 @@ def smith_order(theta: Sequence[float], consumption: Sequence[float]) -> GroupOr
 def aging_smith_order(
     theta: Sequence[float], consumption: Sequence[float], *, equal_after: float
 ) -> CriterionOrder:
-    """Returns the order of groups by `smith_ratios` in which nobody waits for ever.
+    """Returns the order of groups by `smith_ratios` with aging, so that no job starves.
 
-    The value of a job is its group's ratio plus the time it has waited over `equal_after`: a job
-    of a group with ratio 0 that has waited so much longer is served before one with ratio 1.
-
-    Args:
-        theta: as for `smith_ratios`.
-        consumption: as for `smith_ratios`.
-        equal_after: seconds, more than 0.
+    The value of a job is its group's ratio plus its waiting time over `equal_after` seconds: after
+    that long, a job of a group with ratio 0 equals a new one with ratio 1.
     """
     if not (math.isfinite(equal_after) and equal_after > 0):
         raise ValueError(f"equal_after is {equal_after}; seconds, more than 0, are needed")

@@ -1,6 +1,6 @@
-"""The queue disciplines by name, as values that describe and as compiled schedulers that run.
+"""The queue disciplines by name, as descriptions and as compiled schedulers.
 
-What each discipline does, with every tie rule, is in docs/disciplines.md.
+docs/disciplines.md has the rules and ties of each.
 """
 
 import math
@@ -40,8 +40,7 @@ class Discipline(Protocol):
     def per_event(self) -> bool:
         """Whether a pass follows every single event, submissions before terminations.
 
-        Else the discipline is batched: one pass follows all events of an instant, terminations
-        before submissions.
+        Otherwise one pass follows all events of an instant, terminations before submissions.
         """
 
     def scheduler(self) -> Scheduler:
@@ -118,12 +117,12 @@ class Conservative(Batched):
 class EasyPlusPlus:
     """EASY++ (Tsafrir, Etsion, Feitelson 2007): EASY per event on predicted run times.
 
-    A job is predicted to run as long as the last two jobs of its user that have ended did on
-    average, and never longer than requested. Jobs with the shortest predictions are backfilled
-    first. A running job that outlives its prediction gets a longer one.
+    The prediction is the mean run time of the user's last two ended jobs, at most the request; a
+    running job that outlives it gets a longer one. Jobs with the shortest predictions are
+    backfilled first.
 
     Attributes:
-        predicts: False takes every request for the prediction; that is EASY per event with the
+        predicts: False uses the request as the prediction; that is EASY per event with the
             shortest job backfilled first.
     """
 
@@ -145,12 +144,10 @@ class EasyPlusPlus:
 
 
 def _ordered(name: str, order: KeyOrder | StaticOrder) -> Callable[[], Discipline]:
-    """Returns what makes FCFS on an order of the queue, under a name."""
     return lambda: Strategy("fcfs", order, name)
 
 
 def _backfilling(name: str, order: KeyOrder | StaticOrder) -> Callable[[], Discipline]:
-    """Returns what makes EASY with an order of its candidates, under a name."""
     return lambda: Strategy("easy", "arrival", name, order)
 
 
@@ -181,13 +178,12 @@ DISCIPLINES: dict[str, Callable[[], Discipline]] = {
 def discipline_by_name(name: str) -> Discipline:
     """Returns the discipline of that name.
 
-    Args:
-        name: one of `DISCIPLINES`, an entry point of the group `hanse.disciplines`, or
-            `package.module:name`.
+    `name` is one of `DISCIPLINES`, an entry point of the group `hanse.disciplines`, or
+    `package.module:name`.
 
     Raises:
-        ValueError: there is none, it cannot be loaded, or it is none that a machine can run; the text
-            says what there is.
+        ValueError: there is none, it cannot be loaded, or no machine can run it; the text lists
+            those there are.
     """
     if name in DISCIPLINES:
         return DISCIPLINES[name]()
@@ -223,11 +219,12 @@ class _UserWords(NamedTuple):
 class EasyByUser(Batched):
     """EASY on the waiting jobs by ascending keys of their users; of one user in order of arrival.
 
-    Five groups of users can be served in 120 orders. With a key for each single user there are many
-    more schedules: a search for trade-offs looks through them (`grms.learning.local_strategies.front`).
-    Without memory, as every `Strategy`: who is protected is the head of the ordered queue now. The users
-    of a workload are counted in ascending order (`lrms_sim.machine.user_numbers`); jobs of unknown
-    users, and of users beyond the keys, come last.
+    Five user groups have 120 orders. Keys per user give many more schedules, for the search for
+    trade-offs (`grms.learning.local_strategies.front`).
+
+    Without memory, as every `Strategy`: the head of the ordered queue is protected. Users are
+    numbered in ascending order (`lrms_sim.machine.user_numbers`); jobs of unknown users, and of
+    users beyond the keys, come last.
 
     Attributes:
         keys: a finite number for each user, at least one.
@@ -236,11 +233,6 @@ class EasyByUser(Batched):
     keys: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Checks the keys.
-
-        Raises:
-            ValueError: there is none, or one is no finite number.
-        """
         if not self.keys:
             raise ValueError("an order of users needs a key for each of them; there is none")
         for place, key in enumerate(self.keys):
@@ -262,12 +254,10 @@ def scheduler_of(
 ) -> Scheduler:
     """Returns a new scheduler of a discipline, for the machine that is to own it.
 
-    Args:
-        discipline: one of this module, or one written in Python (`lrms_sim.written`).
-        job_ids: what their log calls the jobs, by their numbers, for one written in Python.
+    `job_ids` are the log's ids by job number, for disciplines written in Python.
 
     Raises:
-        TypeError: it is no discipline, or its scheduler is none that a machine could run.
+        TypeError: it is no discipline, or its scheduler cannot be run.
     """
     if decides_in_python(discipline):
         discipline = WrittenDiscipline(discipline)

@@ -1,4 +1,4 @@
-"""Values out of decoded JSON and TOML: what is none of its kind is a ValueError that says place, value and kind."""
+"""Values from decoded JSON and TOML; a wrong kind is a ValueError with place, value and kind."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping

@@ -2,7 +2,7 @@
 
 
 class HanseError(Exception):
-    """What a user can put right: the text says what is wrong, where, and how to mend it.
+    """An error that the user can fix: the text says what is wrong, where, and how to fix it.
 
-    The commands print the text without a traceback and end with status 2.
+    The commands print the text without a traceback and exit with status 2.
     """

@@ -11,17 +11,18 @@ from lrms_sim.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class UserFairness:
-    """How alike the users of a machine are served, by the mean bounded slowdown of each one's jobs.
+    """How evenly a machine serves its users, by the mean bounded slowdown of each one's jobs.
 
-    A figure is nan without users. A mean over jobs says little of this: a user with many jobs outweighs
-    all others.
+    A figure is nan without users. A mean over jobs hides this: a user with many jobs outweighs the
+    others.
 
     Attributes:
-        users: number of them; jobs whose user is not known count as none.
-        jain: Jain's index, (Σx)² / (n Σx²): 1 where all are served alike, 1/n where one has all the delay.
+        users: number of them; jobs of unknown users are ignored.
+        jain: Jain's index, (Σx)² / (n Σx²): 1 if all are served alike, 1/n if one has all the
+            delay.
         median: of the users' slowdowns.
         worst: the largest of them.
-        worst_user: whose it is; of equal ones the smallest number. -1 without users.
+        worst_user: the smallest number among the worst served; -1 without users.
     """
 
     users: int
@@ -37,14 +38,14 @@ def user_fairness(
     *,
     threshold: float = BOUNDED_SLOWDOWN_THRESHOLD_S,
 ) -> UserFairness:
-    """Returns how alike users are served.
+    """Returns how evenly users are served.
 
-    The index is that of Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination for
-    Resource Allocation in Shared Computer Systems" (1984), equation 1.
+    The index is that of Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination
+    for Resource Allocation in Shared Computer Systems" (1984), equation 1.
 
     Args:
         schedule: the result of a replay.
-        submitted_to: index of the machine; all machines where left out.
+        submitted_to: index of the machine; default all.
         threshold: of the bounded slowdown, seconds, more than 0.
 
     Raises:

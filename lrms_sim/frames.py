@@ -1,8 +1,8 @@
 """Job tables and schedules as data frames: to and from pandas, polars and Arrow.
 
-pandas, polars and pyarrow are optional (the extra `frames`); each is imported where it is asked for.
-Programs that take an `__arrow_c_stream__`, such as polars and DuckDB, take tables as they are. A Parquet
-file is the Arrow table; what a table is on stands in its metadata.
+pandas, polars and pyarrow are optional (the extra `frames`) and imported on use. Programs that take
+an `__arrow_c_stream__`, such as polars and DuckDB, take tables as they are. A Parquet file is the
+Arrow table, with everything that is no column in its metadata.
 """
 
 import os
@@ -36,7 +36,7 @@ SCHEDULE_COLUMNS: Final = (
 """Columns of a schedule's frame; `submitted_to` and `executed_on` are names of machines."""
 
 METADATA: Final = b"hanse"
-"""Key of an Arrow table's metadata, and of a Parquet file's, for what is in no column; JSON."""
+"""Key of an Arrow table's metadata, and of a Parquet file's, for JSON with what is no column."""
 
 _ROWS_SHOWN: Final = 3
 
@@ -69,12 +69,12 @@ class Framed(ABC):
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
-        """Builds one of a Parquet file, as `from_frame` does of a frame.
+        """Reads a Parquet file, as `from_frame` does a frame.
 
         Raises:
             ModuleNotFoundError: pyarrow is not installed.
             OSError: the file cannot be read.
-            ValueError: it is no Parquet file, or a column is missing or breaks a promise.
+            ValueError: it is no Parquet file, or a column is missing or invalid.
         """
         return cls.from_frame(read_parquet(path))
 
@@ -99,31 +99,19 @@ class Framed(ABC):
         return _html(self.columns(), self.title())
 
     def to_pandas(self) -> Any:
-        """Returns a `pandas.DataFrame` with a row for each job.
-
-        Raises:
-            ModuleNotFoundError: pandas is not installed.
-        """
+        """Returns a `pandas.DataFrame` with a row for each job; needs pandas."""
         import pandas as pd  # noqa: PLC0415  # optional
 
         return pd.DataFrame(self.columns())
 
     def to_polars(self) -> Any:
-        """Returns a `polars.DataFrame` with a row for each job.
-
-        Raises:
-            ModuleNotFoundError: polars is not installed.
-        """
+        """Returns a `polars.DataFrame` with a row for each job; needs polars."""
         import polars as pl  # noqa: PLC0415  # optional
 
         return pl.DataFrame({name: _plain(column) for name, column in self.columns().items()})
 
     def to_arrow(self) -> Any:
-        """Returns a `pyarrow.Table` with a row for each job.
-
-        Raises:
-            ModuleNotFoundError: pyarrow is not installed.
-        """
+        """Returns a `pyarrow.Table` with a row for each job; needs pyarrow."""
         import pyarrow as pa  # noqa: PLC0415  # optional
 
         table = pa.table({name: pa.array(_plain(each)) for name, each in self.columns().items()})
@@ -135,10 +123,7 @@ class Framed(ABC):
         return ""
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes a Parquet file, which `from_parquet`, pandas, polars and DuckDB read.
-
-        Args:
-            path: the file; one that is there is replaced.
+        """Writes a Parquet file, which `from_parquet`, pandas, polars and DuckDB read; an old one is replaced.
 
         Raises:
             ModuleNotFoundError: pyarrow is not installed.
@@ -152,7 +137,7 @@ class Framed(ABC):
             pq.write_table(self.to_arrow(), temporary)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hands the columns to a program that takes Arrow's C stream; needs pyarrow."""
+        """Exports the columns as Arrow's C stream; needs pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
@@ -161,11 +146,7 @@ def _plain(column: npt.NDArray[Any]) -> Any:
 
 
 def need_parquet() -> None:
-    """Does nothing; for those who want to know before the work that its result can be written.
-
-    Raises:
-        ModuleNotFoundError: pyarrow is not installed.
-    """
+    """Raises ModuleNotFoundError without pyarrow, for checks before long work."""
     import pyarrow.parquet  # noqa: F401, PLC0415  # optional
 
 
@@ -187,18 +168,14 @@ def read_parquet(path: str | os.PathLike[str]) -> Any:
 
 
 def metadata_of(frame: Any) -> str:
-    """Returns what a table's metadata says beside its columns; "" for frames without."""
+    """Returns the metadata of a table; "" for frames without."""
     schema = getattr(frame, "schema", None)
     found = (getattr(schema, "metadata", None) or {}).get(METADATA, b"")
     return bytes(found).decode("utf-8", "replace")
 
 
 def column_of(frame: Any, name: str) -> Any:
-    """Returns a column of a frame of any kind, or of a mapping, as it is.
-
-    Raises:
-        ValueError: it is not there.
-    """
+    """Returns a column of any frame or mapping, unchanged; `ValueError` if it is missing."""
     try:
         return frame[name]
     except (KeyError, IndexError) as error:
@@ -231,7 +208,6 @@ def _summary(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
 
 
 def _html(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
-    """Returns a few rows as a table of HTML, which notebooks show."""
     (head, *rows), is_cut = _few(columns)
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
     lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
@@ -243,7 +219,7 @@ def _html(columns: dict[str, npt.NDArray[Any]], title: str) -> str:
 
 
 def _few(columns: dict[str, npt.NDArray[Any]]) -> tuple[list[list[str]], bool]:
-    """Returns the head and the cells of the first and the last rows, and whether others lie between."""
+    """Returns head and cells of the first and the last rows, and whether others lie between."""
     count = len(next(iter(columns.values())))
     rows = list(range(min(count, _ROWS_SHOWN)))
     rows += [row for row in range(count - _ROWS_SHOWN, count) if row >= _ROWS_SHOWN]

@@ -18,16 +18,13 @@ _SHARES_FROM: Final = (20, 10, 1)
 
 
 def user_groups(jobs: JobTable) -> Int8Array:
-    """Returns the group of the user of each job, 1 for the heaviest to 5 for the lightest.
+    """Returns the group of the user of each job, 1 for the heaviest to 5 for the lightest, shape (n,).
 
-    A user's share is Σ run_time · processors of his jobs over that of all jobs. Group 1 has
+    A user's share is Σ run_time · processors of their jobs over that of all jobs. Group 1 has
     more than 8 %, group 2 from 2 to 8 %, group 3 from 1 to 2 %, group 4 from 0.1 to 1 %, group 5
     less than 0.1 %; a share on a border belongs to the heavier group, except that exactly 8 % is
     group 2 (Ernemann, Song, Yahyapour 2003, "Scaling of workload traces"; the borders are those
     of Franke, Lepping, Schwiegelshohn 2007). Jobs without a known user count as one user.
-
-    Returns:
-        Shape (n,), values 1 to 5.
     """
     _, index = np.unique(jobs.user, return_inverse=True)
     consumption = np.bincount(index, weights=jobs.resource_consumption)
@@ -40,11 +37,7 @@ def user_groups(jobs: JobTable) -> Int8Array:
 
 
 def known_user_groups(jobs: JobTable) -> Int8Array:
-    """Returns `user_groups`, for jobs whose users are known.
-
-    Raises:
-        ValueError: no user is known of any job, so that groups mean nothing.
-    """
+    """Returns `user_groups`; `ValueError` if no job's user is known, so that groups mean nothing."""
     if len(jobs) and int(jobs.user.max()) < 0:
         raise ValueError(
             "user groups are needed, and the log does not say which user any of its jobs belongs to"
@@ -53,14 +46,10 @@ def known_user_groups(jobs: JobTable) -> Int8Array:
 
 
 def check_groups(groups: npt.NDArray[np.integer], count: int) -> Int8Array:
-    """Returns the groups of so many jobs as the kernels take them.
-
-    Args:
-        groups: shape (count,), values 1 to 5.
-        count: number of jobs.
+    """Returns groups, shape (count,), values 1 to 5, as the kernels take them.
 
     Raises:
-        ValueError: they have another shape, or hold something else.
+        ValueError: they have another shape or other values.
     """
     groups = np.asarray(groups)
     if groups.shape != (count,):

@@ -56,12 +56,6 @@ class JobTable(frames.Framed):
     user: Int32Array
 
     def __post_init__(self) -> None:
-        """Checks every promise of the class.
-
-        Raises:
-            ValueError: a promise is broken; the text names the column, the first offending job
-                and the value.
-        """
         count = len(self.job_id)
         if count > JOBS_MAX:
             raise ValueError(f"{count} jobs in one table; at most {JOBS_MAX} are possible")
@@ -122,22 +116,20 @@ class JobTable(frames.Framed):
         job_id: npt.ArrayLike | None = None,
         user: npt.ArrayLike | None = None,
     ) -> Self:
-        """Builds a table from columns in any order.
+        """Builds a table, sorted by `(submit_time, job_id)`, from columns in any order.
 
         Args:
-            submit_time: seconds, or spans of time since time 0; or dates, of which the earliest becomes time 0
-                (`shifted` brings tables of several sites to one clock).
+            submit_time: seconds, or durations since time 0; or dates, of which the earliest becomes
+                time 0 (`shifted` brings tables of several sites to one clock).
             processors: count.
-            run_time: seconds, or spans of time.
-            requested_time: same; the run time where left out.
-            job_id: numbers, each once; 1, 2, … in the given order where left out.
-            user: numbers; -1 where left out.
-
-        Returns:
-            The table, sorted by `(submit_time, job_id)`.
+            run_time: seconds, or durations.
+            requested_time: same; default the run time.
+            job_id: unique numbers; default 1, 2, … in the given order.
+            user: numbers; default -1.
 
         Raises:
-            ValueError: a column breaks a promise of the class, is of texts or truths, or lacks something.
+            ValueError: a column breaks a promise of the class, is of texts or booleans, or has
+                gaps.
         """
         submit = columns.moments({"submit_time": submit_time})["submit_time"].astype(np.float64)
         run = columns.spans("run_time", run_time).astype(np.float64)
@@ -173,10 +165,8 @@ class JobTable(frames.Framed):
     def from_frame(cls, frame: Any) -> Self:
         """Builds a table from a frame of pandas, polars or Arrow, or a mapping of columns.
 
-        Args:
-            frame: with the columns `submit_time`, `processors`, `run_time`, and where known
-                `requested_time`, `job_id`, `user`; others are left alone. Dates and spans of time are
-                taken as `from_columns` does.
+        Columns are `submit_time`, `processors`, `run_time`, and if known `requested_time`,
+        `job_id`, `user`; others are ignored. Dates and durations are taken as by `from_columns`.
 
         Raises:
             ValueError: a column is missing or breaks a promise of the class.
@@ -210,11 +200,7 @@ class JobTable(frames.Framed):
         )
 
     def select(self, rows: IndexArray) -> Self:
-        """Returns the table of the chosen rows, in their present order.
-
-        Args:
-            rows: a boolean mask of shape (n,), or increasing row numbers.
-        """
+        """Returns the rows of a boolean mask of shape (n,), or of increasing row numbers."""
         return type(self)(*(getattr(self, name)[rows] for name, _ in _COLUMNS))
 
     def shifted(self, seconds: float) -> Self:
@@ -230,13 +216,13 @@ class JobTable(frames.Framed):
 def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64Array]:
     """Merges the workloads of several machines into one order of arrival.
 
-    The order is `(submit_time, table, row)`: of jobs submitted at one instant, those of the
-    first table come first. Job ids are renumbered 1, 2, … in that order, since two logs may
-    use the same number.
+    The order is `(submit_time, table, row)`: at one instant the first table comes first. Job ids
+    are renumbered 1, 2, … in that order, since two logs may use the same number.
 
     Returns:
-        The merged table; for each of its rows the number of the table it came from, shape
-        (n,); and its row in that table, shape (n,).
+        The merged table; for each of its rows the number of the original table, shape (n,); and the
+        row
+        there, shape (n,).
     """
     if not tables:
         return JobTable.empty(), np.zeros(0, np.int32), np.zeros(0, np.int64)

@@ -1,6 +1,6 @@
-"""Names of a package that are loaded when they are first used.
+"""Names of a package that are loaded on first use.
 
-Nothing is imported here: packages run this before a command hears Ctrl-C.
+Imports nothing itself: packages run this before a command can handle Ctrl-C.
 """
 
 from __future__ import annotations

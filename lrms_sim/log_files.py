@@ -1,8 +1,8 @@
-"""Opens what users keep logs in: plain text or packed, in UTF-8 or UTF-16, a file or standard input.
+"""Opens logs: plain text or packed, in UTF-8 or UTF-16, a file or standard input.
 
-How a file is packed, and in which letters it is written, is seen from its first bytes and never from its
-name. What is read comes out as UTF-8 without a byte order mark, piece by piece, so that a log of any length
-takes little memory. A file that is cut off is an error that says how far it could be read.
+Compression and encoding are detected by the first bytes, never by the name. Output is UTF-8 without
+a byte order mark, in pieces, so that a log of any length takes little memory. A truncated file is
+an error that says how far it could be read.
 """
 
 import bz2
@@ -30,10 +30,9 @@ LINE_BYTES_MAX: Final = 1 << 24
 """Longest line of text; anything longer is no log, and is refused rather than gathered in memory."""
 
 STANDARD_INPUT: Final = "-"
-"""The name of standard input where a file is expected."""
 
 Mistake = Callable[[str], Exception]
-"""Makes an error of what is wrong with the file, as "is cut off: …"."""
+"""Makes an error from a problem with the file, as "is cut off: …"."""
 
 _PARQUET: Final = b"PAR1"
 _UNREAD: Final = {
@@ -45,7 +44,7 @@ _UNREAD: Final = {
     b"SQLite format 3\0": "an SQLite database; write its table as CSV",
     b"\x89HDF": "an HDF5 file; write its table as CSV",
 }
-"""Files that are no text and are told by name, by their first bytes."""
+"""Binary file kinds that are named in errors, by their first bytes."""
 
 _GZIP: Final = b"\x1f\x8b"
 _BZIP2: Final = b"BZh"
@@ -83,7 +82,7 @@ class _Unpacker(Protocol):
 
 
 class _Gzip:
-    """One member of a gzip file, unpacked in the way that bz2 and lzma have."""
+    """One member of a gzip file, with the interface of bz2 and lzma decompressors."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)
@@ -112,12 +111,12 @@ _PACKED: Final[dict[bytes, tuple[str, Callable[[], _Unpacker]]]] = {
 
 
 def pieces_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Iterator[bytes]:
-    """Yields the text of a log as UTF-8, piece by piece, unpacked where it is packed.
+    """Yields the text of a log as UTF-8, in pieces, unpacked if it is packed.
 
     Args:
-        source: a path, `-` for standard input, or a file opened for reading bytes.
-        mistake: makes the errors that are raised where the file is cut off, damaged, or of a kind that
-            is not read; their text names the kind and says what to do.
+        source: a path, `-` for standard input, or a binary file.
+        mistake: makes the errors for files that are truncated, damaged, or of a kind that is not
+            read; their text names the kind and a remedy.
 
     Raises:
         OSError: the file cannot be opened or read.
@@ -135,11 +134,8 @@ def pieces_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> It
 def lines_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Iterator[str]:
     """Yields the lines of a log without their ends, as `pieces_of` reads it.
 
-    Bytes that are no UTF-8 become U+FFFD, the replacement character. Lines end as on Unix or Windows.
-
-    Args:
-        source: as of `pieces_of`.
-        mistake: same; also for a line longer than `LINE_BYTES_MAX`.
+    Bytes that are no UTF-8 become U+FFFD, the replacement character. Lines end as on Unix or
+    Windows. `mistake` also makes the error for a line longer than `LINE_BYTES_MAX`.
 
     Raises:
         OSError: the file cannot be opened or read.
@@ -161,10 +157,6 @@ def lines_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Ite
 def rows_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Iterator[str]:
     """Yields the lines of a table with their ends, for `csv.reader`, as `pieces_of` reads it.
 
-    Args:
-        source: as of `pieces_of`.
-        mistake: same.
-
     Raises:
         OSError: the file cannot be opened or read.
         UnicodeDecodeError: it is no text.
@@ -178,10 +170,7 @@ def rows_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Iter
 
 
 def parquet_file(source: str | os.PathLike[str]) -> BinaryIO | None:
-    """Returns a Parquet file opened for reading; None for a file of any other kind.
-
-    Args:
-        source: a path, or `-` for standard input, of which nothing is lost where it is none.
+    """Returns an open Parquet file; `None` for any other kind, of which standard input (`-`) loses nothing.
 
     Raises:
         OSError: the file cannot be opened or read.
@@ -229,7 +218,7 @@ def _unpacked(file: BinaryIO, stack: ExitStack, mistake: Mistake) -> Iterator[by
 
 
 def _checked(pieces: Iterator[bytes], mistake: Mistake) -> Iterator[bytes]:
-    """Yields what was packed, but for what is packed or bundled within."""
+    """Yields unpacked content; refuses nested archives."""
     head = b""
     for piece in pieces:
         head += piece
@@ -248,7 +237,7 @@ def _checked(pieces: Iterator[bytes], mistake: Mistake) -> Iterator[bytes]:
 def _unpack(
     file: BinaryIO, packed: bytes, name: str, new: Callable[[], _Unpacker], mistake: Mistake
 ) -> Iterator[bytes]:
-    """Yields the content of a packed file, which may be several such files one after the other."""
+    """Yields the content of a packed file, which may have several members."""
     member = new()
     unpacked = 0
     while True:
@@ -282,7 +271,6 @@ def _unpack(
 
 
 def _unzip(file: BinaryIO, head: bytes, stack: ExitStack, mistake: Mistake) -> Iterator[bytes]:
-    """Yields the content of the only file in a zip archive."""
     # Where its files lie stands at its end, and a pipe cannot go back.
     copy = tempfile.SpooledTemporaryFile(max_size=BLOCK_BYTES)  # noqa: SIM115  # the stack closes it
     stack.enter_context(copy)

@@ -7,16 +7,16 @@ logarithm; logarithms of run times come from one of two gamma distributions, the
 the likelier the longer one; so do logarithms of the gaps between arrivals, but in a time that
 runs fast by day and slowly by night.
 
-That last time makes the generator simple: a gap e^g is work for the day to use up, a half-hour
-uses up 1800 s times its weight, the weights have the mean 1. So the sum of the gaps is a
-position in "even" time, and the submission is where the day's cumulative weight reaches it.
+A gap e^g is work for the day to use up, a half-hour uses up 1800 s times its weight, the weights
+have the mean 1. So the sum of the gaps is a position in "even" time, and the submission is where
+the day's cumulative weight reaches it.
 
-The model says nothing of requested times and users. A request is here the run time over an
-accuracy that is uniform (Mu'alem and Feitelson 2001 find it about flat), rounded up to one of
-the round values that users ask for; users are drawn with probabilities after Zipf.
+The model has no requested times and users. A request is here the run time over an accuracy that is
+uniform (Mu'alem and Feitelson 2001 find it about flat), rounded up to one of the round values that
+users ask for; users are drawn with probabilities after Zipf.
 
-Streams are drawn in blocks of a fixed size, one stream for each purpose, so that the first jobs
-of a long workload are those of a short one, and another model of requests moves no arrival.
+Streams are drawn in blocks of a fixed size, one stream for each purpose, so that a short workload
+is a prefix of a long one, and another model of requests moves no arrival.
 """
 
 import math
@@ -32,10 +32,8 @@ from lrms_sim.jobs import JOBS_MAX, TIME_MAX, FloatArray, Int32Array, JobTable
 IntpArray = npt.NDArray[np.intp]
 
 BLOCK_JOBS: Final = 8192
-"""Jobs drawn at a time."""
 
 BUCKETS: Final = 48
-"""Half-hours of a day."""
 
 _DAY: Final = 86400.0
 _BUCKET: Final = _DAY / BUCKETS
@@ -59,8 +57,8 @@ class LublinParameters:
         serial: probability of one processor.
         power_of_two: probability that the logarithm of a parallel job's size is rounded.
         size_low: smallest log2 of a parallel size.
-        size_medium_below_high: log2 of the border of the two stages lies so far below log2 of
-            the machine. The authors' program has 2 (a border of 5 for 128 processors), while its
+        size_medium_below_high: distance of log2 of the border of the two stages below log2 of the
+            machine. The authors' program has 2 (a border of 5 for 128 processors), while its
             comments advise 2.5 and allow 1.5 to 3.5; with 2.5 jobs are a fifth narrower.
         size_low_probability: probability of the lower stage.
         run_time_shape_short: shape of the gamma distribution of short run times' logarithms.
@@ -108,11 +106,6 @@ class LublinParameters:
     user_exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        """Checks that distributions exist and that drawing again comes to an end.
-
-        Raises:
-            ValueError: a parameter is out of its bounds.
-        """
         for item in fields(self):
             value = getattr(self, item.name)
             if not math.isfinite(value):
@@ -149,20 +142,17 @@ def generate(
     load: float | None = None,
     parameters: LublinParameters | None = None,
 ) -> JobTable:
-    """Generates a workload for a machine of a given size.
+    """Generates a workload: jobs 1, 2, … in order of arrival, all times in whole seconds.
 
     Args:
         processors: size of the machine.
         seed: a number, or a generator from which one is spawned for each purpose.
         jobs: number of jobs.
-        duration: seconds in which all jobs are submitted; this or `jobs` is to be given.
-        load: stretches or shortens all gaps, keeping the rhythm of the day, so that
-            Σ run_time · processors is this part of what the machine could do until the last
-            submission. With `duration` there are as many jobs as make that load.
-        parameters: the numbers of the model; those of the paper where left out.
-
-    Returns:
-        Jobs numbered 1, 2, … in order of arrival, all times in whole seconds.
+        duration: seconds in which all jobs are submitted; either this or `jobs` is required.
+        load: Σ run_time · processors as a part of the machine's capacity until the last submission;
+            all gaps are scaled to it, keeping the rhythm of the day. With `duration` it sets the
+            number of jobs.
+        parameters: default those of the paper.
 
     Raises:
         ValueError: an argument is out of its bounds, both or neither of `jobs` and
@@ -216,7 +206,7 @@ def _check_arguments(
 
 
 class _Block(NamedTuple):
-    """Jobs that have no time of submission yet; each column of shape (n,)."""
+    """Jobs without submission times; columns of shape (n,)."""
 
     processors: Int32Array
     run_time: FloatArray
@@ -247,7 +237,7 @@ def _blocks(
 def _columns(
     blocks: Iterator[_Block], measure: Callable[[_Block], FloatArray], limit: float
 ) -> _Block:
-    """Returns the jobs from the first to the last at which the sum of a measure is in its limit.
+    """Returns the jobs up to the last at which the sum of a measure is within its limit.
 
     Raises:
         ValueError: these are more than a table can hold.
@@ -270,7 +260,6 @@ def _columns(
 def _draw_sizes(
     rng: np.random.Generator, processors: int, parameters: LublinParameters
 ) -> Int32Array:
-    """Draws numbers of processors: serial, powers of two, or two-stage log-uniform."""
     kind, stage, place = rng.random((3, BLOCK_JOBS))
     # On small machines the stages shrink rather than cross.
     high = math.log2(processors)
@@ -288,7 +277,6 @@ def _draw_sizes(
 def _draw_run_times(
     rng: np.random.Generator, size: Int32Array, parameters: LublinParameters
 ) -> FloatArray:
-    """Draws whole seconds: the exponential of one of two gamma distributions."""
     slope, intercept = parameters.run_time_slope, parameters.run_time_intercept
     short_probability = np.clip(slope * size + intercept, 0, 1)
 
@@ -302,7 +290,6 @@ def _draw_run_times(
 
 
 def _draw_gaps(rng: np.random.Generator, parameters: LublinParameters) -> FloatArray:
-    """Draws even seconds between arrivals."""
     shape = parameters.gap_shape * parameters.gap_shape_factor
 
     def draw(rows: IntpArray) -> FloatArray:
@@ -312,7 +299,6 @@ def _draw_gaps(rng: np.random.Generator, parameters: LublinParameters) -> FloatA
 
 
 def _draw_below(draw: Callable[[IntpArray], FloatArray], largest: float) -> FloatArray:
-    """Draws a block of values, those above the largest again until none is."""
     rows = np.arange(BLOCK_JOBS)
     values = draw(rows)
     while len(rows := rows[values[rows] > largest]):
@@ -323,7 +309,7 @@ def _draw_below(draw: Callable[[IntpArray], FloatArray], largest: float) -> Floa
 def _draw_requests(
     rng: np.random.Generator, run_time: FloatArray, parameters: LublinParameters
 ) -> FloatArray:
-    """Draws requests: run time over an accuracy, rounded up to what users ask for."""
+    """Draws requests: run time over an accuracy, rounded up to usual values."""
     accuracy = 1 - rng.random(BLOCK_JOBS) * (1 - parameters.request_accuracy_min)
     longest = np.maximum(parameters.requested_time_max, run_time)
     wanted = np.minimum(run_time / accuracy, longest)
@@ -336,7 +322,7 @@ def _draw_requests(
 
 
 class _Day:
-    """Turns wall time into even time, in which arrivals know no day and night, and back."""
+    """Converts between wall time and even time, in which arrivals are uniform."""
 
     def __init__(self, parameters: LublinParameters) -> None:
         self._walls = np.arange(BUCKETS + 1) * _BUCKET

@@ -27,7 +27,7 @@ def user_numbers(users: Int32Array) -> Int32Array:
 
 
 def check_machine(jobs: JobTable, processors: int, name: str) -> None:
-    """Checks that every job can run on a machine of that size.
+    """Checks that every job fits the machine.
 
     Raises:
         ValueError: the machine has no processor, or a job is wider than it.
@@ -53,17 +53,16 @@ def simulate(
 ) -> Schedule:
     """Replays a workload on one machine from the first submission to the last end.
 
+    The rows of the schedule are those of `jobs`.
+
     Args:
         jobs: the workload, n jobs, none wider than the machine.
         processors: size of the machine.
-        discipline: FCFS where left out; may be written in Python (`lrms_sim.written`).
-        groups: shape (n,), the group 1 to 5 of each job's user; where left out, and the discipline
-            needs them, those of `lrms_sim.groups.user_groups`.
+        discipline: default FCFS; may be written in Python (`lrms_sim.written`).
+        groups: shape (n,), the group 1 to 5 of each job's user; default those of
+            `lrms_sim.groups.user_groups`, if the discipline needs them.
         name: the machine's name in the schedule.
         progress: called now and then with the number of jobs that have arrived so far.
-
-    Returns:
-        The schedule, rows as in `jobs`.
 
     Raises:
         ValueError: a job is wider than the machine, the machine has no processor, groups are

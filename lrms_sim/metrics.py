@@ -34,18 +34,15 @@ BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 def awrt(
     schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
 ) -> float:
-    """Returns the average weighted response time, Σ p·m·(C - r) / Σ p·m, in seconds.
+    """Returns the average weighted response time, Σ p·m·(C - r) / Σ p·m, in seconds; nan without jobs.
 
     Over the jobs *submitted* to a machine, wherever they ran. The weight, a job's resource
     consumption, makes it neutral to splitting or joining jobs. [GFL] equation 11.
 
     Args:
         schedule: the result of a replay.
-        submitted_to: index of the machine; all machines where left out.
+        submitted_to: index of the machine; default all.
         where: shape (n,), count only these jobs.
-
-    Returns:
-        Seconds; nan where no job is selected.
 
     Raises:
         ValueError: there is no such machine, or `where` is not a mask over the jobs.
@@ -60,15 +57,8 @@ def awrt_by_group(
 ) -> FloatArray:
     """Returns the average weighted response time of each user group, shape (5,), in seconds.
 
-    [GFL] equation 11, over the jobs of one group.
-
-    Args:
-        schedule: the result of a replay.
-        groups: shape (n,), the group 1 to 5 of each job's user; see `lrms_sim.groups`.
-        submitted_to: index of the machine; all machines where left out.
-
-    Returns:
-        Seconds; entry i is group i + 1; nan for a group without jobs.
+    [GFL] equation 11, over the jobs of one group; entry i is group i + 1, nan without jobs.
+    `groups` has shape (n,), the group 1 to 5 of each job's user (`lrms_sim.groups`).
 
     Raises:
         ValueError: there is no such machine, or `groups` has another shape or other numbers.
@@ -80,11 +70,7 @@ def awrt_by_group(
 def squashed_area(schedule: Schedule, executed_on: int | None = None) -> float:
     """Returns the squashed area, Σ p·m over the jobs a machine executed, in processor-seconds.
 
-    [GFL] equation 12. 0 for a machine that executed nothing.
-
-    Args:
-        schedule: the result of a replay.
-        executed_on: index of the machine; all machines where left out.
+    Default all machines. [GFL] equation 12. 0 for a machine that executed nothing.
 
     Raises:
         ValueError: there is no such machine.
@@ -93,19 +79,11 @@ def squashed_area(schedule: Schedule, executed_on: int | None = None) -> float:
 
 
 def utilization(schedule: Schedule, executed_on: int | None = None) -> float:
-    """Returns the utilization SA / (m_k · (max C - min S)), a number in 0..1.
+    """Returns the utilization SA / (m_k · (max C - min S)), a number in 0..1; nan without jobs.
 
-    Measured from the earliest start to the latest end on that machine, so two values are
-    comparable only when those spans are about the same; `squashed_area_change` is free of that.
-    [GFL] equation 13.
-
-    Args:
-        schedule: the result of a replay.
-        executed_on: index of the machine; left out, all machines count as one of their joint
-            size.
-
-    Returns:
-        A number in 0..1; nan for a machine that executed nothing.
+    Measured from the earliest start to the latest end on that machine, so two values are comparable
+    only if those spans are about the same; `squashed_area_change` is free of that. By default all
+    machines count as one of their joint size. [GFL] equation 13.
 
     Raises:
         ValueError: there is no such machine.
@@ -124,15 +102,9 @@ def squashed_area_change(schedule: Schedule, machine: int) -> float:
     """Returns how much more a machine executed than its users submitted, SA_k / Σ p·m - 1.
 
     The sum runs over the jobs submitted to the machine: 0.1 says that 10 % more work ran there
-    than its own users brought, -0.1 that 10 % less did. [GFL] equation 14, of which the tables
-    there print the value minus 1, as here.
-
-    Args:
-        schedule: the result of a replay.
-        machine: index of the machine.
-
-    Returns:
-        A number of at least -1; nan where the machine's users submitted nothing.
+    than its own users brought, -0.1 that 10 % less did. At least -1; nan if the machine's users
+    submitted nothing. [GFL] equation 14, of which the tables there print the value minus 1, as
+    here.
 
     Raises:
         ValueError: there is no such machine.
@@ -142,18 +114,10 @@ def squashed_area_change(schedule: Schedule, machine: int) -> float:
 
 
 def makespan(schedule: Schedule, executed_on: int | None = None, *, origin: float = 0.0) -> float:
-    """Returns the latest end on a machine, max C - origin, in seconds.
+    """Returns the latest end on a machine, max C - origin, in seconds; nan if it executed nothing.
 
-    C_max of [GFL], section 5.2.
-
-    Args:
-        schedule: the result of a replay.
-        executed_on: index of the machine; all machines where left out.
-        origin: the moment from which to count; the clock's zero where left out. For a window
-            that starts late in its log, give its first submission.
-
-    Returns:
-        Seconds; nan for a machine that executed nothing.
+    C_max of [GFL], section 5.2. Default all machines. For a window that starts late in its log,
+    `origin` is its first submission.
 
     Raises:
         ValueError: there is no such machine.
@@ -187,8 +151,8 @@ def median_wait_time(
 ) -> float:
     """Returns the median wait time, the median of S - r, in seconds; nan without jobs.
 
-    The mean of the two middle values where their number is even. Arguments and errors are those
-    of `awrt`.
+    The mean of the two middle values if their number is even. Arguments and errors are those of
+    `awrt`.
     """
     wait_time = schedule.wait_time[submitted(schedule, submitted_to, where)]
     return float(np.median(wait_time)) if len(wait_time) else math.nan
@@ -197,10 +161,10 @@ def median_wait_time(
 def mean_slowdown(
     schedule: Schedule, submitted_to: int | None = None, *, where: BoolArray | None = None
 ) -> float:
-    """Returns the mean slowdown, the mean of (C - r) / p, a number of at least 1.
+    """Returns the mean slowdown, the mean of (C - r) / p, at least 1; nan without jobs. [FRS].
 
-    Very short jobs rule it; see `mean_bounded_slowdown`. nan without jobs. [FRS]. Arguments and
-    errors are those of `awrt`.
+    Dominated by very short jobs, unlike `mean_bounded_slowdown`. Arguments and errors are those of
+    `awrt`.
     """
     chosen = submitted(schedule, submitted_to, where)
     return _mean(schedule.response_time[chosen] / schedule.jobs.run_time[chosen])
@@ -215,13 +179,8 @@ def mean_bounded_slowdown(
 ) -> float:
     """Returns the mean bounded slowdown, the mean of max(1, (C - r) / max(p, threshold)).
 
-    A number of at least 1; nan without jobs. [F01], section 2, with its threshold of 10 s.
-
-    Args:
-        schedule: the result of a replay.
-        submitted_to: index of the machine; all machines where left out.
-        where: shape (n,), count only these jobs.
-        threshold: seconds, more than 0.
+    At least 1; nan without jobs. [F01], section 2, with its threshold of 10 s. The other arguments
+    are those of `awrt`.
 
     Raises:
         ValueError: there is no such machine, `where` is not a mask over the jobs, or the
@@ -236,14 +195,9 @@ def mean_bounded_slowdown(
 
 @dataclass(frozen=True, slots=True)
 class MachineMetrics:
-    """The usual metrics of one machine, users' ones over the jobs submitted to it.
+    """The usual metrics of one machine, those of users over the jobs submitted to it.
 
-    Attributes:
-        machine: its name.
-        processors: its size.
-        jobs_submitted: jobs of its own users.
-        jobs_executed: jobs it ran.
-        awrt_s: this and all that follow: see the function of that name; `_s` is seconds.
+    Fields are named after the functions; `_s` is seconds.
     """
 
     machine: str
@@ -263,12 +217,7 @@ class MachineMetrics:
 
 
 def machine_metrics(schedule: Schedule, machine: int = 0, *, origin: float = 0.0) -> MachineMetrics:
-    """Returns the usual metrics of one machine.
-
-    Args:
-        schedule: the result of a replay.
-        machine: index of the machine.
-        origin: the moment from which the makespan counts.
+    """Returns the usual metrics of one machine; the makespan counts from `origin`.
 
     Raises:
         ValueError: there is no such machine.
@@ -293,7 +242,7 @@ def machine_metrics(schedule: Schedule, machine: int = 0, *, origin: float = 0.0
 
 
 def submitted(schedule: Schedule, machine: int | None, where: BoolArray | None) -> BoolArray:
-    """Returns which jobs of a mask a machine's users submitted, shape (n,); of all where it is None.
+    """Returns which jobs of a mask a machine's users submitted, shape (n,); of all if it is `None`.
 
     Raises:
         ValueError: there is no such machine, or `where` is not a mask over the jobs.
@@ -310,7 +259,7 @@ def submitted(schedule: Schedule, machine: int | None, where: BoolArray | None) 
 
 
 def executed(schedule: Schedule, machine: int | None) -> BoolArray:
-    """Returns which jobs a machine executed, shape (n,); all jobs where it is None.
+    """Returns which jobs a machine executed, shape (n,); all jobs if it is `None`.
 
     Raises:
         ValueError: there is no such machine.

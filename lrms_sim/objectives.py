@@ -1,8 +1,8 @@
 """What a provider may want of a schedule: seven objectives, weighted sums of them, and bounds.
 
-After Franke, Lepping, Schwiegelshohn 2007, "Greedy Scheduling with Custom-made Objectives",
-section III: the utilization U, the average weighted response time AWRT of all jobs, and that of
-each of five user groups, AWRT₁ … AWRT₅. A provider weights the groups: f = Σ θ_i · AWRT_i.
+After Franke, Lepping, Schwiegelshohn 2007, "Greedy Scheduling with Custom-made Objectives", section
+III: utilization U, average weighted response time AWRT, and that of each of five user groups, AWRT₁
+… AWRT₅. A provider weights the groups: f = Σ θ_i · AWRT_i.
 """
 
 import math
@@ -19,7 +19,6 @@ from lrms_sim.jobs import FloatArray, JobTable
 from lrms_sim.schedule import Schedule
 
 Theta = tuple[float, float, float, float, float]
-"""Weight of each group's AWRT in an objective."""
 
 PAPER_THETA: Final[Theta] = (10.0, 4.0, 0.0, 0.0, 0.0)
 """The objective of every table in both papers, 10·AWRT₁ + 4·AWRT₂."""
@@ -62,24 +61,17 @@ class Objectives:
         return (self.utilization, self.awrt, *self.awrt_groups)
 
     def value(self, theta: Sequence[float] = PAPER_THETA) -> float:
-        """Returns f = Σ θ_i · AWRT_i, seconds; a group without jobs counts 0.
-
-        Args:
-            theta: weights of the groups.
-        """
+        """Returns f = Σ θ_i · AWRT_i, seconds; a group without jobs counts 0."""
         total = 0.0
         for weight, awrt in zip(theta, self.awrt_groups, strict=True):
             total += weight * (awrt if awrt == awrt else 0.0)  # noqa: PLR0124  # nan is not itself
         return total
 
     def relative_to(self, other: "Objectives") -> tuple[float, ...]:
-        """Returns how much smaller each of `seven` is than the other's, percent.
+        """Returns how much smaller each of `seven` is than the other's, usually EASY's, percent.
 
-        (K_other - K) / K_other · 100, as the papers have it for all seven: of an AWRT a positive
-        number is better, of the utilization a negative one. nan where there is nothing to compare.
-
-        Args:
-            other: usually that of EASY on the same jobs.
+        (K_other - K) / K_other · 100, as the papers have it for all seven: positive is better for
+        an AWRT, negative for the utilization. nan if there is nothing to compare.
         """
         return tuple(
             gain(mine, theirs) for mine, theirs in zip(self.seven, other.seven, strict=True)
@@ -92,11 +84,9 @@ def gain(value: float, reference: float) -> float:
 
 
 def objectives_of(schedule: Schedule, groups: npt.NDArray[np.integer]) -> Objectives:
-    """Returns the seven objectives of a schedule on one machine.
+    """Returns the seven objectives of a schedule; several machines count as one of their joint size.
 
-    Args:
-        schedule: the result of a replay; the machines of several count as one of their joint size.
-        groups: shape (n,), the group 1 to 5 of each job's user.
+    `groups` has shape (n,), the group 1 to 5 of each job's user.
 
     Raises:
         ValueError: `groups` has another shape or other numbers.
@@ -118,15 +108,7 @@ def measure(
     start_time: FloatArray,
     end_time: FloatArray,
 ) -> Objectives:
-    """Returns the seven objectives of start and end times.
-
-    Args:
-        jobs: the workload, n jobs.
-        groups: shape (n,), already checked.
-        processors: of the machine.
-        start_time: shape (n,), seconds.
-        end_time: shape (n,), seconds.
-    """
+    """Returns the seven objectives of start and end times; `groups` are not checked again."""
     work, response, first_start, last_end = objective_sums(
         jobs.submit_time, jobs.processors, jobs.run_time, start_time, end_time, groups
     )
@@ -151,10 +133,7 @@ def group_consumption(jobs: JobTable, groups: npt.NDArray[np.integer]) -> tuple[
 
 
 def cost_weights(jobs: JobTable, groups: Int8Array, theta: Theta) -> FloatArray:
-    """Returns c_j = p_j · m_j · θ_g / RC_g, what a second of response of each job costs.
-
-    f = Σ c_j · (C_j - r_j). Shape (n,).
-    """
+    """Returns c_j = p_j · m_j · θ_g / RC_g, shape (n,): f = Σ c_j · (C_j - r_j)."""
     consumption = group_consumption(jobs, groups)
     rate = np.array([t / c if c > 0 else 0.0 for t, c in zip(theta, consumption, strict=True)])
     weights: FloatArray = jobs.resource_consumption * rate[groups - 1]
@@ -164,14 +143,9 @@ def cost_weights(jobs: JobTable, groups: Int8Array, theta: Theta) -> FloatArray:
 def no_wait_bound(
     jobs: JobTable, groups: npt.NDArray[np.integer], theta: Sequence[float] = PAPER_THETA
 ) -> float:
-    """Returns what f would be if no job ever waited; no schedule of any machine is better.
+    """Returns f if no job ever waited, in seconds; no schedule of any machine is better.
 
-    Seconds. Σ θ_i · (Σ p²·m / Σ p·m over group i).
-
-    Args:
-        jobs: the workload, n jobs.
-        groups: shape (n,), the group 1 to 5 of each job's user.
-        theta: weights of the groups.
+    Σ θ_i · (Σ p²·m / Σ p·m over group i). `groups` has shape (n,), values 1 to 5.
 
     Raises:
         ValueError: `groups` or `theta` cannot be used.

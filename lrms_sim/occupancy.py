@@ -13,14 +13,12 @@ def busy_processors(
 ) -> tuple[FloatArray, Int64Array]:
     """Returns the number of busy processors over time, as a step function.
 
-    Args:
-        schedule: the result of a replay.
-        machine: index of the executing machine; all machines where left out.
+    By default of all executing machines.
 
     Returns:
         `times`, shape (k,), seconds, strictly increasing, and `values`, shape (k,), processors:
         `values[i]` holds from `times[i]` until `times[i + 1]`. Before the first time and from
-        the last on nothing is busy. Empty where the machine executed nothing.
+        the last on nothing is busy. Empty if the machine executed nothing.
 
     Raises:
         ValueError: there is no such machine.
@@ -34,7 +32,7 @@ def busy_processors(
 def waiting_processors(
     schedule: Schedule, machine: int | None = None
 ) -> tuple[FloatArray, Int64Array]:
-    """Returns the processors asked for by the waiting jobs over time, as a step function.
+    """Returns the processors requested by the waiting jobs over time, as a step function.
 
     A job waits, from its submission to its start, in the queue of the machine that executes it.
     Arguments, result and errors are those of `busy_processors`.

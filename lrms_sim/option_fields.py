@@ -5,13 +5,10 @@ from typing import Any
 
 
 def option(help: str = "", *, default: Any = MISSING, flag: str = "", **more: Any) -> Any:  # noqa: A002  # click's word
-    """Returns a field that is also an option of a command.
+    """Returns a dataclass field that is also an option of a command.
 
-    Args:
-        help: of the option.
-        default: of field and option.
-        flag: the option's name; the field's where empty.
-        more: what else `click.option` takes; `type` stands for the field's.
+    `flag` is the option's name, by default the field's; `more` goes to `click.option`, where `type`
+    replaces the field's.
     """
     told = {"help": help} if help else {}
     return field(default=default, metadata=told | {"flag": flag} | more)

@@ -1,4 +1,4 @@
-"""Which processors jobs hold, where nobody has written that down: those with the least numbers that are free."""
+"""Assigns processors to jobs of a schedule that only counts them: the lowest free ones."""
 
 import heapq
 from bisect import bisect_left
@@ -13,17 +13,9 @@ Range = tuple[int, int]
 
 
 def places(schedule: Schedule, machine: int = 0) -> list[list[Range]]:
-    """Returns which processors each job of a machine holds.
+    """Returns the processor ranges of each row that ran on a machine; none for others.
 
-    A schedule says how many processors a job has and not which; here it gets those with the
-    least numbers, in the order of starts.
-
-    Args:
-        schedule: the result of a replay.
-        machine: index of the executing machine; jobs of others hold none.
-
-    Returns:
-        For each row the ranges, none where it ran elsewhere.
+    Jobs get the lowest free processors, in the order of starts.
     """
     rows = np.flatnonzero(schedule.executed_on == machine)
     found = held(
@@ -44,17 +36,17 @@ def held(
     jobs: Sequence[int] | None = None,
     rounding: float = 0.0,
 ) -> list[list[Range]]:
-    """Returns which processors are held in each span of time.
-
-    Args:
-        spans: begin and end of each, seconds.
-        counts: how many are held in each.
-        processors: how many there are; a machine may have millions.
-        jobs: whose each span is: a job that goes on keeps those it has had, as far as they are free.
-        rounding: what ends so little after another begins has ended before, seconds.
+    """Returns which processors are held in each span of time, in seconds.
 
     Returns:
-        For each span the ranges, in order and apart; fewer than its number where no more are free.
+        For each span the ranges, in order and disjoint; fewer than its count if no more are free.
+
+    Args:
+        spans: begin and end of each.
+        counts: processors held in each.
+        processors: of the machine, possibly millions.
+        jobs: the job of each span: one that continues keeps its processors as far as they are free.
+        rounding: seconds by which an end may be after another begin and still count as before.
     """
     # Spans from a processor to before another, in order and apart.
     free = [(0, processors)]

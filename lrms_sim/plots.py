@@ -1,7 +1,7 @@
-"""Pictures of one schedule: who runs where and when, load and queue over time, distributions.
+"""Plots of one schedule: processors over time, load and queue, distributions.
 
-Each function draws into axes that are given, or into a new figure, and returns the axes. They need
-matplotlib and no display.
+Each function draws into given axes or a new figure, and returns the axes. They need matplotlib and
+no display.
 """
 
 from collections.abc import Mapping
@@ -31,15 +31,10 @@ def _axes(axes: Axes | None) -> Axes:
 
 
 def gantt(schedule: Schedule, machine: int = 0, *, axes: Axes | None = None) -> Axes:
-    """Draws who holds which processors when; darker jobs have waited longer.
-
-    Args:
-        schedule: at most `GANTT_JOBS_MAX` jobs.
-        machine: index of the executing machine.
-        axes: where to draw.
+    """Draws the processors of each job over time; darker jobs have waited longer.
 
     Raises:
-        ValueError: there are more jobs than can be told apart.
+        ValueError: there are more than `GANTT_JOBS_MAX` jobs.
     """
     if len(schedule) > GANTT_JOBS_MAX:
         raise ValueError(
@@ -87,12 +82,7 @@ def queue(schedule: Schedule, machine: int = 0, *, axes: Axes | None = None) -> 
 def wait_distribution(
     schedules: Mapping[str, Schedule] | Schedule, *, axes: Axes | None = None
 ) -> Axes:
-    """Draws which part of all jobs has waited at most so long, a line for each schedule.
-
-    Args:
-        schedules: by what the legend calls them, or a single one.
-        axes: where to draw.
-    """
+    """Draws which part of all jobs has waited at most so long, a line for each schedule by name."""
     axes = _axes(axes)
     named = {"": schedules} if isinstance(schedules, Schedule) else schedules
     for name, schedule in named.items():

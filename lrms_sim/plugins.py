@@ -1,7 +1,7 @@
-"""Plugins: what installed distributions bring under the entry points of a group.
+"""Plugins: entry points of installed distributions.
 
-The one place that reads entry points. It does so when a name is looked up that the program itself does not know, so
-that a command that needs no plugin does not pay for any.
+Entry points are read only for a name that the program itself does not know, so that commands
+without plugins do not pay for them.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ SCENARIO_GROUP: Final = "hanse.scenario_loaders"
 
 
 class PluginError(HanseError, ValueError):
-    """A plugin that cannot be used; the text says which, of which distribution, why, and what to do."""
+    """A plugin that cannot be used; the text says which, of which distribution, why, and a remedy."""
 
 
 def is_plugin(group: str, name: str) -> bool:
@@ -59,13 +59,14 @@ def load_plugin(
 
     Args:
         group: of entry points.
-        name: of the entry point; see `is_plugin`.
+        name: of the entry point.
         what: the word for it in errors.
         fits: whether an object is of the kind that the group takes.
         expected: that kind, in words.
 
     Raises:
-        PluginError: two distributions have the name, loading fails, or the object is of another kind.
+        PluginError: two distributions have the name, loading fails, or the object is of another
+            kind.
         KeyError: no distribution has the name.
     """
     points = _installed(group, name)[name]

@@ -1,9 +1,8 @@
-"""Turns a log as it was read into jobs that a machine can run.
+"""Turns the records of a log into jobs that a machine can run.
 
 Logs hold cancelled jobs, missing numbers and contradictions. Every rule that drops or alters a
-record is an option here with a name, and every record it touches is counted under a reason. The
-defaults are the rules of Fölling, Grimme, Lepping and Papaspyrou, whose job counts they
-reproduce.
+record is an option with a name, and every record it touches is counted under a reason. The
+defaults are the rules of Fölling, Grimme, Lepping and Papaspyrou, whose job counts they reproduce.
 """
 
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ _PARTIAL_STATUS_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Jobs that a machine can run, and what was done to get them.
+    """Jobs that a machine can run, and how they were prepared.
 
     Attributes:
         jobs: sorted by `(submit_time, job_id)`.
@@ -46,7 +45,7 @@ class Prepared:
 
 
 class _Tally:
-    """Which records are still in, and what happened to the others."""
+    """Which records are kept, and what happened to the others."""
 
     def __init__(self, count: int) -> None:
         self.kept: BoolArray = np.ones(count, np.bool_)
@@ -79,15 +78,12 @@ def prepare(
     Args:
         log: the records.
         machine_processors: the size of the machine; no wider job is prepared.
-        options: the rules; the defaults where left out.
-        dependencies: whether jobs will be submitted after the jobs that their records name
+        options: the rules.
+        dependencies: whether jobs will be submitted after their predecessors
             (`lrms_sim.closed_loop`), for the report.
 
-    Returns:
-        The jobs and a report.
-
     Raises:
-        ValueError: the size is less than 1, an option says `error` and its case is there, or a
+        ValueError: the size is less than 1, an option says `error` and its case occurs, or a
             time is beyond `TIME_MAX`, or an end could be.
     """
     options = options or PreparationOptions()
@@ -138,7 +134,6 @@ def prepare(
 
 
 def _in_order(tally: _Tally, submit_time: FloatArray, job_id: Int64Array) -> IntpArray:
-    """Returns the kept rows in the order of `(submit_time, job_id)`."""
     rows = np.flatnonzero(tally.kept)
     submit, number = submit_time[rows], job_id[rows]
     # Nearly every log is in order as it is; sorting costs more than all the rest.
@@ -150,7 +145,7 @@ def _in_order(tally: _Tally, submit_time: FloatArray, job_id: Int64Array) -> Int
 
 
 def _processors(log: SwfLog, options: PreparationOptions) -> tuple[Int32Array, BoolArray]:
-    """Returns the width of each record, and whether it came from the second choice of field."""
+    """Returns the width of each record, and whether it came from the fallback field."""
     first, second = log.processors_allocated, log.processors_requested
     if options.processors_from == "requested":
         first, second = second, first
@@ -164,7 +159,7 @@ def _drop_unusable(
     columns: tuple[FloatArray, FloatArray, Int32Array],
     options: PreparationOptions,
 ) -> None:
-    """Drops what has no run time, request or width, given as `columns`, even after the options."""
+    """Drops records that lack run time, request or width, given as `columns`, even after the options."""
     run_time, requested_time, processors = columns
     if options.partial_execution == "drop":
         partial = _partial(log)
@@ -178,14 +173,14 @@ def _drop_unusable(
 
 
 def _says_partial(log: SwfLog) -> BoolArray:
-    """Returns which records have a status that stands for a part of a job."""
+    """Returns which records have a status for a part of a job."""
     return (log.status >= _PARTIAL_STATUS_MIN) & (log.status <= _PARTIAL_STATUS_MAX)
 
 
 def _partial(log: SwfLog) -> BoolArray:
-    """Returns which records repeat a part of a job: those of a number that has a whole line too.
+    """Returns which records are parts of a job whose number has a whole line too.
 
-    Some logs hold exit codes in the field of the status.
+    Some logs hold exit codes in the status field.
     """
     partial = _says_partial(log)
     if partial.any():
@@ -194,7 +189,7 @@ def _partial(log: SwfLog) -> BoolArray:
 
 
 def _check_exact(tally: _Tally, log: SwfLog, columns: Mapping[str, FloatArray]) -> None:
-    """Checks that kept times are whole numbers' range of a double: beyond, seconds are lost."""
+    """Checks that kept times are within the exact integer range of a double."""
     for title, column in columns.items():
         beyond = tally.kept & (np.abs(column) > TIME_MAX)
         if beyond.any():
@@ -207,7 +202,7 @@ def _check_exact(tally: _Tally, log: SwfLog, columns: Mapping[str, FloatArray]) 
 
 
 def _check_ends(tally: _Tally, log: SwfLog, run_time: FloatArray) -> None:
-    """Checks that seconds are exact to the end, even where all jobs run one after the other."""
+    """Checks that seconds stay exact even if all jobs run one after the other."""
     latest = float(log.submit_time[tally.kept].max(initial=0.0))
     total = float(run_time[tally.kept].sum())
     if total > TIME_MAX - latest:
@@ -237,7 +232,7 @@ def _drop_too_wide(
 
 
 def _distinct_job_ids(tally: _Tally, log: SwfLog, options: PreparationOptions) -> Int64Array:
-    """Returns the job numbers with repeats treated; of equal ones the first in the file stays."""
+    """Returns unique job numbers; of equal ones the first in the file keeps its own."""
     rows = np.flatnonzero(tally.kept)
     if np.all(log.job_id[rows[1:]] > log.job_id[rows[:-1]]):
         return log.job_id
@@ -306,7 +301,7 @@ def _note_alterations(
 
 
 def _note_unread(tally: _Tally, log: SwfLog, *, dependencies: bool) -> None:
-    """Notes what the log says and nobody reads."""
+    """Reports what the log says and is not used."""
     follows: BoolArray = np.zeros(len(log), np.bool_)
     if dependencies:
         follows[list(predecessors(log, np.flatnonzero(tally.kept)))] = True
@@ -326,13 +321,10 @@ def _note_unread(tally: _Tally, log: SwfLog, *, dependencies: bool) -> None:
 
 
 def predecessors(log: SwfLog, rows: npt.NDArray[np.integer]) -> dict[int, int]:
-    """Returns which rows of a log name a job before theirs that is there, with the row of that one.
+    """Returns the rows of a log with an earlier predecessor that is present, with the row of that one.
 
-    A number that comes again means its first record. What names itself names nobody.
-
-    Args:
-        log: the records.
-        rows: of the jobs that are there, in any order.
+    A repeated number means its first record; a job that names itself has no predecessor. `rows` are
+    those of the jobs present, in any order.
     """
     first: dict[int, int] = {}
     for row in sorted(rows.tolist()):
@@ -347,7 +339,7 @@ def predecessors(log: SwfLog, rows: npt.NDArray[np.integer]) -> dict[int, int]:
 
 
 def _unsorted(log: SwfLog, tally: _Tally) -> BoolArray:
-    """Returns which kept records were submitted before the kept record in front of them."""
+    """Returns which kept records were submitted before their predecessor in the file."""
     rows = np.flatnonzero(tally.kept)
     early: BoolArray = np.zeros(len(log), np.bool_)
     early[rows[1:]] = np.diff(log.submit_time[rows]) < 0

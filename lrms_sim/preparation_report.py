@@ -10,7 +10,7 @@ from lrms_sim.spelling import share
 Treatment = Literal["dropped", "altered", "kept", "ignored"]
 
 LOSSY_SHARE: Final = 0.25
-"""From this share of dropped records on, what was lost is said beside the figures."""
+"""From this share of dropped records on, the losses are reported with the figures."""
 
 _KEEPING: Final = {
     "partial-execution": ("partial_execution", "keep"),
@@ -27,8 +27,8 @@ class PreparationOptions:
     """What to do with records that cannot be run as they stand.
 
     Attributes:
-        processors_from: which field says how wide a job is, `allocated` (field 5) or
-            `requested` (field 8); where that one is not positive, the other one is taken.
+        processors_from: the field with the width, `allocated` (field 5) or `requested` (field 8);
+            if it is not positive, the other one is taken.
         run_time_zero: a run time of 0 s: `drop` the job, or let it run for `one_second`. A
             negative (unknown) run time is always dropped.
         requested_time_missing: a request of 0 s or less: `drop` the job, or take its `run_time`.
@@ -38,8 +38,8 @@ class PreparationOptions:
         submit_time_negative: SWF writes -1 for "not known": `drop` the job, or `keep` it at the
             negative time.
         partial_execution: lines of status 2, 3 and 4 repeat a part of a job that has a line of
-            its own, of another status (SWF 2.2): `drop` them, or `keep` them as jobs. Where there
-            is no such line they are no parts, and always kept.
+            its own, of another status (SWF 2.2): `drop` them, or `keep` them as jobs. Without such
+            a line they are always kept.
         job_id_repeated: a number that an earlier record has: `renumber` the job past the
             largest number of the log, `drop` it, or stop with an `error`.
     """
@@ -66,11 +66,6 @@ class PreparationOptions:
     )
 
     def __post_init__(self) -> None:
-        """Checks the choices, which may come from a file or a command line.
-
-        Raises:
-            ValueError: a choice is not one of those there are.
-        """
         hints = get_type_hints(type(self))
         for each in fields(self):
             choices = get_args(hints[each.name])
@@ -138,8 +133,7 @@ class PreparationReport:
     def losses(self, option: Callable[[str, str], str]) -> str:
         """Returns in words how many records were dropped, why, and what keeps them.
 
-        Args:
-            option: says an option of `PreparationOptions` and a choice as its user writes them.
+        `option` formats an option of `PreparationOptions` and a choice as the user writes them.
         """
         dropped = [entry for entry in self.entries if entry.treatment == "dropped"]
         dropped.sort(key=lambda entry: (-entry.count, entry.reason))
@@ -165,19 +159,17 @@ class PreparationReport:
 
 @dataclass(frozen=True, slots=True)
 class LogDescription:
-    """What a log holds.
+    """Summary of a log.
 
     Attributes:
         trace: the log as the user named it.
-        installation: where the machine stood; None where the header does not say.
-        computer: the make of the machine; None where the header does not say.
-        start: time 0 in UTC, ISO 8601; None where the header does not say.
-        processors: size of the machine.
-        records: job lines.
-        jobs: jobs that remain after the preparation.
-        users: different users among these.
+        installation: site of the machine; `None` if unknown.
+        computer: the make of the machine; `None` if unknown.
+        start: time 0 in UTC, ISO 8601; `None` if unknown.
+        jobs: those left after the preparation.
+        users: distinct users of these.
         span_days: days between the first and the last of their submissions.
-        processors_max: width of the widest.
+        processors_max: greatest width.
         run_time_median_s: median of the run times, seconds.
         load: Σ run time · processors / (size · span), a number; nan without a span.
     """

@@ -1,18 +1,18 @@
-"""The process of a command: what begins it, and what signals do to it.
+"""Start of a command's process, and its signal handling.
 
-Every command of the house begins here and imports next to nothing before that, since Ctrl-C has
-to work while everything else is imported. SIGTERM and SIGHUP end a command as Ctrl-C does: what it
-has started is ended and what it has begun to write is removed, in order. The process then ends
-with the status that shells expect, 128 plus the signal's number, and never with a traceback.
+Every command begins here and imports next to nothing before that, since Ctrl-C has to work while
+everything else is imported. SIGTERM and SIGHUP end a command as Ctrl-C does: it stops what it has
+started and removes what it has begun to write. The process then exits with 128 plus the signal's
+number, as shells expect, never with a traceback.
 
 Three phases. While the command's own module is imported nothing has begun: a signal ends the
 process at once. While the command runs, a signal raises `KeyboardInterrupt`, but never in the
-middle of an import: there it may come out as another error, or be lost. The signal then comes
-again a few milliseconds later. When the command is done, a signal ends the process at once, and so
-does one that was to come again.
+middle of an import, where it could turn into another error or be lost; it is then raised again a
+few milliseconds later. When the command is done, a signal, deferred or new, ends the process at
+once.
 
-Before the first line here, for some ten milliseconds, the interpreter itself answers to Ctrl-C: it
-is killed by it, or shows a traceback of its own start.
+For some ten milliseconds before the first line here, Ctrl-C is handled by the interpreter, which
+dies of it or shows a traceback.
 """
 
 from __future__ import annotations
@@ -60,11 +60,7 @@ _received: list[int] = []
 
 
 def run(module: str) -> None:
-    """Runs the command line of this process and ends it.
-
-    Args:
-        module: whose `run_command` takes the arguments and returns the status of the process.
-    """
+    """Runs `run_command` of a module with this process's arguments, and exits with its status."""
     # The module `signal` takes ten times as long to import as all that comes before it.
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415  # nobody has stubs
 
@@ -108,9 +104,9 @@ def run(module: str) -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Puts /dev/null where the process was given no standard input, output or error (`>&-`).
+    """Opens /dev/null for standard streams that are closed (`>&-`).
 
-    Else the next file or socket would get that number, and what anybody says would be written into it.
+    Otherwise the next file or socket would get that number, and output would be written into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:
@@ -136,17 +132,17 @@ def has(name: str) -> bool:
 
 
 def require(name: str) -> None:
-    """Ends a command before long work that would need a package at its end.
+    """Ends a command that needs a package later, before long work.
 
     Raises:
-        ModuleNotFoundError: it is not installed; `run` says what brings it.
+        ModuleNotFoundError: it is not installed; `run` names the extra.
     """
     if not has(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _missing(error: ModuleNotFoundError) -> int:
-    """Says which extra brings a package that is not installed; anything else is raised again."""
+    """Names the extra of a package that is not installed; re-raises other errors."""
     name = (error.name or "").partition(".")[0]
     if name not in EXTRAS:
         raise error
@@ -206,15 +202,15 @@ def _again(_: int, frame: FrameType | None) -> None:
 
 
 def _importing(frame: FrameType | None) -> bool:
-    """Returns whether a module is being imported there."""
+    """Returns whether a module is being imported in a frame."""
     return any(code.co_filename.startswith(_IMPORTS) for code in _codes(frame))
 
 
 def _preparing_asyncio(frame: FrameType | None) -> bool:
-    """Returns whether asyncio is about to take Ctrl-C over, or has just given it back.
+    """Returns whether asyncio is about to take over Ctrl-C, or has just released it.
 
-    Here are half an event loop, which complains when it is thrown away, and a task that nobody
-    would cancel.
+    There an interrupt would leave half an event loop, which complains on disposal, and a task that
+    is never cancelled.
     """
     for code in _codes(frame):
         if code.co_name == "run_until_complete":

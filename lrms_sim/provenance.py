@@ -6,13 +6,10 @@ from pathlib import Path
 
 
 def source_commit(folder: Path | None = None) -> str | None:
-    """Returns the commit of the program's source, with `-dirty` where it has been changed.
+    """Returns the commit of the program's source, with `-dirty` if it was changed.
 
-    Args:
-        folder: of the source; the one this module was loaded from where left out.
-
-    Returns:
-        The commit; None where the program was not loaded from a repository or git is missing.
+    `None` if the program was not loaded from a repository or git is missing. The default folder is
+    that of this module.
     """
     root = Path(__file__).resolve().parents[1] if folder is None else folder
     git = shutil.which("git")

@@ -1,8 +1,8 @@
 """How much the figures of a replay depend on chance: the same workload, its arrivals shifted a little.
 
-A recorded workload is one sample. Replayed again and again with every submission moved by a random
-amount, it says how far a difference between two disciplines can be told from noise (after Tsafrir,
-Feitelson, "Instability in Parallel Job Scheduling Simulation", IPDPS 2006).
+A recorded workload is one sample. Replaying it with every submission moved by a random amount shows
+how well a difference between two disciplines can be told from noise (after Tsafrir, Feitelson,
+"Instability in Parallel Job Scheduling Simulation", IPDPS 2006).
 """
 
 from collections.abc import Callable, Iterator
@@ -23,19 +23,13 @@ FIGURES: Final[dict[str, Callable[[Schedule], float]]] = {
     "mean_bounded_slowdown": metrics.mean_bounded_slowdown,
     "utilization": metrics.utilization,
 }
-"""What is measured in every repetition, by the name it has in JSON."""
+"""Measurements of every repetition, by their names in JSON."""
 
 REPEATS_MAX: Final = 10_000
-"""Most repetitions of one run."""
 
 
 def shifted_arrivals(jobs: JobTable, seconds: float, rng: np.random.Generator) -> JobTable:
     """Returns the jobs with each submission moved by up to so many whole seconds either way.
-
-    Args:
-        jobs: the workload.
-        seconds: largest shift; 0 leaves the workload as it is.
-        rng: draws the shifts.
 
     Raises:
         ValueError: `seconds` is negative or no finite number.
@@ -58,16 +52,8 @@ def repetitions(
 ) -> Iterator[Schedule]:
     """Yields the schedules of a workload whose arrivals are shifted anew each time.
 
-    Repetition i of a seed has the same arrivals whatever the discipline, so that disciplines can
-    be compared pair by pair.
-
-    Args:
-        jobs: the workload.
-        processors: size of the machine.
-        discipline: of its queue.
-        repeat: how often, at most `REPEATS_MAX`.
-        seconds: largest shift.
-        seed: of the shifts.
+    Repetition i of a seed has the same arrivals for all disciplines, so that they can be compared
+    pair by pair. `repeat` is at most `REPEATS_MAX`; `seconds` is the largest shift.
 
     Raises:
         ValueError: there are too few or too many repetitions, or as for `shifted_arrivals`.

@@ -29,13 +29,7 @@ SECONDS_PER_DAY: Final = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """A run again and again with shifted arrivals.
-
-    Attributes:
-        repeat: how often.
-        seconds: largest shift.
-        figures: mean and 95 % confidence interval, by name.
-    """
+    """Mean and 95 % confidence interval of each figure, over runs with shifted arrivals."""
 
     repeat: int
     seconds: float
@@ -44,16 +38,14 @@ class Repetitions:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A run on one machine and what led to it.
+    """A run on one machine and its origin.
 
     Attributes:
-        schedule: the result.
-        discipline: the queue discipline's name.
-        preparation: what was done with the log's records.
-        origin: the moment from which the makespan counts, seconds.
+        preparation: how the log's records were prepared.
+        origin: time from which the makespan counts, seconds.
         processors_from_header: whether the machine's size is the log's own.
-        repetitions: the same with shifted arrivals; None where nobody asked.
-        size_key: what the header calls that size.
+        repetitions: runs with shifted arrivals, if any.
+        size_key: the header's key for that size.
     """
 
     schedule: Schedule
@@ -113,11 +105,7 @@ def _as_option(name: str, choice: str) -> str:
 
 
 def no_job_left(prepared: Prepared) -> str:
-    """Returns a sentence on why there is no job to replay, and what keeps some.
-
-    Args:
-        prepared: the log's jobs; where there are some, none is within the window.
-    """
+    """Returns a sentence on why no job is left to replay, and what keeps some."""
     report, jobs = prepared.report, prepared.jobs
     if report.records_read == 0:
         return f"{report.path}: holds no job"
@@ -212,7 +200,6 @@ _SHARES: Final = ("above 8 %", "2 to 8 %", "1 to 2 %", "0.1 to 1 %", "below 0.1 
 
 
 def _preparation(report: PreparationReport) -> Iterator["RenderableType"]:
-    """Yields what was done with the records of a log."""
     yield _title(
         f"{report.records_read:,} records read, {report.records_dropped:,} dropped, "
         f"{report.jobs_prepared:,} jobs prepared"

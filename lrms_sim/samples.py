@@ -9,13 +9,7 @@ from lrms_sim.columns import numbers
 
 
 class MeanInterval(NamedTuple):
-    """A mean and the interval in which the true one lies with some confidence.
-
-    Attributes:
-        mean: of the values.
-        low: lower end; nan for fewer than two values.
-        high: upper end; same.
-    """
+    """A mean and its confidence interval; the ends are nan for fewer than two values."""
 
     mean: float
     low: float
@@ -26,14 +20,11 @@ def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> MeanInterval:
     """Returns the mean of independent values and its confidence interval.
 
     It rests on Student's t distribution, so on values that are roughly normal, as means over the
-    jobs of long workloads are.
-
-    Args:
-        values: one for each replication, such as a seed; at least one. A sequence, an array or a series.
-        level: of confidence, between 0 and 1.
+    jobs of long workloads are. There is one value for each replication, and `level` is between 0
+    and 1.
 
     Raises:
-        ValueError: there is no value, one is no number or missing, or there is no such level.
+        ValueError: there is no value, one is no number or missing, or the level is out of bounds.
     """
     given: list[float] = numbers("values", values).tolist()
     if not given:
@@ -50,12 +41,7 @@ def mean_interval(values: npt.ArrayLike, level: float = 0.95) -> MeanInterval:
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """Returns the quantile of Student's t distribution, found by bisection.
-
-    Args:
-        probability: from 0.5 up to, not including, 1.
-        freedom: degrees of freedom, at least 1.
-    """
+    """Returns the quantile of Student's t distribution, by bisection; `probability` in [0.5, 1)."""
     low, high = 0.0, 1.0
     while t_probability(high, freedom) < probability and high < 1e300:
         high *= 2.0
@@ -69,7 +55,7 @@ def t_quantile(probability: float, freedom: int) -> float:
 
 
 def t_probability(t: float, freedom: int) -> float:
-    """Returns P(T ≤ t) of Student's t distribution for whole degrees of freedom and t ≥ 0.
+    """Returns P(T ≤ t) of Student's t distribution for integer degrees of freedom and t ≥ 0.
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
     """

@@ -21,18 +21,17 @@ def scale_to(
     is copied f times, else it becomes f times as wide. Either keeps the load, and together they
     keep the mixture of many jobs and wide jobs; n jobs become about n (1 + f)/2.
 
-    The paper leaves open what a fraction means. Here a job is copied ⌊f⌋ times, and once more
-    with a probability of the rest; a width is rounded to the nearest whole number, halves up,
-    and capped at the new machine; copies are submitted at the same time by the same user.
-    Run time and requested time stay. Jobs are numbered 1, 2, … in order of arrival, copies of
-    one job side by side.
+    The paper leaves fractions open. Here a job is copied ⌊f⌋ times, and once more with a
+    probability of the rest; a width is rounded to the nearest whole number, halves up, and capped
+    at the new machine; copies have the same submission time and user. Run time and requested time
+    stay. Jobs are numbered 1, 2, … in order of arrival, copies of one job side by side.
 
     Args:
         jobs: the workload, no job wider than `processors_from`.
-        processors_from: size of the machine it comes from.
-        processors_to: size of the machine it shall fit.
-        rng: decides for each job; two numbers are drawn for each, whatever they decide.
-        factor: f; `processors_to / processors_from` where left out. The papers' job counts imply
+        processors_from: size of the original machine.
+        processors_to: size of the new machine.
+        rng: two numbers are drawn for each job, whatever they decide.
+        factor: f; default `processors_to / processors_from`. The papers' job counts imply
             slightly more, such as 2.44 for CTC, 10.75 for KTH and 8.19 for SDSC00 at 1024
             processors.
 

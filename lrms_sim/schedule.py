@@ -16,12 +16,7 @@ Int16Array = npt.NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """What a schedule says of a machine.
-
-    Attributes:
-        name: unique within the schedule.
-        processors: its size.
-    """
+    """A machine of a schedule; names are unique within it."""
 
     name: str
     processors: int
@@ -51,11 +46,6 @@ class Schedule(frames.Framed):
     log_job_id: Int64Array
 
     def __post_init__(self) -> None:
-        """Checks shapes.
-
-        Raises:
-            ValueError: a column has not one row for each job, or there is no machine.
-        """
         if not self.machines:
             raise ValueError("a schedule needs at least one machine")
         for name in ("start_time", "end_time", "submitted_to", "executed_on", "log_job_id"):
@@ -66,21 +56,20 @@ class Schedule(frames.Framed):
 
     @classmethod
     def from_frame(cls, frame: Any, machines: Sequence[MachineInfo] | None = None) -> Self:
-        """Builds a schedule from a frame of pandas, polars or Arrow, or a mapping of columns.
+        """Builds a schedule, sorted by `(submit_time, job_id)`, from a frame or a mapping of columns.
+
+        Frames of pandas, polars and Arrow will do. With dates the first submission is time 0.
 
         Args:
-            frame: with the columns of a job table, `start_time`, and where known `end_time` (else
+            frame: with the columns of a job table, `start_time`, and if known `end_time` (else
                 `run_time` later), `executed_on` (else the only machine), `submitted_to` (else where
-                it ran) and `log_job_id` (else `job_id`). Others are left alone.
-            machines: in site order. Arrow tables and Parquet files of schedules have their own; other
-                frames say names and no sizes, and need them.
-
-        Returns:
-            The schedule, its rows sorted by `(submit_time, job_id)`. Of dates the first submission is time 0.
+                it ran) and `log_job_id` (else `job_id`). Others are ignored.
+            machines: in site order. Arrow tables and Parquet files of schedules have their own;
+                other frames have names without sizes, and need them.
 
         Raises:
-            ValueError: a column is missing or breaks a promise, a machine is not known, or a job does
-                not start and end at finite times in this order.
+            ValueError: a column is missing or breaks a promise, a machine is not known, or a job
+                does not start and end at finite times in this order.
         """
         known = frames.names_in(frame)
         found = _machines_of(frame) if machines is None else tuple(machines)
@@ -150,11 +139,7 @@ class Schedule(frames.Framed):
         return f"Schedule of {len(self):,} jobs on {machines}{more}"
 
     def select(self, rows: npt.NDArray[np.int64]) -> "Schedule":
-        """Returns the schedule of some jobs alone, on the same machines.
-
-        Args:
-            rows: increasing row numbers.
-        """
+        """Returns the schedule of the jobs of some increasing rows, on the same machines."""
         return Schedule(
             jobs=self.jobs.select(rows),
             start_time=self.start_time[rows],
@@ -191,11 +176,7 @@ def _machines_of(frame: Any) -> tuple[MachineInfo, ...]:
 
 
 def _indices(machines: tuple[MachineInfo, ...], names: npt.NDArray[Any]) -> Int16Array:
-    """Returns the index of each name.
-
-    Raises:
-        ValueError: a name is of no machine.
-    """
+    """Returns the index of each name; `ValueError` if a name is of no machine."""
     different, place = np.unique(names.astype(np.str_), return_inverse=True)
     index = {machine.name: number for number, machine in enumerate(machines)}
     unknown = [str(name) for name in different if str(name) not in index]

@@ -1,7 +1,7 @@
 """Schedules as files: CSV that evalys and Batsim's tools read, and SWF.
 
-docs/schedule-format.md says what stands in each column. The same schedule always gives the same
-bytes. A file appears under its name only when it is complete.
+docs/schedule-format.md describes the columns. The same schedule always gives the same bytes, and
+files are written atomically.
 """
 
 import csv
@@ -70,15 +70,11 @@ def write_csv(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Writes a schedule as CSV, gzip-compressed if the name ends in .gz.
+    """Writes a schedule as CSV, gzip-compressed if the name ends in .gz; an old file is replaced.
 
-    Rows go out as they are made, about 1 MiB at a time; beside the schedule itself 16 bytes for
-    each job and the intervals of the jobs that are running or wait for an earlier row are held.
-
-    Args:
-        schedule: the result of a replay.
-        path: the file; one that is there is replaced.
-        progress: called now and then with the number of rows written so far.
+    Rows are written about 1 MiB at a time; in addition to the schedule 16 bytes for each job are
+    held, and the intervals of the jobs that run or wait for an earlier row. `progress` is called
+    now and then with the number of rows written.
 
     Raises:
         OSError: the file cannot be written.
@@ -111,10 +107,10 @@ def write_csv(
 
 
 def _check(schedule: Schedule) -> None:
-    """Checks what the compiled writer relies on.
+    """Checks the promises that the compiled writer relies on.
 
     Raises:
-        ValueError: a promise is broken; the text names the first job concerned.
+        ValueError: one is broken; the text names the first job.
     """
     for name in ("submitted_to", "executed_on"):
         machine = getattr(schedule, name)
@@ -155,19 +151,11 @@ def _open_to_write(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> Schedule:
-    """Reads a schedule that `write_csv` wrote.
+    """Reads a schedule that `write_csv` wrote, plain or packed, with its rows in file order.
 
-    The file names machines but knows neither their sizes nor their order nor those without a
-    job, so these must be given. Columns are found by name; others than those needed may be
-    missing.
-
-    Args:
-        path: the file, plain or packed.
-        machines: the machines, in site order.
-
-    Returns:
-        The schedule, rows as in the file. `jobs.job_id` is the log's number where the jobs come
-        from one workload, and 1, 2, … in the order of the rows where they come from several.
+    The file has machine names without sizes and order, and lacks idle machines, so `machines` must
+    be given in site order. Columns are found by name; unneeded ones may be missing. `jobs.job_id`
+    is the log's number if the jobs come from one workload, else 1, 2, … in the order of the rows.
 
     Raises:
         ScheduleFileError: the file cannot be read, a column is missing, or a value is malformed.
@@ -208,7 +196,7 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
 def _read_columns(
     file: Iterator[str], path: str, names: Sequence[str]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Returns the columns that are needed, machines as indices into `names`."""
+    """Returns the needed columns, machines as indices into `names`."""
     reader = csv.reader(file)
     header = next(reader, None)
     needed = (*_LONG, *_INT, *_SECONDS, *_MACHINE)
@@ -250,7 +238,7 @@ def _fault(
     name: str,
     how: tuple[int, Callable[[str], float]],
 ) -> ScheduleFileError:
-    """Returns the error for the first of some rows that has no good value in a column."""
+    """Returns the error for the first row with an invalid value in a column."""
     place, convert = how
     for line, row in enumerate(rows, first_line):
         if place >= len(row):
@@ -275,15 +263,15 @@ def schedule_log(
     executed_on: int | None = None,
     header: Mapping[str, object] | None = None,
 ) -> SwfLog:
-    """Returns a schedule as a log, with the wait times filled in; `lrms_sim.write_swf` writes it.
+    """Returns a schedule as a log with wait times, for `lrms_sim.write_swf`.
 
-    Partition number i + 1 is machine i. Jobs keep the numbers of their log where they come from
-    one workload; where they come from several they have those of `schedule.jobs`, since two logs
-    may use the same number. Every job counts as completed (status 1).
+    Partition number i + 1 is machine i. Jobs of one workload keep their log's numbers; those of
+    several have the numbers of `schedule.jobs`, since two logs may use the same number. Every job
+    counts as completed (status 1).
 
     Args:
         schedule: the result of a replay.
-        executed_on: index of a machine, for what it executed only; all jobs where left out.
+        executed_on: index of a machine, for its jobs only.
         header: `Key: value` entries to put first, such as `UnixStartTime`. Version, counts,
             processors and partitions are always those of this schedule.
 

@@ -1,13 +1,12 @@
-"""Situations: which kind of moment it is at a site, by its local time.
+"""Situations: the kind of time at a site, by its local clock.
 
-Users submit other jobs at night and at weekends than by day, so a priority may differ from one
-situation to the next. A `Calendar` says when situations follow each other, as moments of a
-workload's clock; time zones and daylight saving end here, and the kernels see sorted numbers.
+Users submit other jobs at night and at weekends than by day, so priorities may differ. A `Calendar`
+says when situations follow each other, on a workload's clock; time zones and daylight saving end
+here, and the kernels see sorted numbers.
 
 The situations of Franke, Lepping, Schwiegelshohn 2007 ("Greedy Scheduling with Custom-made
 Objectives"), section III: 0 is the weekend, 1 a weekday from 8 h to 18 h, 2 the rest of a weekday.
-A day belongs to the weekend as a calendar day: from Saturday 0 h to Monday 0 h. There are no
-holidays.
+The weekend is from Saturday 0 h to Monday 0 h. There are no holidays.
 """
 
 import math
@@ -33,7 +32,6 @@ OFFSET_MAX_S: Final = 24 * 3600
 """A fixed offset from UTC is less than this many seconds."""
 
 SITUATIONS_MAX: Final = 64
-"""Most situations of one calendar."""
 
 _OFFSET: Final = re.compile(r"(?:UTC)?([+-])(\d{1,2}):([0-5]\d)")
 _WEEKDAY: Final = ((0, 2), (8, 1), (18, 2))
@@ -50,14 +48,14 @@ _DAYS_MAX: Final = 200_000
 class Calendar:
     """When situations follow each other, in seconds of one clock.
 
-    Before the first switch the first week repeats, and from the last switch on the last week: a
-    replay that ends late, or a daemon that runs for years, is never without a situation.
+    Before the first switch the first week repeats, and from the last switch on the last week, so
+    that a long replay or daemon always has a situation. The switches span at least a week.
 
     Attributes:
         switch_time: shape (n,), seconds, strictly ascending; a situation holds from its switch up
             to, not including, the next one.
         situation: shape (n,), which situation begins, 0 … `situations` - 1.
-        situations: how many there are.
+        situations: number of them.
     """
 
     switch_time: npt.NDArray[np.float64]
@@ -65,11 +63,6 @@ class Calendar:
     situations: int
 
     def __post_init__(self) -> None:
-        """Checks every promise of the class.
-
-        Raises:
-            ValueError: a promise is broken, or the switches span less than a week.
-        """
         times = np.ascontiguousarray(self.switch_time, np.float64)
         situation = np.ascontiguousarray(self.situation, np.int32)
         if not 1 <= self.situations <= SITUATIONS_MAX:
@@ -96,11 +89,7 @@ class Calendar:
             object.__setattr__(self, name, view)
 
     def at(self, moment: float) -> int:
-        """Returns the situation at a moment.
-
-        Args:
-            moment: seconds.
-        """
+        """Returns the situation at a time in seconds."""
         first, last = float(self.switch_time[0]), float(self.switch_time[-1])
         if moment >= last:
             moment = last - WEEK_S + (moment - last) % WEEK_S
@@ -113,12 +102,11 @@ class Calendar:
 def zone_named(name: str | float) -> tzinfo:
     """Returns a time zone.
 
-    Args:
-        name: a name of the IANA database, as "Europe/Stockholm", with daylight saving; or a fixed
-            offset from UTC, east positive: in seconds, as a number or its text, or as "+01:00".
+    `name` is that of the IANA database, as "Europe/Stockholm", with daylight saving, or a fixed
+    offset from UTC, east positive: in seconds, as a number or its text, or as "+01:00".
 
     Raises:
-        ValueError: nobody knows it.
+        ValueError: it is unknown.
     """
     if isinstance(name, str):
         if (offset := _offset_of(name.strip())) is not None:
@@ -139,7 +127,7 @@ def zone_named(name: str | float) -> tzinfo:
 
 
 def _offset_of(text: str) -> float | None:
-    """Returns the seconds of an offset as a user writes it; None for a name."""
+    """Returns the seconds of an offset; `None` for a name."""
     if found := _OFFSET.fullmatch(text):
         sign, hours, minutes = found.groups()
         return (-1.0 if sign == "-" else 1.0) * (3600.0 * int(hours) + 60.0 * int(minutes))
@@ -151,10 +139,10 @@ def _offset_of(text: str) -> float | None:
 
 
 def zone_of_header(fields: Mapping[str, str]) -> tuple[tzinfo, float]:
-    """Returns time zone and Unix time of second 0 as the header of a log tells them.
+    """Returns time zone and Unix time of second 0 from the header of a log.
 
-    `TimeZoneString` counts where it names a zone, as that knows of daylight saving; else
-    `TimeZone`, a fixed offset, which is wrong for half of the year.
+    A zone name in `TimeZoneString` takes precedence, since it has daylight saving; `TimeZone` is a
+    fixed offset, wrong for half of the year.
 
     Raises:
         ValueError: the header has no `UnixStartTime`, or neither key names a time zone.
@@ -176,7 +164,7 @@ def zone_of_header(fields: Mapping[str, str]) -> tuple[tzinfo, float]:
 
 
 def header_start(fields: Mapping[str, str]) -> float:
-    """Returns the Unix time of second 0 of a log, as its header tells it.
+    """Returns the Unix time of second 0 of a log from its header.
 
     Raises:
         ValueError: the header has no `UnixStartTime`.
@@ -198,11 +186,11 @@ def make_calendar(
         kind: `week`, the three situations of the paper, or `hours`, 24 of them.
         zone: of the site.
         unix_start: Unix time of second 0 of the clock.
-        first: the first moment of interest, seconds; usually the first submission.
-        last: the last one; the calendar holds more than a year beyond, for jobs that end late.
+        first: start of the span, seconds; usually the first submission.
+        last: its end; the calendar goes on for more than a year, for jobs that end late.
 
     Raises:
-        ValueError: there is no such kind, or the span is no span or too long.
+        ValueError: there is no such kind, or the span is empty or too long.
     """
     if kind not in KINDS:
         raise ValueError(unknown("kind of calendar", kind, KINDS))

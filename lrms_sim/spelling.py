@@ -42,7 +42,7 @@ def share(value: float) -> str:
 
 
 def change(value: float) -> str:
-    """Returns a share of 1 as percent with its sign, "±0.0%" where it rounds to nothing."""
+    """Returns a share of 1 as percent with its sign, "±0.0%" if it rounds to nothing."""
     if not math.isfinite(value):
         return NOTHING
     digits = f"{abs(100 * value):,.1f}%"
@@ -79,12 +79,7 @@ def duration_of(text: str) -> float | None:
 
 
 def moment(second: float, *, wall: bool) -> str:
-    """Returns a moment on a site's clock in words.
-
-    Args:
-        second: on the clock.
-        wall: whether that is Unix time.
-    """
+    """Returns a time on a site's clock in words; with `wall` it is Unix time."""
     if wall:
         from datetime import UTC, datetime  # noqa: PLC0415  # help and errors come at once
 
@@ -96,15 +91,14 @@ def moment(second: float, *, wall: bool) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Returns the text, cut to `length` characters with an ellipsis where it is longer."""
+    """Returns the text, cut to `length` characters with an ellipsis if needed."""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 def printable(text: str) -> str:
-    """Returns the text without anything that could steer a terminal or hide other text.
+    """Returns untrusted text without anything that could control a terminal or hide other text.
 
-    Control and format characters are spelled out as escape sequences of Python, tabs become
-    blanks. For what comes from files of strangers.
+    Control and format characters become escape sequences of Python, tabs blanks.
     """
     if text.isprintable():
         return text

@@ -16,7 +16,6 @@ from lrms_sim.jobs import JOBS_MAX, JobTable
 from lrms_sim.machine import check_machine
 
 USERS_MAX: Final = 2**24
-"""Most users of a machine that is driven step by step."""
 
 SUBMITTED: Final = np.dtype(
     [
@@ -27,7 +26,7 @@ SUBMITTED: Final = np.dtype(
         ("waiting_since", np.float64),
     ]
 )
-"""What is said of a job that is put into a queue together with others; see `Machine.submit`."""
+"""A job of a batch; the fields are the arguments of `Machine.submit`."""
 
 History = tuple[float, float] | tuple[tuple[int, float, float], ...]
 """What a discipline remembers of ended jobs: two sums (rules), or rows by user (EASY++)."""
@@ -35,16 +34,13 @@ History = tuple[float, float] | tuple[tuple[int, float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """What a machine tells its owner.
+    """State of a machine.
 
     Attributes:
-        now: the machine's clock, seconds; minus infinity before anything has happened.
-        processors: size of the machine.
-        processors_free: processors no running job holds; with a pass per event a job whose
+        now: the clock, seconds; minus infinity before the first event.
+        processors_free: processors not held by a job; with a pass per event a job whose
             estimated end has come holds none.
         processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
-        jobs_running: count.
-        jobs_waiting: count.
     """
 
     now: float
@@ -56,15 +52,11 @@ class MachineState:
 
 
 class Machine:
-    """A machine driven step by step: submit, advance, look, collect.
+    """A machine driven step by step: submit, advance, query, collect; the default is FCFS.
 
-    Submissions at one instant form one batch: they join the queue as they come and the pass over
-    it is made when the clock is advanced, to that instant or beyond. Driven so, a machine makes
-    the schedule that `simulate` makes.
-
-    Args:
-        processors: size of the machine.
-        discipline: FCFS where left out.
+    Submissions at one instant form one batch: they join the queue as they come and the pass over it
+    is made when the clock is advanced, to that instant or beyond. The schedule is that of
+    `simulate`.
     """
 
     def __init__(self, processors: int, discipline: Discipline | None = None) -> None:
@@ -112,23 +104,19 @@ class Machine:
         waiting_since: float | None = None,
         job_id: int | None = None,
     ) -> int:
-        """Puts a job into the queue at `submit_time`.
+        """Puts a job into the queue at `submit_time` and returns its number, 0, 1, 2, … in order.
 
-        Everything before that instant happens first. No pass is made yet: see `advance`.
+        Everything before that instant happens first. The pass is made by `advance`.
 
         Args:
             submit_time: seconds, not before the clock.
             processors: at most the machine's.
             requested_time: seconds, at least `run_time`.
-            run_time: seconds, more than 0; the discipline never sees it.
-            group: of the job's user, 1 to 5; only some disciplines look at it.
-            user: number of the user, -1 for unknown; only EASY++ looks at it.
-            waiting_since: seconds, for a job that came to a machine before this one; since
-                `submit_time` where left out.
-            job_id: what its log calls it, for disciplines written in Python; its number where left out.
-
-        Returns:
-            The job's number: 0, 1, 2, … in order of submission.
+            run_time: seconds, more than 0; hidden from the discipline.
+            group: of the job's user, 1 to 5; used by some disciplines only.
+            user: number of the user, -1 for unknown; used by EASY++ only.
+            waiting_since: seconds, for a job that came from another machine; default `submit_time`.
+            job_id: in its log, for disciplines written in Python; default its number.
 
         Raises:
             ValueError: an argument is out of its bounds.
@@ -171,14 +159,9 @@ class Machine:
         return job
 
     def submit_all(self, submit_time: float, jobs: npt.NDArray[np.void]) -> int:
-        """Puts jobs of unknown users into the queue, in order, as `submit` does with one.
+        """Submits jobs of unknown users at one time, in order; returns the number of the first.
 
-        Args:
-            submit_time: seconds, of all of them.
-            jobs: shape (n,), of the type `SUBMITTED`; their fields are the arguments of `submit`.
-
-        Returns:
-            The number of the first; the others follow.
+        `jobs` has shape (n,) and type `SUBMITTED`, whose fields are the arguments of `submit`.
 
         Raises:
             ValueError: something is out of its bounds. No job has been submitted.
@@ -212,32 +195,27 @@ class Machine:
         return first
 
     def advance(self, to: float, *, inclusive: bool = True) -> None:
-        """Brings the clock to a moment and does everything due up to and including it.
+        """Advances the clock and does everything due up to and including that time.
 
         Args:
             to: seconds, not before the clock; infinity runs until the machine is empty.
-            inclusive: False leaves what is due at that very moment to be done, for a machine that
-                makes passes per event and is about to take submissions of that moment. Jobs whose
-                estimated end has come by then count as gone on such a machine.
+            inclusive: False leaves what is due at that very time, for a machine with passes per
+                event that is about to take submissions of that time. Jobs whose estimated end has
+                come by then count as gone on such a machine.
 
         Raises:
-            ValueError: the moment is past, or not a number.
+            ValueError: the time is past, or not a number.
         """
         if not to >= self._kernel.now:
             raise ValueError(f"cannot advance to {to}; the clock already shows {self._kernel.now}")
         self._kernel.advance(to, inclusive)
 
     def starts_now(self, *, processors: int, requested_time: float) -> bool:
-        """Returns whether such a job, submitted at this moment, would start at it.
+        """Returns whether such a job, submitted now, would start now.
 
-        This is what the queue discipline itself would do, for a job behind those that wait:
-        docs/disciplines.md says for which disciplines a no may be too careful. A pass that is
-        still to be made is made first, so that submissions before and after the question share
-        none.
-
-        Args:
-            processors: at most the machine's.
-            requested_time: seconds, more than 0.
+        The queue discipline decides, for a job behind the waiting ones; docs/disciplines.md says
+        which disciplines may say no too often. A pending pass is made first, so that submissions
+        before and after the question share none. `requested_time` is in seconds, more than 0.
 
         Raises:
             ValueError: an argument is out of its bounds.
@@ -255,17 +233,10 @@ class Machine:
         self._kernel.make_pass()
 
     def withdraw(self, job: int, *, pass_later: bool = False) -> bool:
-        """Takes a job that waits out of the queue, as if it had not come.
+        """Takes a waiting job out of the queue, as if it had not come; returns whether it was waiting.
 
-        The pass that follows is left to be made, as after a submission; a discipline with a pass
-        per event makes it at once, unless it is to be left to `make_pass`.
-
-        Args:
-            job: its number.
-            pass_later: more jobs may be taken out at this moment, before a pass is made.
-
-        Returns:
-            Whether it was waiting; a job that has started stays.
+        The pass that follows is pending, as after a submission. With a pass per event it is made at
+        once, unless `pass_later` leaves it to `make_pass`, for more withdrawals at this time.
 
         Raises:
             ValueError: there is no such job.
@@ -278,7 +249,7 @@ class Machine:
         """Returns the jobs that started and the jobs that ended since the last call.
 
         Starts are in the order in which they were made, ends in the order (end time, job); with a
-        pass per event, of jobs that end together those that started first end first.
+        pass per event, jobs that end together are in the order of their starts.
         """
         return self._kernel.drain_log()
 
@@ -296,11 +267,7 @@ class Machine:
         return None
 
     def remember(self, history: History | None) -> None:
-        """Takes over the `history` of a machine before this one.
-
-        Args:
-            history: of a machine with the same discipline.
-        """
+        """Takes over the `history` of a previous machine with the same discipline."""
         known: Any = history
         if history is None:
             return
@@ -328,7 +295,7 @@ class Machine:
         )
 
     def times_of(self, job: int) -> tuple[float, float]:
-        """Returns start and end of one job, seconds; nan where it waits.
+        """Returns start and end of one job, seconds; nan while it waits.
 
         Raises:
             ValueError: there is no such job.
@@ -344,13 +311,13 @@ class Machine:
 
     @property
     def start_time(self) -> npt.NDArray[np.float64]:
-        """Start of each job so far, seconds, by job; nan where it waits. A copy."""
+        """Start of each job so far, seconds, by job; nan while it waits. A copy."""
         return self._float_columns[3, : self._count].copy()
 
     @property
     def end_time(self) -> npt.NDArray[np.float64]:
-        """End of each job that has started, seconds, by job; nan where it waits. A copy.
+        """End of each job that has started, seconds, by job; nan while it waits. A copy.
 
-        The end of a job that still runs is known to the simulation alone.
+        For running jobs it is known to the simulation only.
         """
         return self._float_columns[4, : self._count].copy()

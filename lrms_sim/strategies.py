@@ -1,8 +1,8 @@
 """Scheduling strategies: an algorithm on an order of the queue, and the 13 of the paper.
 
 After Franke, Lepping, Schwiegelshohn 2007, "Genetic Fuzzy Systems applied to Online Job
-Scheduling". `docs/strategies.md` is for operators, `docs/disciplines.md` has every tie rule; what
-chooses among strategies is in `lrms_sim.choosing`.
+Scheduling". `docs/strategies.md` is for operators, `docs/disciplines.md` has every tie rule;
+`lrms_sim.choosing` has the choice among strategies.
 """
 
 import math
@@ -53,16 +53,15 @@ class Words(NamedTuple):
 class Strategy:
     """An algorithm on an order of the queue.
 
-    Every strategy is without memory: EASY protects whoever is the head of the ordered queue now,
-    and conservative backfilling plans all waiting jobs anew at every pass. FCFS on the order of a
+    Every strategy is without memory: EASY protects the current head of the ordered queue, and
+    conservative backfilling plans all waiting jobs anew at every pass. FCFS on the order of a
     criterion is the Greedy of the papers.
 
     Attributes:
         algorithm: `fcfs`, `list`, `easy` or `conservative`.
-        order: of the queue.
-        label: a name of its own; made of algorithm and order where left out.
-        backfill: the order in which EASY looks at the jobs behind the blocked head, a word; that of
-            the queue where left out. `requested_time` is SJBF (Tsafrir, Etsion, Feitelson 2007).
+        label: default from algorithm and order.
+        backfill: the order of EASY's candidates behind the blocked head, a word; default that of
+            the queue. `requested_time` is SJBF (Tsafrir, Etsion, Feitelson 2007).
     """
 
     algorithm: Algorithm
@@ -71,11 +70,6 @@ class Strategy:
     backfill: StaticOrder | KeyOrder | None = None
 
     def __post_init__(self) -> None:
-        """Checks algorithm and orders.
-
-        Raises:
-            ValueError: there is no such algorithm or order, or it does not backfill as EASY does.
-        """
         if self.algorithm not in ALGORITHMS:
             raise ValueError(unknown("algorithm", str(self.algorithm), ALGORITHMS))
         if isinstance(self.order, str) and self.order not in ORDER_WORDS:
@@ -133,11 +127,7 @@ class Strategy:
         return self
 
     def scheduler(self) -> StrategyScheduler:
-        """Returns a new compiled scheduler; each machine owns one of its own.
-
-        Raises:
-            ValueError: the calendar is missing.
-        """
+        """Returns a new scheduler for one machine; `ValueError` without a calendar."""
         return StrategyScheduler([words_of(self)])
 
 
@@ -148,11 +138,8 @@ def paper_strategies(
 
     Number 4·a + s is the algorithm a of FCFS, EASY, conservative on the order s of arrival,
     processors, requested time, group; number 12 is Greedy. Sorted by processors all three
-    algorithms are the same: behind a blocked head nobody is narrower. So 11 differ.
-
-    Args:
-        greedy: the order of Greedy, which the paper does not give.
-        groups: the order of the groups; 1 first where left out, as in the paper.
+    algorithms are the same, as no job is narrower than a blocked head, so 11 differ. The paper does
+    not give the order of Greedy; its groups begin with 1.
     """
     orders: tuple[Order, ...] = ("arrival", "processors", "requested_time", groups or GroupOrder())
     algorithms: tuple[Algorithm, ...] = ("fcfs", "easy", "conservative")
@@ -163,11 +150,7 @@ def paper_strategies(
 
 
 def words_of(strategy: Strategy) -> Words:
-    """Returns a strategy as the kernel takes it.
-
-    Raises:
-        ValueError: the calendar is missing.
-    """
+    """Returns a strategy as the kernel takes it; `ValueError` without a calendar."""
     order = strategy.order
     if isinstance(order, GroupOrder):
         return _named(strategy, 3, groups=order.groups)
@@ -186,7 +169,6 @@ def words_of(strategy: Strategy) -> Words:
 
 
 def _order_number(order: StaticOrder | KeyOrder) -> int:
-    """Returns the number that the kernel has for an order that is a word."""
     if order in KEY_ORDERS:
         return 5 + KEY_ORDERS.index(order)
     return STATIC_ORDERS.index(order)

@@ -1,8 +1,8 @@
-"""Strategies as files: JSON with a schema version, what was learned, and its provenance.
+"""Strategy files: JSON with a schema version, what was learned, and its provenance.
 
-Two schemas: `hanse.greedy/1` holds a criterion for each situation, `hanse.strategy-rules/1` a
-table, fuzzy rules, or one constant strategy. docs/strategies.md describes them. Every error names
-the file, the place in it, what was found and what is expected.
+`hanse.greedy/1` holds a criterion for each situation, `hanse.strategy-rules/1` a table, fuzzy
+rules, or one constant strategy; docs/strategies.md describes them. Every error names the file, the
+place in it, the value found and the expected one.
 """
 
 import os
@@ -42,7 +42,6 @@ RULES_SCHEMA: Final = "hanse.strategy-rules/1"
 """The same in files of a table, of rules, or of a constant strategy."""
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Largest file that is read."""
 
 _GREEDY_KEYS: Final = frozenset(
     {"schema", "name", "algorithm", "situations", "criteria", "provenance"}
@@ -59,12 +58,7 @@ class StrategyFileError(HanseError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StrategyFile:
-    """What a file holds.
-
-    Attributes:
-        policy: the strategy, table or rules; its name is that in the file.
-        provenance: where it comes from, as its maker noted.
-    """
+    """A named strategy, table or rules, and its provenance."""
 
     policy: Policy
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -81,21 +75,17 @@ def load_strategy(path: str | os.PathLike[str]) -> StrategyFile:
 
 
 def save_strategy(file: StrategyFile, path: str | os.PathLike[str]) -> None:
-    """Writes a strategy file; a reader sees the old file or the whole new one.
-
-    Args:
-        file: its numbers come back to the last bit.
-        path: the JSON file.
+    """Writes a strategy file atomically, with numbers to the last bit.
 
     Raises:
         OSError: the file cannot be written.
-        TypeError: the provenance holds what JSON cannot say.
+        TypeError: the provenance cannot be written as JSON.
     """
     write_json(path, strategy_to_document(file))
 
 
 def strategy_to_document(file: StrategyFile) -> dict[str, Any]:
-    """Returns what a file says, ready for JSON."""
+    """Returns a file's content, ready for JSON."""
     policy = file.policy
     provenance = dict(file.provenance)
     if (
@@ -131,7 +121,7 @@ def strategy_to_document(file: StrategyFile) -> dict[str, Any]:
 
 
 def strategy_from_document(document: object, *, source: str) -> StrategyFile:
-    """Builds what a file holds from decoded JSON.
+    """Builds a file's content from decoded JSON.
 
     Raises:
         StrategyFileError: the document breaks the format.

@@ -1,4 +1,4 @@
-"""A strategy file in the terminal: what is in it, and what its rules choose."""
+"""A strategy file in the terminal: its content, and the choices of its rules."""
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +10,6 @@ from lrms_sim.strategies import Strategy
 from lrms_sim.strategy_files import StrategyFile
 
 SITUATIONS = {"week": ("weekend", "weekday 8-18", "weekday 18-8")}
-"""What the situations of a kind of calendar are called."""
 
 _HEADINGS = {"sd": "SD", "u": "U, %"} | {f"prcwq{g}": f"Q{g}, %" for g in range(1, 6)}
 
@@ -53,7 +52,7 @@ def table_lines(policy: StrategyTable) -> list[str]:
     """Returns the 192 strategies of a table as a map: SD and U down, PRCWQ across.
 
     Each line is one class of SD and U; a column is a combination of the five PRCWQ, that of group
-    5 changing fastest; a letter is a strategy, as the list of strategies has them.
+    5 changing fastest; a letter is a strategy, as in the list of strategies.
     """
     lines = ["SD, U down; across PRCWQ1 … PRCWQ5 low or high, that of group 5 changing fastest"]
     rows = [f"SD {sd}, U {u}" for sd in ("≤ 2", "> 2") for u in ("≤ 75", "≤ 85", "> 85")]

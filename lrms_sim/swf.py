@@ -1,12 +1,12 @@
 """Reads and writes logs in the Standard Workload Format (SWF), plain or packed.
 
-A file holds comment lines that begin with `;`, which are the header, and one line of 18 numbers
-for each job, -1 standing for "not known" (see lrms_sim.swf_log). Logs of others go on behind field 18, or
-begin with a title or the names of columns: what stands there is counted and not read.
+A file holds comment lines that begin with `;`, the header, and one line of 18 numbers for each job,
+-1 standing for "not known" (see lrms_sim.swf_log). Fields after the 18th and title lines are
+counted and ignored.
 
-A log is read as it is; what becomes of incomplete or contradictory records is decided by
-lrms_sim.preparation. Reading holds the 18 columns (112 bytes a job) and one block of text, never
-the whole text, so that logs of tens of millions of jobs fit an ordinary machine.
+A log is read as it is; lrms_sim.preparation handles incomplete or contradictory records. Reading
+holds the 18 columns (112 bytes a job) and one block of text, never the whole text, so that logs of
+tens of millions of jobs fit an ordinary machine.
 """
 
 import gzip
@@ -33,7 +33,6 @@ LINE_BYTES_MAX: Final = 1 << 20
 """Longest line; anything longer is no SWF, and is refused rather than gathered in memory."""
 
 WRITE_ROWS: Final = 1 << 14
-"""Jobs formatted at a time."""
 
 TITLE_LINES_MAX: Final = 20
 """Most lines before the first job that may be a title or names of columns."""
@@ -58,7 +57,7 @@ class SwfError(HanseError, ValueError):
 
     Attributes:
         path: the log as the user named it.
-        line: number of the line from 1; None where the fault is not in one line.
+        line: from 1; `None` if the fault is not in one line.
     """
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
@@ -68,18 +67,14 @@ class SwfError(HanseError, ValueError):
 
 
 def read_swf(source: str | os.PathLike[str] | BinaryIO) -> SwfLog:
-    """Reads a log, plain or packed with gzip, bzip2, xz or zip; which of them is seen from its first bytes.
+    """Reads a log, plain or packed with gzip, bzip2, xz or zip, as its first bytes show.
 
-    A file with comments only is a log without jobs. Blank lines and comments may stand
-    anywhere, lines may end as on Unix or Windows, and what follows a semicolon is a comment. Of a
-    line the first 18 fields are read, and up to `TITLE_LINES_MAX` lines before the first job that do
-    not begin as one are passed over; both are counted in the log.
+    A file with comments only is a log without jobs. Blank lines and comments may stand anywhere,
+    lines may end as on Unix or Windows, and text after a semicolon is a comment. Fields after the
+    18th, and up to `TITLE_LINES_MAX` lines before the first job that do not begin as one, are
+    counted and ignored.
 
-    Args:
-        source: a path, `-` for standard input, or a file opened for reading bytes.
-
-    Returns:
-        The log.
+    `source` is a path, `-` for standard input, or a binary file.
 
     Raises:
         SwfError: the file cannot be opened or read, is cut off, is not SWF, or a line is
@@ -135,13 +130,7 @@ def _read(pieces: Iterator[bytes], path: str) -> SwfLog:
 
 
 def _without_titles(text: bytes, line: int, titles: list[tuple[int, bytes]]) -> bytes:
-    """Returns whole lines, blank where they are a title before the first job, and notes those.
-
-    Args:
-        text: of the lines; no job was read before.
-        line: number of lines before them.
-        titles: takes number and content of each.
-    """
+    """Returns whole lines with titles before the first job blanked, and adds those to `titles`."""
     kept: list[bytes] = []
     lines = [content + b"\n" for content in text.split(b"\n")[:-1]]
     for number, content in enumerate(lines, line + 1):
@@ -166,7 +155,7 @@ def _fault_of(number: int, content: bytes) -> _Fault:
 
 
 def _resize(columns: list[npt.NDArray[Any]], rows: int) -> None:
-    """Lengthens or shortens columns in place: nothing is copied, unlike in a concatenation."""
+    """Lengthens or shortens columns in place, without the copies of a concatenation."""
     for column in columns:
         # Nobody else refers to the columns while a log is being read.
         column.resize(rows, refcheck=False)
@@ -180,7 +169,6 @@ def _decode(comment: bytes) -> str:
 
 
 def _describe(fault: _Fault) -> str:
-    """Says in words what a fault of the parser is."""
     code, _, at, found = fault
     if isinstance(found, int):
         count = "1 field" if found == 1 else f"{found} fields"
@@ -199,7 +187,7 @@ def _describe(fault: _Fault) -> str:
 
 
 def _whole_lines(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """Cuts a stream of bytes at line ends; adds a line end to the last line where it lacks one."""
+    """Cuts a stream of bytes at line ends; adds a missing last one."""
     rest = b""
     for piece in pieces:
         text = rest + piece
@@ -225,19 +213,19 @@ def write_swf(
 ) -> None:
     """Writes a log that `read_swf` reads back the same; gzip-compressed if the name ends in .gz.
 
-    The same jobs and header always give the same bytes. Numbers that are whole are written
-    without decimals, others with the fewest digits that read back the same.
+    The same jobs and header always give the same bytes. Whole numbers are written without decimals,
+    others with the fewest digits that read back the same. The file is replaced atomically.
 
     Args:
-        path: the file; one that is there is replaced when the new one is complete.
-        jobs: a log, a table of jobs, a schedule (`lrms_sim.schedule_files.schedule_log` says what of it), or
+        path: the file.
+        jobs: a log, a table of jobs, a schedule (as by `lrms_sim.schedule_files.schedule_log`), or
             columns by the names of SwfLog.
-        header: where left out, that of the log, or version and number of jobs.
+        header: default that of the log, or version and number of jobs.
 
     Raises:
         OSError: the file cannot be written.
-        TypeError: what is to be written stands first, and not the path.
-        ValueError: a column is unknown, or holds what the format cannot say.
+        TypeError: path and jobs are swapped.
+        ValueError: a column is unknown, or cannot be written in the format.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"the path comes first, then the jobs; the path is {path!r:.60}")

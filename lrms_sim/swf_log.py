@@ -1,7 +1,7 @@
-"""What a log in the Standard Workload Format says: its header and its columns.
+"""Header and columns of a log in the Standard Workload Format.
 
 The format is version 2.2 of the Parallel Workloads Archive (Chapin et al. 1999, "Benchmarks and
-standards for the evaluation of parallel job schedulers"). Files are the matter of lrms_sim.swf.
+standards for the evaluation of parallel job schedulers").
 """
 
 import re
@@ -47,12 +47,9 @@ FIELD_NAMES: Final = tuple(name for name, _, _ in FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class SwfHeader:
-    """The comment lines of a log and the fields that they hold.
+    """The comment lines of a log, as they stand there, and the fields that they hold.
 
-    What its fields say is fit for terminals and pages: control characters in it are spelled out.
-
-    Attributes:
-        lines: every comment line as it stands in the log, without the line end.
+    Control characters in fields are escaped, for terminals and pages.
     """
 
     lines: tuple[str, ...] = ()
@@ -80,7 +77,7 @@ class SwfHeader:
 
     @classmethod
     def from_fields(cls, values: Mapping[str, object]) -> Self:
-        """Returns the header that says `; Key: value` for each entry, in the given order.
+        """Returns a header with `; Key: value` for each entry, in the given order.
 
         Raises:
             ValueError: a value has more than one line.
@@ -104,7 +101,7 @@ class SwfHeader:
 
     @property
     def max_procs(self) -> int | None:
-        """`MaxProcs`, the processors of the machine; None where it is not said."""
+        """`MaxProcs`, the processors of the machine, if given."""
         return self._number("MaxProcs")
 
     @property
@@ -114,27 +111,27 @@ class SwfHeader:
 
     @property
     def size(self) -> int | None:
-        """Size of the machine, by `size_key`; None where it is not said."""
+        """Size of the machine, by `size_key`, if given."""
         return self._number(self.size_key)
 
     @property
     def unix_start_time(self) -> int | None:
-        """`UnixStartTime`, time 0 of the log in seconds since 1970 UTC; None where not said."""
+        """`UnixStartTime`, time 0 of the log in seconds since 1970 UTC, if given."""
         return self._number("UnixStartTime")
 
     @property
     def time_zone(self) -> int | None:
-        """`TimeZone`, seconds to add to UTC for local time; None where it is not said."""
+        """`TimeZone`, seconds to add to UTC for local time, if given."""
         return self._number("TimeZone")
 
     @property
     def computer(self) -> str | None:
-        """`Computer`, the make of the machine; None where it is not said."""
+        """`Computer`, the make of the machine, if given."""
         return self.fields.get("Computer") or None
 
     @property
     def installation(self) -> str | None:
-        """`Installation`, where the machine stood; None where it is not said."""
+        """`Installation`, the machine's site, if given."""
         return self.fields.get("Installation") or None
 
 
@@ -147,9 +144,8 @@ class SwfLog:
 
     Attributes:
         path: the log as the user named it.
-        header: the comment lines.
         job_id: field 1, int64.
-        submit_time: field 2, seconds since the log's time 0, float64.
+        submit_time: field 2, since the log's time 0, float64.
         wait_time: field 3, between submission and start, float64.
         run_time: field 4, between start and end, float64.
         processors_allocated: field 5, int32.
@@ -164,10 +160,10 @@ class SwfLog:
         executable: field 14, int32.
         queue: field 15, int32.
         partition: field 16, int32.
-        preceding_job: field 17, the job this one waited for, int64.
-        think_time: field 18, between the preceding job's end and this submission, float64.
-        longer_records: how many records go on behind field 18, where nothing was read.
-        title_lines: lines before the first record that are none, as a title or names of columns.
+        preceding_job: field 17, the predecessor, int64.
+        think_time: field 18, between the predecessor's end and this submission, float64.
+        longer_records: number of records with further, ignored fields.
+        title_lines: lines before the first record that are none, as a title or column names.
     """
 
     path: str
@@ -194,11 +190,7 @@ class SwfLog:
     title_lines: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Checks lengths and values and makes the columns read-only.
-
-        Raises:
-            ValueError: the columns differ in length, or hold what the format cannot say.
-        """
+        """Checks lengths and values and makes the columns read-only."""
         for name, _, kind in FIELDS:
             column = _as_column(name, getattr(self, name), kind)
             if len(column) != len(self.job_id):
@@ -216,12 +208,8 @@ class SwfLog:
     ) -> Self:
         """Builds a log from some of its columns.
 
-        Dates of `submit_time` become seconds after the earliest, spans of time seconds.
-
-        Args:
-            columns: by name; `job_id` is 1, 2, … where left out, any other column -1.
-            header: empty where left out.
-            path: what error messages call the log.
+        Dates of `submit_time` become seconds after the earliest, durations seconds. `job_id`
+        defaults to 1, 2, …, any other column to -1. `path` is the log's name in errors.
 
         Raises:
             ValueError: a name is not a column, or a column breaks a promise of the class.
@@ -241,7 +229,7 @@ class SwfLog:
 
     @classmethod
     def from_jobs(cls, jobs: JobTable, header: SwfHeader | None = None) -> Self:
-        """Returns the log that says of each job what the table knows, and -1 elsewhere."""
+        """Returns a log with the table's columns, and -1 elsewhere."""
         return cls.from_columns(
             {
                 "job_id": jobs.job_id,

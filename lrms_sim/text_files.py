@@ -1,7 +1,6 @@
-"""Text, JSON and TOML files: written whole or not at all, and read up to a limit.
+"""Text, JSON and TOML files, written atomically and read up to a limit.
 
-A reader never sees half a file: what is written appears under its name when it is complete. What is
-read has a largest size, and every error names the file, the place in it and what is wrong there.
+Every error names the file, the place in it and the problem.
 """
 
 import errno
@@ -26,10 +25,10 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def without_links(path: Path) -> Path:
-    """Returns where a path leads; what is there need not exist.
+    """Returns a path with its links resolved; the target need not exist.
 
     Raises:
-        OSError: its links lead in a circle.
+        OSError: its links form a circle.
     """
     try:
         found = path.resolve()
@@ -42,13 +41,10 @@ def without_links(path: Path) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary path beside `path`, which becomes `path` when the block ends well.
+    """Yields a temporary path next to `path`, which replaces `path` if the block succeeds.
 
-    When it ends with an exception the temporary file is removed and what was at `path` stays. A
-    path that names something other than a file, such as `/dev/stdout`, is yielded itself.
-
-    Args:
-        path: the file to be written; an existing one is replaced.
+    If it raises, the temporary file is removed and `path` stays. A path that is no regular file,
+    such as `/dev/stdout`, is yielded itself.
 
     Raises:
         OSError: the file cannot be put in place.
@@ -69,26 +65,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a file as UTF-8; a reader sees the old file or the whole new one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a file as UTF-8, atomically; `OSError` if it cannot be written."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Writes a file that is not there yet; it is on the disk then, and nothing is left where that fails.
+    """Writes a new file durably; nothing is left if that fails.
 
-    Args:
-        path: of the file.
-        content: all of it.
-        mode: who may read it, from the first moment on, whatever the umask allows; the owner alone
-            where left out.
+    `mode` applies from the first moment on, whatever the umask allows.
 
     Raises:
-        FileExistsError: it is there.
+        FileExistsError: it exists.
         OSError: it cannot be written.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -105,25 +93,19 @@ def write_new(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def write_secret(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a document as JSON that its owner alone may read, in place of the file that is there.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes or replaces a JSON file that only its owner may read; `OSError` if that fails."""
     with replacing(path) as draft:
         draft.unlink(missing_ok=True)
         write_new(draft, json.dumps(document).encode())
 
 
 def write_durable(path: Path, document: object) -> None:
-    """Writes a document as JSON in place of the file that is there; it survives a loss of power then.
+    """Writes or replaces a JSON file that survives a loss of power.
 
-    Args:
-        path: of the file; its folder is nobody's but the caller's, as `NAME.new` lies there meanwhile.
-        document: what JSON can say.
+    Its folder is the caller's alone, as `NAME.new` is there meanwhile.
 
     Raises:
-        OSError: it cannot be written; what was there stays.
+        OSError: it cannot be written; the old file stays.
     """
     new = path.with_suffix(".new")
     with new.open("w", encoding="utf-8") as file:
@@ -135,11 +117,7 @@ def write_durable(path: Path, document: object) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes durable which files a folder has.
-
-    Raises:
-        OSError: it cannot.
-    """
+    """Makes the entries of a folder durable; `OSError` if it cannot."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -148,28 +126,21 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Writes a document as JSON; a reader sees the old file or the whole new one.
-
-    Args:
-        path: of the file.
-        document: its numbers come back to the last bit.
+    """Writes a document as JSON atomically, with numbers to the last bit.
 
     Raises:
         OSError: it cannot be written.
-        TypeError: it holds what JSON cannot say.
-        ValueError: it holds an infinite number, or one that is none.
+        TypeError: it cannot be represented in JSON.
+        ValueError: it holds an infinity or nan.
     """
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, bytes_max: int, mistake: Mistake) -> Any:
-    """Returns what a JSON file says.
+    """Returns the content of a JSON file.
 
-    Args:
-        path: of the file.
-        bytes_max: largest size that is read.
-        mistake: makes the error that is raised where it cannot be read, is too large or no JSON, or has
-            a key twice in one object.
+    `mistake` makes the error if it cannot be read, is larger than `bytes_max`, is no JSON, or has a
+    duplicate key.
     """
     text = _text(read_bytes(path, bytes_max, mistake), str(path), mistake)
     try:
@@ -186,7 +157,7 @@ def object_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Returns the object of a JSON text, for `object_pairs_hook`.
 
     Raises:
-        ValueError: a key comes twice, as nobody knows which of two values is meant. TOML refuses it, too.
+        ValueError: a key comes twice, which is ambiguous. TOML refuses it, too.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -196,13 +167,7 @@ def object_of(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_toml(data: bytes | str, shown: str, mistake: Mistake) -> dict[str, Any]:
-    """Returns what the content of a TOML file says.
-
-    Args:
-        data: the content, UTF-8 where it is bytes.
-        shown: what errors call the file.
-        mistake: makes the error that is raised where it is no TOML.
-    """
+    """Parses TOML; `shown` is the file's name in errors, which `mistake` makes."""
     text = data if isinstance(data, str) else _text(data, shown, mistake)
     try:
         return tomllib.loads(text)
@@ -213,14 +178,7 @@ def parse_toml(data: bytes | str, shown: str, mistake: Mistake) -> dict[str, Any
 
 
 def read_bytes(path: Path, bytes_max: int, mistake: Mistake, *, shown: str | None = None) -> bytes:
-    """Returns the content of a file.
-
-    Args:
-        path: of the file.
-        bytes_max: largest size that is read.
-        mistake: makes the error that is raised where it cannot be read or is too large.
-        shown: what errors call the file; the path where left out.
-    """
+    """Returns the content of a file; `mistake` makes the error if it is unreadable or too large."""
     shown = shown or str(path)
     try:
         with path.open("rb") as file:
@@ -247,14 +205,10 @@ def to_toml(document: Mapping[str, Any]) -> str:
     """Returns a document as TOML text that `tomllib` reads back the same.
 
     Equal documents in equal order give equal text. Tables get a header of their own, those in a
-    list beside other values braces.
-
-    Args:
-        document: texts, whole numbers, finite floats, booleans, lists and mappings with text
-            keys.
+    mixed list braces.
 
     Raises:
-        TypeError: a value is of another type.
+        TypeError: a value is no text, integer, float, boolean, list or mapping with text keys.
         ValueError: a number is not finite, or beyond the 64 bits of TOML.
     """
     return "\n".join(_table(document, ())).lstrip("\n") + "\n"

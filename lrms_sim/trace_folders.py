@@ -18,10 +18,9 @@ LOG_FILES: Final[Mapping[str, str]] = {
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the folder that downloads go to, `$XDG_CACHE_HOME/hanse/traces`.
+    """Returns the folder of downloads, `$XDG_CACHE_HOME/hanse/traces`.
 
-    As the XDG specification has it, a relative `XDG_CACHE_HOME` counts as none; the folder is
-    then below `~/.cache`.
+    As in the XDG specification, a relative `XDG_CACHE_HOME` is ignored in favour of `~/.cache`.
     """
     named = environment.get("XDG_CACHE_HOME", "")
     base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
@@ -35,22 +34,13 @@ def trace_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, ..
 
 
 def find_log(key: str, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Returns the file of a log, None where it is not on this machine.
-
-    Args:
-        key: a key of `LOG_FILES`.
-        environment: where `HANSE_TRACES` and `XDG_CACHE_HOME` are looked up.
-    """
+    """Returns the file of a log by its key in `LOG_FILES`; `None` if it is not on this machine."""
     candidates = (folder / LOG_FILES[key] for folder in trace_folders(environment))
     return next((path for path in candidates if path.is_file()), None)
 
 
 def located(named: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """Returns the file that a user means: itself, or the log of that key.
-
-    Args:
-        named: a path, or a key of `LOG_FILES`; a file of that name goes before the key.
-        environment: as for `find_log`.
+    """Returns the file that a user means: a path, which takes precedence, or a key of `LOG_FILES`.
 
     Raises:
         FileNotFoundError: it is the key of a log that is not on this machine.

@@ -1,7 +1,7 @@
-"""Judging many disciplines on one workload: what evolution does thousands of times.
+"""Evaluating many disciplines on one workload, as evolution does thousands of times.
 
-A `Trial` is told the workload once. Judging a discipline then builds no schedule, holds no lock,
-and gives up as soon as a result is certain to be worse than what is asked for.
+A `Trial` gets the workload once. Evaluating a discipline then builds no schedule, holds no lock,
+and stops as soon as a result is certain to be worse than a bound.
 """
 
 import math
@@ -36,14 +36,15 @@ _MARGIN: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a trial found out.
+    """Result of a trial.
 
     Attributes:
-        value: f, seconds; infinity where it is above the bound.
-        objectives: all seven; None where the bound was exceeded.
-        passes: how many passes each strategy of a table or of rules has made, of those that could
-            start a job; None for the disciplines without strategies.
-        visits: how many passes found the machine in each of the 192 classes; None without a table.
+        value: f, seconds; infinity if it is above the bound.
+        objectives: all seven; `None` if the bound was exceeded.
+        passes: number of passes made by each strategy of a table or of rules, of those that could
+            start a job; `None` for the disciplines without strategies.
+        visits: how many passes found the machine in each of the 192 classes; `None` without a
+            table.
     """
 
     value: float
@@ -53,15 +54,14 @@ class TrialResult:
 
 
 class Trial:
-    """A workload on which disciplines are judged.
+    """A workload on which disciplines are evaluated.
 
-    Threads may judge on one trial side by side; each works in room of its own. A trial can be sent
-    to another process.
+    Threads may share a trial, and it can be sent to another process.
 
     Args:
         jobs: the workload, n jobs, none wider than the machine.
         processors: size of the machine.
-        groups: shape (n,), the group 1 to 5 of each job's user; made of the users where left out.
+        groups: shape (n,), the group 1 to 5 of each job's user; default from the users.
         theta: weight of each group's AWRT in f.
 
     Raises:
@@ -99,12 +99,9 @@ class Trial:
         return no_wait_bound(self.jobs, self.groups, self.theta)
 
     def value(self, discipline: Discipline, bound: float = math.inf) -> float:
-        """Returns f = Σ θ_i · AWRT_i under a discipline, seconds.
+        """Returns f = Σ θ_i · AWRT_i under a discipline, seconds; infinity if it is above the bound.
 
-        Args:
-            discipline: of the machine's queue.
-            bound: a value above it comes back as infinity. Whether it does depends on the value
-                alone, not on when the replay was broken off.
+        Whether it is depends on the value alone, not on when the replay was stopped.
 
         Raises:
             ValueError: the discipline lacks something, such as a calendar.
@@ -112,11 +109,7 @@ class Trial:
         return self.run(discipline, bound).value
 
     def run(self, discipline: Discipline, bound: float = math.inf) -> TrialResult:
-        """Replays the workload under a discipline and returns what came of it.
-
-        Args:
-            discipline: of the machine's queue.
-            bound: the replay may be broken off once f is certain to be above it.
+        """Replays the workload under a discipline; may stop once f is certain to be above the bound.
 
         Raises:
             ValueError: the discipline lacks something, such as a calendar.

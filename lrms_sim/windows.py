@@ -21,20 +21,16 @@ def window_by_days(
     first_jobs: int | None = None,
     shift: Shift = "none",
 ) -> JobTable:
-    """Returns the jobs submitted in a span of days, a day being 86,400 s from time 0.
+    """Returns the jobs submitted in a span of days, a day being 86,400 s from time 0; possibly none.
 
     Args:
         jobs: the workload.
-        first_day: the span begins at `first_day · 86400` s, included; at the first job where
-            left out. Fractions are allowed.
-        last_day: the span ends at `last_day · 86400` s, not included; after the last job where
-            left out.
+        first_day: the span begins at `first_day · 86400` s, included; default at the first job.
+            Fractions are allowed.
+        last_day: the span ends at `last_day · 86400` s, not included; default after the last job.
         first_jobs: keep at most so many jobs, the earliest of the span.
         shift: `none` keeps submission times, `window` makes the start of the span time 0,
             `first_job` makes the first submission of the span time 0.
-
-    Returns:
-        The jobs of the span; none where it holds none.
 
     Raises:
         ValueError: the span ends before it begins, a day is not finite, `first_jobs` is

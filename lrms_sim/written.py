@@ -1,4 +1,4 @@
-"""What users write in Python: queue disciplines, and the way from a name to an object.
+"""Queue disciplines that users write in Python, and the lookup of objects by name.
 
 A discipline is an object with a method `decide`, or a function: it is called at every pass at
 which a waiting job fits, with a `MachineView`, and starts jobs with `view.start(job)`:
@@ -46,14 +46,14 @@ class Decides(Protocol):
 class WrittenDiscipline:
     """A queue discipline written in Python.
 
-    A discipline may have, beside `decide(view)`: `name`; `submitted(view, job)` and
-    `ended(view, job)`, which are told what happens; `per_event`, for a pass after every single event; and
-    `needs_groups`. Every machine has a deep copy of its own, so what it notes is of one machine.
-    A discipline has to start a job that fits where nobody runs and nobody else waits.
+    In addition to `decide(view)` a discipline may have: `name`; `submitted(view, job)` and
+    `ended(view, job)`, called at these events; `per_event`, for a pass after every single event;
+    and `needs_groups`. Every machine has a deep copy, so state is per machine. A discipline has to
+    start a job that fits if no job runs and no other job waits.
 
     Attributes:
         written: the object or function.
-        fails_as: kind of the error that is raised where a call of it fails; None for its own.
+        fails_as: type of the error raised if a call fails; `None` for the original error.
     """
 
     written: Any
@@ -70,10 +70,10 @@ class WrittenDiscipline:
         return self._flag("per_event")
 
     def scheduler(self) -> PythonScheduler:
-        """Returns a new scheduler; each machine owns one of its own.
+        """Returns a new scheduler for one machine.
 
         Raises:
-            TypeError: it cannot be copied, or what it has under one of the names above is of another kind.
+            TypeError: it cannot be copied, or one of the attributes above is of the wrong kind.
         """
         try:
             own = copy.deepcopy(self.written)
@@ -153,12 +153,9 @@ def names_written(group: str, name: str) -> bool:
 
 
 def load_written(group: str, name: str, what: str) -> Any:
-    """Returns the object of a name; of a class a new instance.
+    """Returns the object of a name, `package.module:name` or an entry point; of a class a new instance.
 
-    Args:
-        group: of entry points.
-        name: of an entry point, or `package.module:name`.
-        what: the word for it in errors.
+    `what` is the word for it in errors.
 
     Raises:
         ValueError: there is none, or it cannot be loaded; the text says why.

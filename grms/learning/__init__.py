@@ -1,1 +1,1 @@
-"""Evolution: strategies that ask and are told, whatever the genes mean."""
+"""Evolution strategies with an ask-and-tell interface, for any meaning of the genes."""

@@ -1,8 +1,7 @@
-"""Checkpoints: a training run as a JSON file, to go on from bit for bit.
+"""Checkpoints: a training run as a JSON file, from which it can be resumed bit for bit.
 
 The file holds the strategy's state, the history, the best individual so far, and a description of
-data and settings; numbers come back to the last bit. It is replaced as a whole, so a reader finds
-the old one or the new one, never a part; a checksum tells whether it is still what was written.
+data and settings, with numbers to the last bit. It is replaced atomically, and has a checksum.
 """
 
 import hashlib
@@ -27,18 +26,12 @@ FILE_BYTES_MAX = 256 << 20
 
 
 class CheckpointError(HanseError, ValueError):
-    """A checkpoint that cannot be written, read or gone on from; the text says why."""
+    """A checkpoint that cannot be written, read or resumed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Best:
-    """The best individual so far.
-
-    Attributes:
-        genome: its genes.
-        evaluation: what came of it.
-        generation: the one that it came up in.
-    """
+    """The best individual so far, and the generation in which it appeared."""
 
     genome: Genome
     evaluation: Evaluation
@@ -70,9 +63,8 @@ class Snapshot:
 
     Attributes:
         strategy: its `to_state`.
-        history: the generations so far.
-        best: the best individual so far; None before the first generation.
-        finished: why the run has stopped by itself; empty where it has not.
+        best: the best individual so far; `None` before the first generation.
+        finished: why the run has stopped by itself; empty if it has not.
     """
 
     strategy: Mapping[str, Any]
@@ -83,12 +75,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The file that snapshots of one run are kept in.
+    """The file with the snapshots of one run.
 
     Attributes:
-        path: the JSON file; its folder is there.
+        path: the JSON file, in an existing folder.
         description: data and settings of the run, plain values.
-        interval_s: least time between two writes while the run goes on, seconds. Its end and an
+        interval_s: least time between two writes during the run, seconds. Its end and an
             interruption are always written.
     """
 
@@ -97,11 +89,7 @@ class Checkpoint:
     interval_s: float = 2.0
 
     def write(self, snapshot: Snapshot) -> None:
-        """Replaces the file.
-
-        Raises:
-            CheckpointError: it cannot be written.
-        """
+        """Replaces the file; `CheckpointError` if it cannot be written."""
         document = {
             "schema": SCHEMA,
             "finished": snapshot.finished,

@@ -16,12 +16,10 @@ Show = Callable[[GenerationRecord], None]
 
 
 class Pace:
-    """How fast a session is, and how long it will take.
+    """Speed and remaining time of a session.
 
-    Args:
-        generations: where the run stops; None where no generation limit is set.
-        seconds: after which it stops; None where no time limit is set.
-        earlier: the last record of the session before; None for a new run.
+    `generations` and `seconds` are the limits, if any; `earlier` is the last record of the previous
+    session of a resumed run.
     """
 
     def __init__(
@@ -40,7 +38,7 @@ class Pace:
         return (record.evaluations - self._begin.evaluations) / elapsed if elapsed > 0 else 0.0
 
     def left_s(self, record: GenerationRecord) -> float | None:
-        """Returns the seconds until a limit stops the run; None where nobody knows."""
+        """Returns the seconds until a limit stops the run; `None` if unknown."""
         left = []
         done = record.generation - self._begin.generation
         if self._generations is not None and done > 0:

@@ -1,11 +1,11 @@
-"""Who evaluates a generation: threads, processes, or a cluster.
+"""Evaluation of a generation by threads, processes, or a cluster.
 
-What judges a genome is a fitness; a study has the cases of a sweep evaluated in the same way, by a function
-of a case and a bound that it does not use.
+Genomes are evaluated by a fitness; a study evaluates the cases of a sweep in the same way, by a
+function of a case and a bound that it ignores.
 
 An executor is a context manager with one method. Values come back in the order of the genomes and
-are those that one thread would find; kind and number of workers decide how long it takes and
-nothing else. Ctrl-C in the middle of an evaluation leaves neither processes nor work behind.
+do not depend on kind and number of workers. Ctrl-C during an evaluation leaves neither processes
+nor work behind.
 """
 
 import importlib
@@ -32,23 +32,24 @@ Task = Callable[[_Case, float], _Found]
 """What evaluates one case: a fitness with a genome, or a study's replay."""
 
 WORKERS_MAX = 10_000
-"""Most workers of one executor."""
 
 BATCHES_PER_WORKER = 4
-"""Into how many pieces a generation is cut for each worker that is another process: few enough that
-sending them costs little, enough that nobody waits long for the last one."""
+"""Batches of a generation for each worker process: few enough to keep sending cheap, enough to keep
+all workers busy until the end.
+"""
 
 
 DASK_TRIES = 5
-"""How often a generation is sent to a dask cluster whose workers go away with all they were given, as
-batch jobs do when their time is up, before it is given up."""
+"""Attempts to evaluate a generation on a dask cluster whose workers disappear with their tasks, as
+batch jobs do at their time limit.
+"""
 
 DASK_LOGGERS = ("distributed.client", "distributed.comm", "distributed.core", "distributed.utils")
-"""They log tracebacks of what is reported here in words, as `ExecutorError`."""
+"""Silenced: they log tracebacks of errors reported as `ExecutorError`."""
 
 
 class ExecutorError(HanseError, RuntimeError):
-    """Workers that cannot be reached, or that died; the text says what and what to do."""
+    """Workers that cannot be reached, or that died; the text says what, and a remedy."""
 
 
 class Executor(ABC):
@@ -62,23 +63,17 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self, *, at_once: bool = False) -> None:
-        """Ends all workers that it has started.
-
-        Args:
-            at_once: whether nobody waits for what is still being evaluated.
-        """
+        """Ends all workers that it has started; with `at_once` without waiting for their tasks."""
 
     @abstractmethod
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
-        """Returns what came of each genome, in their order.
+        """Returns the result of each genome, in order.
 
-        Args:
-            fitness: thread-safe; for other processes it can be pickled. Handed to each worker
-                once for as long as calls come with the same one.
-            genomes: any number.
-            bound: the value above which it does not matter how bad a genome is.
+        `fitness` is thread-safe, and can be pickled for other processes. It is sent to each worker
+        once, as long as calls come with the same one. Above `bound` the exact value does not
+        matter.
         """
 
 
@@ -88,14 +83,7 @@ def default_workers() -> int:
 
 
 class ThreadExecutor(Executor):
-    """Threads of this process; the replay kernel holds no lock while it runs.
-
-    Args:
-        workers: how many; as many as there are processors where left out.
-
-    Raises:
-        ValueError: the number is out of its bounds.
-    """
+    """Threads of this process, by default one per processor; the replay kernel releases the GIL."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = check_workers(workers)
@@ -115,14 +103,7 @@ class ThreadExecutor(Executor):
 
 
 class ProcessExecutor(Executor):
-    """Processes of this machine, for fitness functions that hold the interpreter's lock.
-
-    Args:
-        workers: how many; as many as there are processors where left out.
-
-    Raises:
-        ValueError: the number is out of its bounds.
-    """
+    """Processes of this machine, by default one per processor, for fitness that holds the GIL."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = check_workers(workers)
@@ -139,11 +120,7 @@ class ProcessExecutor(Executor):
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
-        """Returns what came of each genome, in their order.
-
-        Raises:
-            ExecutorError: a process died.
-        """
+        """Returns the result of each genome, in order; `ExecutorError` if a process died."""
         if not genomes:
             return []
         if self._pool is None or fitness is not self._fitness:
@@ -188,11 +165,10 @@ class DaskExecutor(Executor):
     address; docs/training.md shows it.
 
     Args:
-        address: of a scheduler, such as `tcp://10.0.0.1:8786`; where left out, a cluster is
-            started on this machine and ended with the executor.
-        workers: how many such a cluster has; as many as there are processors where left out. Not
-            used with an address.
-        processes: whether that cluster's workers are processes; threads where not.
+        address: of a scheduler, such as `tcp://10.0.0.1:8786`; by default a cluster is started on
+            this machine and ended with the executor.
+        workers: of such a cluster; default one per processor. Ignored with an address.
+        processes: whether that cluster's workers are processes or threads.
         patience_s: how long to wait for the scheduler, and then for its first worker, seconds.
 
     Raises:
@@ -246,7 +222,7 @@ class DaskExecutor(Executor):
     def evaluate(
         self, fitness: Task[_Case, _Found], genomes: Sequence[_Case], bound: float = math.inf
     ) -> list[_Found]:
-        """Returns what came of each genome, in their order.
+        """Returns the result of each genome, in order.
 
         Raises:
             ExecutorError: there is no worker, workers died again and again, or the scheduler is
@@ -308,10 +284,7 @@ def _distributed() -> Any:
 
 
 def check_workers(workers: int | None) -> int:
-    """Returns a number of workers.
-
-    Args:
-        workers: how many; as many as there are processors where None.
+    """Returns a number of workers, by default that of processors.
 
     Raises:
         ValueError: the number is out of its bounds.
@@ -328,9 +301,9 @@ def _batch_size(genomes: int, workers: int) -> int:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Keeps Ctrl-C from processes and threads that are started in the block, for good.
+    """Blocks Ctrl-C permanently for processes and threads that are started in the block.
 
-    In this thread it takes effect when the block is over.
+    In this thread it takes effect after the block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

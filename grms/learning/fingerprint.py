@@ -1,7 +1,7 @@
-"""What a training run rests on, as plain values: to be noted, and to be compared.
+"""Data and settings of a training run as plain values, for provenance and comparison.
 
-A run is resumed with the very data and settings that it was begun with, and what it has found says
-where it comes from. Both take a description of plain values; workloads are in it as checksums.
+A run is resumed only with the same data and settings, and its results record where they come from.
+Workloads are included as checksums.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _COLUMNS = ("submit_time", "processors", "requested_time", "run_time")
 
 
 def program(commit: str | None = None) -> dict[str, str]:
-    """Returns what is noted of the program: its version, and the commit of its source where that is known."""
+    """Returns the program's version, and the commit of its source if known."""
     known = {"program": f"hanse {__version__}"}
     return known if commit is None else known | {"commit": commit}
 
@@ -33,7 +33,7 @@ def jobs_sha256(jobs: JobTable) -> str:
 
 
 def first_difference(saved: object, found: object) -> str | None:
-    """Returns where two descriptions differ first, for people; None where they are equal."""
+    """Returns where two descriptions first differ, for display; `None` if they are equal."""
     return next(_differences(saved, found, ""), None)
 
 

@@ -1,4 +1,4 @@
-"""When a training run is over, and who evaluates: also options of commands, so nothing here is slow to import."""
+"""Limits and workers of a training run; also options of commands, so nothing here is slow to import."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -24,21 +24,20 @@ from grms.learning.executors import (
 from lrms_sim.option_fields import option
 
 GENERATIONS = 150
-"""Where a run stops if nobody sets a limit: the number of paper 003 (section 4.5)."""
+"""Default limit: the number of paper 003 (section 4.5)."""
 
 ExecutorName = Literal["threads", "processes", "dask"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop; the first limit that is reached counts.
+    """When to stop; the first limit reached counts.
 
     Attributes:
-        generations: so many; `GENERATIONS` where no limit at all is set.
-        evaluations: after the generation in which so many are reached.
-        seconds: after the generation in which so much time is over.
-        stagnation: after so many generations without gain.
-        target: at this fitness.
+        generations: default `GENERATIONS`, if no limit at all is set.
+        evaluations: stops after the generation in which so many are reached.
+        seconds: stops after the generation in which so much time is over.
+        stagnation: generations without gain.
     """
 
     generations: int | None = option(default=None)
@@ -58,11 +57,7 @@ class Limits:
         return self.generations
 
     def termination(self) -> Termination:
-        """Returns the limits as a termination.
-
-        Raises:
-            ValueError: a limit is out of its bounds.
-        """
+        """Returns the limits as a termination; `ValueError` if a limit is out of its bounds."""
         kinds: tuple[tuple[Any, Callable[[Any], Termination]], ...] = (
             (self.target, TargetValue),
             (self.generations_max, GenerationLimit),
@@ -75,15 +70,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Who evaluates.
+    """Executor and number of workers.
 
     Attributes:
-        executor: the kind.
-        count: how many; as many as there are processors where None.
-        scheduler: address of a dask scheduler; a cluster on this machine where None.
-
-    Raises:
-        ValueError: the number is out of its bounds.
+        count: default one per processor.
+        scheduler: address of a dask scheduler; default a cluster on this machine.
     """
 
     executor: ExecutorName = option("Who evaluates; the result is the same.", default="threads")
@@ -95,20 +86,15 @@ class Workers:
     )
 
     def __post_init__(self) -> None:
-        """Checks the bound."""
         check_workers(self.count)
 
     @property
     def number(self) -> int:
-        """How many there are; of a cluster that is there already, a guess."""
+        """Number of workers; a guess for an existing cluster."""
         return check_workers(self.count)
 
     def started(self) -> AbstractContextManager[Executor]:
-        """Returns the workers as a context that ends them.
-
-        Raises:
-            ExecutorError: a cluster cannot be reached.
-        """
+        """Returns the workers as a context that ends them; `ExecutorError` if a cluster is unreachable."""
         if self.executor == "processes":
             return ProcessExecutor(self.count)
         if self.executor == "dask":

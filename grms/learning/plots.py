@@ -14,21 +14,15 @@ from lrms_sim.pages import svg
 from lrms_sim.pages.parts import WIDE
 
 BLUE = svg.color("federated")
-"""Colour of what is good or usual."""
 
 ORANGE = svg.color("site-5")
-"""Colour of what stands out."""
 
 
 def convergence_svg(history: Sequence[GenerationRecord], unit: str) -> str:
     """Draws the best value so far, and below it the mean of each generation.
 
-    Each has its own scale: one recommendation that is turned round can make a child many times
-    worse, so the mean stays far above the best.
-
-    Args:
-        history: at least one generation.
-        unit: what a value is, for the axis.
+    Each has its own scale: one flipped recommendation can make a child many times worse, so the
+    mean stays far above the best. The history is not empty.
     """
     generation = [record.generation for record in history]
     best = np.array([record.best for record in history])
@@ -68,13 +62,9 @@ def convergence_svg(history: Sequence[GenerationRecord], unit: str) -> str:
 
 
 def drawn(key: str, title: str, description: str, draw: Callable[[Figure], None]) -> str:
-    """Returns what a function draws on a figure of the usual size.
+    """Returns what `draw` draws on a figure of the usual size.
 
-    Args:
-        key: unique within the page.
-        title: for those who cannot see it.
-        description: what it shows, for the same.
-        draw: draws it.
+    `key` is unique within the page; `title` and `description` are for screen readers.
     """
     with svg.drawing():
         figure = svg.new_figure(WIDE, 450.0)

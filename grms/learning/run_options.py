@@ -1,6 +1,6 @@
-"""What commands that evaluate much have in common: who evaluates, and how to go on after Ctrl-C.
+"""Options of commands that evaluate much: workers, and resuming after Ctrl-C.
 
-It imports nothing that is slow, so that `--help` answers at once.
+Nothing here is slow to import, so that `--help` is fast.
 """
 
 import shlex
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def workers_of(chosen: dict[str, Any]) -> Workers:
-    """Returns what a command was told of its workers, and takes it out of `chosen`.
+    """Removes the workers' options from `chosen`, and returns the workers.
 
     Raises:
-        click.UsageError: there is a scheduler for another executor, or a number is out of its bounds.
+        click.UsageError: there is a scheduler for another executor, or a number is out of its
+            bounds.
     """
     if chosen["scheduler"] is not None and chosen["executor"] != "dask":
         raise click.UsageError("--scheduler goes with --executor dask")
@@ -31,7 +32,7 @@ def workers_of(chosen: dict[str, Any]) -> Workers:
 
 
 def end_interrupted(interruption: "TrainingInterrupted") -> NoReturn:
-    """Ends the command that Ctrl-C has ended, and says how to go on."""
+    """Ends a command after Ctrl-C, and says how to resume."""
     from grms.learning.session import command_to_resume  # noqa: PLC0415  # slow
 
     context = click.get_current_context()

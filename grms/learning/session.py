@@ -1,6 +1,6 @@
-"""A training run as a user knows it: a folder, a checkpoint, limits, workers, progress, Ctrl-C.
+"""A training run for a user: folder, checkpoint, limits, workers, progress, Ctrl-C.
 
-What is learned does not matter here: a command brings the strategy and the fitness.
+The command brings the strategy and the fitness.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,10 @@ from grms.learning.limits import Limits, Workers
 from grms.learning.training import TrainingResult, train
 
 CHECKPOINT = "checkpoint.json"
-"""Name of the checkpoint in the output folder."""
 
 
 class TrainingInterrupted(Exception):  # noqa: N818  # it is no error
-    """Ctrl-C, once everything is saved.
-
-    Attributes:
-        resumable: whether there is a checkpoint to go on from.
-    """
+    """Ctrl-C, after everything is saved; `resumable` if there is a checkpoint."""
 
     def __init__(self, text: str, *, resumable: bool) -> None:
         self.resumable = resumable
@@ -35,14 +30,10 @@ class TrainingInterrupted(Exception):  # noqa: N818  # it is no error
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
-    """Refuses a folder in which a run cannot begin, or cannot go on.
-
-    Args:
-        folder: for all files of the run.
-        resume: whether a run is to go on there.
+    """Refuses a folder in which a run cannot begin or be resumed.
 
     Raises:
-        CheckpointError: a file is in the way, there is nothing to resume, or something is that would be
+        CheckpointError: a file is in the way, there is nothing to resume, or something would be
             lost.
     """
     path = folder / CHECKPOINT
@@ -69,14 +60,12 @@ def _make_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One sitting of a training run.
+    """One session of a training run.
 
     Attributes:
         folder: for all files of the run.
-        description: data and settings of the run, plain values; noted in its checkpoint.
-        limits: when to stop.
-        workers: who evaluates.
-        resume: go on from the checkpoint in the folder.
+        description: data and settings of the run, plain values, for its checkpoint.
+        resume: resume from the checkpoint in the folder.
     """
 
     folder: Path
@@ -93,10 +82,8 @@ class Session:
     def run(self, strategy: Strategy, fitness: FitnessFunction, console: Console) -> TrainingResult:
         """Trains until a limit is reached.
 
-        Args:
-            strategy: one that has not begun; of a run that is resumed, the checkpoint's is used.
-            fitness: what judges a genome.
-            console: shows how far it is.
+        A resumed run uses the checkpoint's strategy, a new one `strategy`, which must not have
+        begun.
 
         Raises:
             TrainingInterrupted: Ctrl-C; a checkpoint is there if a generation was done.

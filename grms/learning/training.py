@@ -17,13 +17,11 @@ from grms.learning.executors import Executor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingResult:
-    """What a training run has found.
+    """Result of a training run.
 
     Attributes:
-        best: the best individual, with the generation that it came up in; of equal ones the
-            earliest.
-        history: all generations.
-        reason: why the run stopped, for people.
+        best: the best individual, with its generation; of equal ones the earliest.
+        reason: why the run stopped, for display.
     """
 
     best: Best
@@ -50,12 +48,7 @@ class TrainingResult:
         }
 
     def facts(self, unit: str, value: str = "fitness") -> list[tuple[str, object]]:
-        """Returns what a page says of the best: its value, and when it came up.
-
-        Args:
-            unit: what a value is, for people.
-            value: what it is called.
-        """
+        """Returns the best value, named `value` in a `unit`, and its generation, for a page."""
         found = f"{self.best.generation} of {self.history[-1].generation}"
         best = f"{self.best.evaluation.value:,.4f} ({unit})"
         return [(value, best), ("found in generation", found)]
@@ -75,17 +68,17 @@ def train(
     """Trains until the termination says stop.
 
     Everything but the seconds in the history depends on strategy and fitness alone: a run that is
-    interrupted and resumed finds what one without a break does, bit for bit.
+    interrupted and resumed gives the same results as one without a break, bit for bit.
 
     Args:
         strategy: new, or the one of `earlier`.
-        fitness: what judges a genome.
+        fitness: evaluates a genome.
         executor: evaluates generations.
-        termination: asked after each generation; of a run that is resumed, before the first.
-        progress: told of each generation.
+        termination: asked after each generation; of a resumed run, before the first.
+        progress: called after each generation.
         checkpoint: where to keep the run; an interruption (Ctrl-C or any error) is written too.
-        earlier: the snapshot to go on from; `strategy_from_state` makes the strategy of it.
-        clock: seconds from any moment on.
+        earlier: the snapshot to resume; `strategy_from_state` makes the strategy of it.
+        clock: seconds from any origin.
 
     Raises:
         CheckpointError: the checkpoint cannot be written.
@@ -114,7 +107,7 @@ def train(
 
 
 class _Run:
-    """What `train` knows between two generations."""
+    """State of `train` between two generations."""
 
     def __init__(
         self, strategy: Strategy, earlier: Snapshot | None, clock: Callable[[], float]

@@ -1,9 +1,9 @@
-"""Workloads of the simulator Batsim, in and out: JSON with jobs, and the profiles that they run.
+"""Workloads of the simulator Batsim, in and out: JSON with jobs and profiles.
 
-A job of Batsim says what a user asks for, a profile what then happens. Of profiles the run time is read:
-`delay` is one; what computes takes its operations over a processor's speed where that is given; of others
-the time limit is taken where there is one. Names of profiles are those of Batsim 1 to 5. What is written has
-profiles of the type `delay` alone, and reads back the same to the bit.
+A job says what a user asks for, its profile what happens when it runs. The run time comes from the
+profile: the delay, the operations over the processor speed if that is given, else the time limit if
+there is one. Profile names are those of Batsim 1 to 5. Output has `delay` profiles only and reads
+back bit for bit.
 """
 
 import json
@@ -48,20 +48,19 @@ def read_workload(
 ) -> Import:
     """Reads a workload.
 
+    Job numbers are kept (`7` and `w0!7` are 7) if they are unique. Times are those of the file,
+    since its time 0 is that of the simulation.
+
     Args:
         text: of the file.
-        name: what errors call it.
-        speed: of a processor, in operations a second, for profiles that say operations.
-        rng: gives users other numbers, drawn from it; None leaves them as they are.
-        unreadable: a job that is none: `drop` it and count it, or stop with an `error`.
-
-    Returns:
-        The log. Jobs keep their numbers (`7` and `w0!7` are 7) where no two have the same; times are those of the
-        file, since its time 0 is that of the simulation.
+        name: of the file in errors.
+        speed: operations a second of a processor, for profiles in operations.
+        rng: draws new numbers for the users; `None` keeps theirs.
+        unreadable: `drop` and count jobs that cannot be read, or stop with an `error`.
 
     Raises:
-        AccountingError: it is no JSON, or no workload, or a job is none and that is an error; the text names
-            line or job.
+        AccountingError: it is no JSON or no workload, or a job cannot be read and that is an error;
+            the text names line or job.
     """
     jobs, profiles, size = _document(text, name)
     reading = Reading(name, strict=unreadable == "error")
@@ -134,20 +133,14 @@ def _document(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """What jobs are read with.
-
-    Attributes:
-        profiles: by their names.
-        speed: of a processor, operations a second.
-        counts: of rules that were used.
-    """
+    """Parameters and counts of one import."""
 
     profiles: Mapping[str, Mapping[str, Any]]
     speed: float | None
     counts: Counter[str]
 
     def job(self, job: object) -> tuple[float, Mapping[str, Any], float, float | None, bool] | None:
-        """Returns submission, the job, run time, limit and success; None for one that is left out.
+        """Returns submission, the job, run time, limit and success; `None` if the job is left out.
 
         Raises:
             Unreadable: it is no job.
@@ -185,7 +178,7 @@ class _Reader:
     def run_time(
         self, profile: Mapping[str, Any], width: int, rules: set[str], depth: int = 0
     ) -> float | None:
-        """Returns seconds, and adds the rules that were used; None where nothing says the time."""
+        """Returns seconds and adds the rules used; `None` if the time is unknown."""
         kind = profile["type"]
         if kind in _DELAY:
             return _seconds(profile["delay"])
@@ -229,7 +222,6 @@ def _is_whole(value: object) -> bool:
 
 
 def _number_of(name: object) -> int | None:
-    """Returns 7 of `7`, `"7"` and `"w0!7"`; None for other names."""
     text = str(name).rpartition("!")[2]
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
 
@@ -249,12 +241,7 @@ def _user(job: Mapping[str, Any]) -> int:
 def write_workload(file: IO[str], jobs: JobTable, processors: int) -> None:
     """Writes jobs as a workload; the same jobs always give the same text.
 
-    A job's user stands in its `extra_data`, where Batsim keeps what it does not use.
-
-    Args:
-        file: open for text.
-        jobs: submitted at 0 or later.
-        processors: of the machine, `nb_res`.
+    A job's user goes into `extra_data`, which Batsim ignores; `processors` becomes `nb_res`.
 
     Raises:
         ValueError: a job is submitted before time 0, which Batsim does not have.

@@ -1,7 +1,7 @@
 """ClassAds as HTCondor writes them: lines `Name = value`, JSON, and XML.
 
-An ad is attributes with values; names of attributes are the same in upper and lower case (HTCondor manual,
-"ClassAds"). Values that are expressions are not worked out, and lists are not kept.
+Attribute names are case-insensitive (HTCondor manual, "ClassAds"). Expressions are not evaluated,
+and lists are dropped.
 """
 
 import re
@@ -25,10 +25,10 @@ _PROLOGUE: Final = re.compile(r"(?:\s*(?:<\?xml [^>]*\?>|<!DOCTYPE classads [^>\
 
 
 def read_ads(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
-    """Yields the ads of a file, whichever way it is written, each with the line of its end.
+    """Yields the ads of a file in any of the formats, each with its last line number.
 
     Raises:
-        AccountingError: a line cannot be read, and that is an error; or it is no XML from some place on.
+        AccountingError: a line cannot be read, and that is an error; or the XML is broken.
     """
     rest = iter(lines)
     first: list[str] = []
@@ -47,7 +47,7 @@ def read_ads(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]
 
 
 def within(ad: Ad, key: str) -> Ad:
-    """Returns an attribute that is an ad; an empty one where it is none."""
+    """Returns an attribute that is an ad; an empty ad if it is none."""
     value = ad.get(key.lower())
     return value if isinstance(value, dict) else {}
 
@@ -77,7 +77,7 @@ def text(ad: Ad, *keys: str) -> str:
 
 
 def value_of(spelled: str) -> Any:
-    """Returns a text, a truth or a number; None for what is undefined, or an expression."""
+    """Returns a string, boolean or number; `None` if undefined or an expression."""
     if spelled.startswith('"') and spelled.endswith('"') and len(spelled) > 1:
         return spelled[1:-1].replace('\\"', '"')
     lower = spelled.lower()
@@ -121,7 +121,6 @@ def _of_json(text: str, reading: Reading) -> Iterator[tuple[int, Ad]]:
 
 
 def _lowered(found: dict[str, Any]) -> Ad:
-    """Returns an ad with names in lower case, those of ads right within it as well."""
     return {
         key.lower(): _named(value) if isinstance(value, dict) else value
         for key, value in found.items()
@@ -133,7 +132,7 @@ def _named(found: dict[str, Any]) -> Ad:
 
 
 class _XmlAds:
-    """What a parser of XML tells, as ads: `<c>` is one, `<a n="Name">` an attribute in it."""
+    """Builds ads from XML: `<c>` is an ad, `<a n="Name">` one of its attributes."""
 
     def __init__(self) -> None:
         self.found: list[Ad] = []
@@ -160,7 +159,6 @@ class _XmlAds:
                 self._put(depth, attributes.get("v") in {"t", "true"})
 
     def _put(self, depth: int, value: Any) -> None:
-        """Notes the value of an attribute; at depth 5 that of an ad within one."""
         if depth == 3:
             self._ad[self._name] = value
         elif self._path[self._path.index("c") + 2] != "c":
@@ -182,7 +180,7 @@ class _XmlAds:
         self._path.pop()
 
     def _depth(self) -> int:
-        """Returns 1 in an ad, 2 in an attribute of it, 3 in its value, 4 and 5 in an ad that is one; 0 outside."""
+        """Returns 1 in an ad, 2 in an attribute, 3 in its value, 4 and 5 in a nested ad; 0 outside."""
         return len(self._path) - self._path.index("c") if "c" in self._path else 0
 
 

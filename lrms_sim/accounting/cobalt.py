@@ -1,8 +1,8 @@
-"""Jobs of Cobalt, the batch system of Argonne's Blue Gene and Cray machines: its records and the tables made of them.
+"""Job records of Cobalt, the batch system of Argonne's machines, and tables made of them.
 
-Records are those of PBS, with texts in quotes and times with decimals. A job is given whole nodes, more of them than it
-asked for where the machine gives blocks: it holds the nodes that it had, each with the processors that it asked of
-one. The tables (`DIM_JOB_COMPOSITE` of Argonne's public data) have a line of names.
+Records are those of PBS, with quoted texts and times with decimals. A job holds whole nodes,
+possibly more than requested if the machine allocates blocks; each counts with the processors
+requested per node. The tables (`DIM_JOB_COMPOSITE` of Argonne's public data) have a header line.
 """
 
 import re

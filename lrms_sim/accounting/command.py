@@ -176,7 +176,6 @@ _SPELLED: Final = {"columns": "--format", "named": "--column", "units": "--unit"
 def _found(
     kind: str, file: Path, name: str, site: str | None, options: Mapping[str, Any]
 ) -> "Import":
-    """Returns the log of a file, whatever its kind."""
     import numpy as np  # noqa: PLC0415  # help and errors come at once
 
     from lrms_sim.accounting.batsim import read_workload  # noqa: PLC0415  # same
@@ -201,12 +200,6 @@ def _found(
 
 
 def _layout(options: Mapping[str, Any]) -> "Layout":
-    """Returns what a user says of the columns of a table.
-
-    Raises:
-        click.BadParameter: an option is no pair.
-        ValueError: a word is unknown, or too little is named.
-    """
     from lrms_sim.accounting.table import MOMENTS, SPANS, Layout  # noqa: PLC0415  # help and errors come at once
 
     columns: dict[str, str] = {}
@@ -241,7 +234,7 @@ def _nothing(found: "Import", site: str | None) -> str:
 
 
 def _example(found: "Import", rule: str) -> str:
-    """Returns where a rule was used first, and why, for those that leave out what cannot be read."""
+    """Returns the first line that a rule left out, and why, for rules on unreadable lines."""
     example = found.examples.get(rule)
     if example is None:
         return ""

@@ -1,8 +1,8 @@
 """The accounting file of Grid Engine (Sun, Son of, Univa, Open Cluster Scheduler): colons or lines of JSON.
 
-A line is a job, or a task of an array (accounting(5)). Times are seconds since 1970, milliseconds in files of Univa,
-microseconds in JSON. Tasks of a tightly integrated parallel job have lines of their own beside that of the job, which
-says all of its slots.
+A line is a job or an array task (accounting(5)). Times are seconds since 1970, milliseconds in
+files of Univa, microseconds in JSON. Tasks of a tightly integrated parallel job have their own
+lines in addition to the job's, which counts all of its slots.
 """
 
 import json
@@ -30,7 +30,7 @@ _FIELDS: Final = {
 
 _CATEGORY: Final = 39
 _LEAST: Final = 36
-"""Fields of the shortest line that says slots and task."""
+"""Fields of the shortest line that has slots and task."""
 
 _RECORD_LEAST: Final = 2
 """Characters of the shortest record: qacct passes over what has one."""

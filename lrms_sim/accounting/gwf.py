@@ -1,7 +1,8 @@
 """Logs in the Grid Workload Format of the Grid Workloads Archive (Iosup et al. 2008).
 
-A line is a job: its first 11 columns are numbers as in the Standard Workload Format, users, groups and queues
-are names, and columns 17 and 18 name the site of submission and the one that ran it. -1 stands for "not known".
+A line is a job: its first 11 columns are numbers as in the Standard Workload Format, users, groups
+and queues are names, and columns 17 and 18 name the submission site and the execution site. -1 is
+unknown.
 """
 
 import math
@@ -23,9 +24,7 @@ _UNKNOWN: Final = frozenset({"", "-1", "-1.0", "NULL"})
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs; those without a number of processors are counted and left out.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used. The format has Unix times and no zone.
+    The format has Unix times and no zone.
 
     Raises:
         AccountingError: a line cannot be read, and that is an error.
@@ -76,7 +75,6 @@ def _job(line: str, reading: Reading) -> Record | None:
 
 
 def _number(row: dict[str, str], key: str) -> float | None:
-    """Returns a number that is at least 0; None for what is not known."""
     try:
         value = float(row[key] or "-1")
     except ValueError:

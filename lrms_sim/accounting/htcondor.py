@@ -1,7 +1,7 @@
-"""HTCondor's records of jobs: what `condor_history` prints, its history files, and its event logs.
+"""HTCondor's job records: output of `condor_history`, history files, and event logs.
 
-A job is a ClassAd, attributes with values (HTCondor manual, "Job ClassAd Attributes"); an event log has
-ClassAds of events instead, or text.
+A job is a ClassAd (HTCondor manual, "Job ClassAd Attributes"); an event log has ClassAds of events,
+or text.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,9 @@ _HEAD_LINES: Final = 40
 
 
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
-    """Yields the jobs that have ended; others, and those that run where they are submitted, are counted.
+    """Yields the jobs that have ended; others, and those that run on the access point, are counted.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used. The zone is of the access point, for the
-            moments of an event log; a history has Unix times.
+    The zone of `reading` is the access point's, for event logs; a history has Unix times.
 
     Raises:
         AccountingError: a line cannot be read, and that is an error.
@@ -95,7 +92,7 @@ def _name(ad: Ad) -> str:
 
 
 def _processors(ad: Ad) -> int | None:
-    """Returns what the job held or asked for; None where an expression says it, 1 where nothing does."""
+    """Returns the processors held or requested; `None` for an expression, 1 if missing."""
     asked = ("CpusProvisioned", "MachineAttrCpus0", "RequestCpus")
     each = next((found for key in asked if (found := whole(ad, key)) is not None), None)
     if each is None and any(key.lower() in ad for key in asked):

@@ -1,14 +1,14 @@
 """HTCondor's event logs: of one user's jobs (`log = …` of a submit file), or of a whole access point (`EVENT_LOG`).
 
-An event is a number, a job and a moment (HTCondor manual, "Job Event Log Codes"); a log has them as text, as
-XML or as JSON. Text has a heading, a body and a line of three dots:
+An event is a number, a job and a moment (HTCondor manual, "Job Event Log Codes"); a log has them as
+text, as XML or as JSON. Text has a heading, a body and a line of three dots:
 
     005 (7174.000.000) 2024-01-05 12:36:58 Job terminated.
         (1) Normal termination (return value 0)
     ...
 
-An event log does not say whose a job is, and how long it may run, but where the access point writes events of
-number 28 with these attributes (`EVENT_LOG_JOB_AD_INFORMATION_ATTRS`).
+User and time limit of a job are known only if the access point writes events of number 28 with
+these attributes (`EVENT_LOG_JOB_AD_INFORMATION_ATTRS`).
 """
 
 import re
@@ -37,7 +37,7 @@ _STOPS: Final = frozenset({4, 7, 12, 24})
 """A run ends and the job stays: evicted, the shadow's error, held, reconnection failed."""
 
 _YEAR: Final = 2000
-"""Of the first event of a log without years: one with a 29 February."""
+"""Year of the first event of a log without years; it has a 29 February."""
 
 _HALF_A_YEAR: Final = timedelta(days=183)
 _RETURN: Final = re.compile(r"\(1\) Normal termination \(return value (-?\d+)\)")
@@ -64,12 +64,11 @@ def read_events(ads: Iterable[tuple[int, Ad]], reading: Reading) -> Iterator[Rec
     """Yields the jobs that have ended; others are counted.
 
     Args:
-        ads: of the events, each with the line of its end.
-        reading: how they are read; takes the rules that are used. The zone is of the access point, for
-            moments without one.
+        ads: of the events, each with its last line number.
+        reading: its zone is the access point's, for times without one.
 
     Raises:
-        AccountingError: an event has no number, no job or no moment, and that is an error.
+        AccountingError: an event has no number, no job or no time, and that is an error.
     """
     jobs: dict[tuple[int, int], _Job] = {}
     yield from reading.records(ads, partial(_event, jobs))
@@ -77,7 +76,7 @@ def read_events(ads: Iterable[tuple[int, Ad]], reading: Reading) -> Iterator[Rec
 
 
 def _event(jobs: dict[tuple[int, int], _Job], ad: Ad, reading: Reading) -> Record | None:
-    """Takes an event in; returns the job that ends with it."""
+    """Applies an event; returns the job if it ends with it."""
     event, cluster, process = (whole(ad, key) for key in ("EventTypeNumber", "Cluster", "Proc"))
     if event is None or cluster is None or process is None:
         raise Unreadable("the event that ends here lacks EventTypeNumber, Cluster or Proc")
@@ -98,7 +97,6 @@ def _event(jobs: dict[tuple[int, int], _Job], ad: Ad, reading: Reading) -> Recor
 
 
 def _note(job: _Job, event: int, ad: Ad, now: float) -> None:
-    """Adds to a job what an event says of it."""
     if event in {_EXECUTE, _NODE_EXECUTE}:
         job.held = whole(ad, "Cpus") or whole(within(ad, "ExecuteProps"), "Cpus") or job.held
     if event == _EXECUTE:
@@ -158,10 +156,10 @@ def _moment(ad: Ad, zone: tzinfo) -> float:
 
 
 def events_of_text(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, Ad]]:
-    """Yields the events of a log as text, as the ads that its XML would have.
+    """Yields the events of a text log as the ads that its XML would have.
 
     Raises:
-        AccountingError: an event does not begin as one, and that is an error.
+        AccountingError: a line does not begin an event, and that is an error.
     """
     ad: Ad | None = None
     count = 0
@@ -222,7 +220,7 @@ def _read_body(ad: Ad, line: str) -> None:
 
 
 class _Years:
-    """Years of dates that have none: a date half a year before the last one is of the next year."""
+    """Adds years to dates: one half a year before its predecessor is in the next year."""
 
     def __init__(self) -> None:
         self._last = datetime(_YEAR, 1, 1)  # noqa: DTZ001  # a date; its zone comes later

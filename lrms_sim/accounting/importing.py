@@ -1,7 +1,7 @@
 """Accounting files of batch systems as logs in the Standard Workload Format.
 
-Names of users, groups and queues become numbers and do not get into the log. Every rule by which a line is
-left out or completed is counted.
+Names of users, groups and queues become numbers; the names are not kept. Every rule by which a line
+is left out or completed is counted.
 """
 
 import os
@@ -38,16 +38,17 @@ def import_lines(
     Args:
         kind: a key of `READERS`, or an entry point of the group `hanse.importers`.
         lines: of the file.
-        name: what errors call the file.
+        name: of the file in errors.
         zone: of the site, for times without one.
-        rng: anonymises: numbers are given in an order drawn from it instead of the order in which
-            names come, and the log does not say when it began. None does neither.
+        rng: anonymises: numbers are assigned in random order instead of order of appearance, and
+            the log does not say when it began. `None` does neither.
         site: only jobs that ran there, of a file with several.
-        unreadable: a line that cannot be read: `drop` it and count it, or stop with an `error`.
-        columns: names of the columns, for a file of sacct that does not begin with them.
+        unreadable: `drop` and count lines that cannot be read, or stop with an `error`.
+        columns: column names, for a file of sacct that does not begin with them.
 
     Raises:
-        AccountingError: the file is not of that kind, or a line cannot be read and that is an error.
+        AccountingError: the file is not of that kind, or a line cannot be read and that is an
+            error.
         PluginError: a plugin cannot be used.
         KeyError: there is no such kind.
     """
@@ -83,19 +84,12 @@ def import_table(
     site: str | None = None,
     unreadable: Literal["drop", "error"] = "drop",
 ) -> Import:
-    """Reads a table as CSV or Parquet; which of the two is seen from its first bytes.
+    """Reads a table as CSV or Parquet, which is detected by the first bytes.
 
-    Args:
-        source: a path, or `-` for standard input.
-        layout: what its columns are.
-        name: as of `import_lines`.
-        zone: same.
-        rng: same.
-        site: same.
-        unreadable: same.
+    `source` may be `-` for standard input; the other arguments are those of `import_lines`.
 
     Raises:
-        AccountingError: a column is not there, or a row cannot be read and that is an error.
+        AccountingError: a column is missing, or a row cannot be read and that is an error.
         ModuleNotFoundError: it is Parquet, and pyarrow is not installed.
         OSError: the file cannot be read.
     """
@@ -117,19 +111,11 @@ def import_records(
     *,
     of_table: bool = False,
 ) -> Import:
-    """Makes a log of jobs.
+    """Makes a log of jobs in any order.
 
-    A job that comes again counts once: one that the batch system calls the same, submitted and started at
-    the same moments, as where two files overlap. What it had said last is taken. In a table, whose ids may be
-    those of arrays, it has the same width and end as well.
-
-    Args:
-        records: of the jobs, in any order.
-        reading: of their file; takes the rules that are used.
-        rng: as of `import_lines`.
-        site: same.
-        of_table: of a kind that nobody knows; its times may be of a clock of its own, and then the log does not say
-            when it began.
+    Duplicate jobs, with the same id, submission and start, as when two files overlap, count once;
+    the last record wins. In a table, whose ids may be those of arrays, width and end must match as
+    well. A table's times may be on a clock of its own; then the log does not say when it began.
     """
     counts = reading.counts
     found: list[Record] = []
@@ -163,14 +149,14 @@ def import_records(
 
 
 def _noted(lines: Iterable[str], reading: Reading) -> Iterator[str]:
-    """Yields lines without their ends, and counts those with bytes that are no text."""
+    """Yields lines without line ends, and counts those with undecodable bytes."""
     for line in lines:
         reading.counts["bytes"] += "\ufffd" in line
         yield line.rstrip("\r\n")
 
 
 def _can_be_said(record: Record) -> bool:
-    """Returns whether a log can hold a job: what is beyond is a slip in the file."""
+    """Returns whether a log can represent a job; anything beyond is an error in the file."""
     times = (record.submit, record.start or 0.0, record.end, record.requested_time or 0.0)
     return all(abs(time) <= TIME_MAX for time in times) and record.processors <= PROCESSORS_MAX
 
@@ -238,4 +224,4 @@ READERS: Final[dict[str, Reader]] = {
     "cobalt": cobalt.read,
     "gwf": gwf.read,
 }
-"""What reads each kind of file, beside plugins."""
+"""Reader of each kind of file, except plugins."""

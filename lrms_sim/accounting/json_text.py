@@ -12,15 +12,11 @@ _NEXT_LINE = re.compile(r"\n\s*\{")
 
 
 def objects_in(text: str, reading: Reading, key: str | None = None) -> Iterator[tuple[int, Any]]:
-    """Yields the values that stand one after the other or in lists, each with the line of its end.
+    """Yields JSON values, concatenated or in lists, each with its last line number.
 
-    What cannot be read is left out and counted, up to the next line that begins an object; so a file that
-    is cut off gives what it has.
-
-    Args:
-        text: of the file.
-        reading: how it is read.
-        key: only those in lists under this key, wherever it stands; all where left out.
+    Unreadable text is counted and skipped up to the next line that begins an object, so a truncated
+    file gives what it has. With `key`, only values in lists under this key, at any depth, are
+    yielded.
 
     Raises:
         AccountingError: something cannot be read, and that is an error.
@@ -46,7 +42,7 @@ class _Place:
 def _sequence(
     text: str, place: int, reading: Reading, end: _Place | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """Yields values from a place on; up to the end of the list that it is in, where that is asked for."""
+    """Yields values from a position on; with `end`, only to the end of the enclosing list."""
     decoder = json.JSONDecoder()
     line = text.count("\n", 0, place) + 1
     while True:

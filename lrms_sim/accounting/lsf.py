@@ -1,8 +1,8 @@
-"""LSF's job log, `lsb.acct`: fields apart by blanks, texts in quotes.
+"""LSF's job log, `lsb.acct`: fields separated by blanks, texts in quotes.
 
-A record begins with its kind; a job that has ended, or a task of an array, has one of kind JOB_FINISH
-(IBM Spectrum LSF, "lsb.acct"). Its fields are found from its beginning, as lists of hosts and of pairs within have the
-lengths that stand before them. Newer versions add fields at its end, where the time limit and the slots are.
+A record begins with its kind; that of an ended job or array task is JOB_FINISH (IBM Spectrum LSF,
+"lsb.acct"). Fields are located from the start, since lists of hosts and pairs are preceded by their
+lengths. Newer versions append fields, among them the time limit and the slots.
 """
 
 import re
@@ -31,7 +31,7 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
 
 
 def _records(lines: Iterable[str], reading: Reading) -> Iterator[tuple[int, str]]:
-    """Yields records with the number of their first line; one goes on where a quote is open."""
+    """Yields records with the number of their first line; an open quote continues a record."""
     begun, first = "", 0
     count = 0
     for number, line in enumerate(lines, start=1):
@@ -99,7 +99,7 @@ def _job(text: str, reading: Reading) -> Record | None:
 
 
 def _rest(walk: "_Walk") -> tuple[int | None, float | None, int | None]:
-    """Returns index, time limit and slots, as far as a record goes; what older versions lack is None."""
+    """Returns index, time limit and slots; `None` for those that older versions lack."""
     index = limit = slots = None
     try:
         walk.skip(4)
@@ -120,8 +120,6 @@ def _rest(walk: "_Walk") -> tuple[int | None, float | None, int | None]:
 
 
 class _Walk:
-    """Goes through the fields of a record."""
-
     def __init__(self, fields: Sequence[str]) -> None:
         self._fields = fields
         self._at = 0

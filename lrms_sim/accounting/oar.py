@@ -1,7 +1,7 @@
-"""Jobs of OAR: what `oarstat -J` prints, what its REST interface answers, and its table of jobs as CSV.
+"""Jobs of OAR: output of `oarstat -J`, answers of its REST interface, and its job table as CSV.
 
-Names are those of oarstat (`submissionTime`) or of the database (`submission_time`; OAR documentation, "Database
-scheme"). A job holds resources, which are cores at most sites.
+Names are those of oarstat (`submissionTime`) or of the database (`submission_time`; OAR
+documentation, "Database scheme"). A job holds resources, which are cores at most sites.
 """
 
 import json
@@ -31,7 +31,8 @@ def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended.
 
     Raises:
-        AccountingError: it is no JSON or holds no jobs, or a job cannot be read, and that is an error.
+        AccountingError: it is no JSON or holds no jobs, or a job cannot be read, and that is an
+            error.
     """
     first, lines = peeked(lines)
     if first.lstrip()[:1] in {"{", "["}:
@@ -99,7 +100,6 @@ def _job(row: object, reading: Reading) -> Record | None:
 
 
 def _text(row: Mapping[str, Any], *keys: str) -> str:
-    """Returns the first of some values that is there."""
     found = (row.get(key) for key in keys)
     return next((str(value) for value in found if value is not None and value != ""), "")
 

@@ -1,6 +1,6 @@
 """Accounting files of PBS: PBS Pro, OpenPBS, Torque; and of Cobalt, which writes the same records.
 
-A record is `date;kind;job;key=value …`; a job that has ended has one of kind E (PBS Professional Reference
+A record is `date;kind;job;key=value …`; that of an ended job has kind E (PBS Professional Reference
 Guide, "Accounting Log"; TORQUE Administrator Guide, "Accounting Records").
 """
 
@@ -27,9 +27,7 @@ _SLOTS_MAX: Final = 1 << 31
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
     """Yields the jobs that have ended; records of other kinds are counted.
 
-    Args:
-        lines: of the file.
-        reading: how it is read; takes the rules that are used. PBS writes Unix times and no zone.
+    PBS writes Unix times and no zone.
 
     Raises:
         AccountingError: a line cannot be read, and that is an error.
@@ -48,13 +46,9 @@ def job_of(
     pairs: Callable[[str], dict[str, str]] = _pairs,
     processors: Callable[[dict[str, str]], int] | None = None,
 ) -> Record | None:
-    """Returns the job of a record; None where it is of another kind, which is counted.
+    """Returns the job of a record; `None` if it is of another kind, which is counted.
 
-    Args:
-        line: of the record.
-        reading: takes the rules that are used.
-        pairs: returns the keys and values of a record's text.
-        processors: returns the width of a job; where left out, as PBS says it.
+    `pairs` and `processors` replace how keys and values and the width are read.
 
     Raises:
         Unreadable: it is no record.
@@ -94,9 +88,9 @@ def job_of(
 
 
 def _processors(row: dict[str, str]) -> int:
-    """Returns what a job held; where nothing says that, what it was given, or asked for.
+    """Returns the processors that a job held, else was given, else asked for.
 
-    `Resource_List.ncpus` comes last but one: where users ask for nodes, it is a default.
+    `Resource_List.ncpus` comes last but one: if users ask for nodes, it is a default.
     """
     held = sum(int(found) for found in _NCPUS.findall(row.get("exec_vnode", "")))
     width = (
@@ -131,7 +125,7 @@ def slots_of_hosts(text: str) -> int:
 
 
 def _asked(row: dict[str, str]) -> int:
-    """Returns the widest of the ways in which a job has asked for processors; the others are defaults."""
+    """Returns the widest of a job's processor requests; the others are defaults."""
     single = (first_width(row.get(f"Resource_List.{key}")) for key in ("ncpus", "procs"))
     chunked = (_chunks(row.get(f"Resource_List.{key}", "")) for key in ("select", "nodes"))
     size = first_width(row.get("Resource_List.size"), row.get("Resource_List.mppwidth"))
@@ -139,7 +133,7 @@ def _asked(row: dict[str, str]) -> int:
 
 
 def _chunks(text: str) -> int:
-    """Returns the processors of `2:ncpus=4+1`, `2:ppn=4` or `n1:ppn=2+n2`; 0 where there is nothing."""
+    """Returns the processors of `2:ncpus=4+1`, `2:ppn=4` or `n1:ppn=2+n2`; 0 for none."""
     count = 0
     # Behind a # stands how nodes are shared.
     for chunk in filter(None, text.partition("#")[0].split("+")):

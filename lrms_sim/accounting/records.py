@@ -39,7 +39,7 @@ RULES: Final = {
     "name": "jobs whose names are no numbers of their own, numbered by submission",
     "bytes": "lines with bytes that are no UTF-8 text, read as far as they are",
 }
-"""What is done with lines that are no ordinary job, by the word under which it is counted."""
+"""What is done with irregular lines, by the word under which it is counted."""
 
 LOST: Final = ("columns", "unreadable", "moment", "width", "beyond", "disorder")
 """Rules that leave out what should have been a job."""
@@ -50,15 +50,11 @@ _NUMBER: Final = re.compile(r"\d{1,18}(?:\.\d*)?")
 
 
 class AccountingError(HanseError, ValueError):
-    """A file that cannot be read; the text has file, line and what is wrong."""
+    """A file that cannot be read; the text names file, line and problem."""
 
 
 class Unreadable(ValueError):  # noqa: N818  # it says what a line is, and ends nothing by itself
-    """One line or job that cannot be read.
-
-    Attributes:
-        rule: the key of `RULES` under which it is left out.
-    """
+    """A line or job that cannot be read; it is left out under the key `rule` of `RULES`."""
 
     def __init__(self, problem: str, rule: str = "unreadable") -> None:
         super().__init__(problem)
@@ -67,23 +63,20 @@ class Unreadable(ValueError):  # noqa: N818  # it says what a line is, and ends 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One job as a batch system has it.
+    """One job as recorded by a batch system.
 
     Attributes:
         submit: Unix time.
-        start: Unix time; None where it never started.
+        start: Unix time; `None` if it never started.
         end: Unix time.
-        processors: how many it held; where nothing says that, was given, or asked for.
-        requested_time: seconds; None where there was no limit.
+        processors: number held, else given, else requested.
+        requested_time: seconds; `None` if there was no limit.
         status: of the standard: 0 failed, 1 completed, 5 cancelled.
-        user: by name.
-        group: by name.
-        queue: or partition, by name.
-        site: that ran it, where one file has several; by name.
-        is_wait_known: whether it is known when it started; if not, `start` is the submission and
-            `end` one run time later.
-        job: what the batch system calls it; empty where it does not say. Two records of one name that
-            were submitted and started at the same moments are one job.
+        site: that ran it, if one file has several; by name.
+        is_wait_known: whether the start is known; if not, `start` is the submission and `end` one
+            run time later.
+        job: id in the batch system; empty if unknown. Two records of one id that were submitted and
+            started at the same times are one job.
     """
 
     submit: float
@@ -101,12 +94,7 @@ class Record:
 
 
 class Example(NamedTuple):
-    """Where a rule was used first, and why.
-
-    Attributes:
-        line: from 1; None where lines say nothing.
-        problem: in words.
-    """
+    """Where a rule was first used, with a 1-based line (`None` without lines), and why."""
 
     line: int | None
     problem: str
@@ -117,13 +105,12 @@ _Row = TypeVar("_Row")
 
 @dataclass(slots=True)
 class Reading:
-    """How a file is read, and what has been noted of it.
+    """How a file is read, and what has been counted.
 
     Attributes:
-        name: what errors call it.
+        name: of the file in errors.
         zone: of the site, for times without one.
-        strict: whether a line that cannot be read is an error; else it is left out and counted.
-        columns: names of columns, for a file that does not say them.
+        strict: whether unreadable lines are errors; else they are counted and left out.
         counts: how often each of the `RULES` was used.
         examples: by rule, the first line that was left out by it.
     """
@@ -136,14 +123,10 @@ class Reading:
     examples: dict[str, Example] = field(default_factory=dict)
 
     def leave_out(self, line: int | None, fault: Unreadable) -> None:
-        """Counts a line that cannot be read.
-
-        Args:
-            line: from 1; None where the fault says where it is.
-            fault: why.
+        """Counts an unreadable line; `line` is 1-based, or `None` if the fault names the place.
 
         Raises:
-            AccountingError: lines that cannot be read are errors here.
+            AccountingError: unreadable lines are errors here.
         """
         if self.strict:
             place = self.name if line is None else f"{self.name}:{line}"
@@ -156,11 +139,10 @@ class Reading:
         rows: Iterable[tuple[int | None, _Row]],
         make: Callable[[_Row, "Reading"], Record | None],
     ) -> Iterator[Record]:
-        """Yields what a function makes of rows; those that cannot be read are counted.
+        """Yields the records that `make` builds from rows; unreadable ones are counted.
 
-        Args:
-            rows: each with its line, from 1; None where lines say nothing.
-            make: returns the record, or None for one that it has counted itself.
+        Rows come with their 1-based line, or `None`. `make` returns `None` for rows it has counted
+        itself.
 
         Raises:
             AccountingError: as `leave_out`.
@@ -181,9 +163,9 @@ class Import:
 
     Attributes:
         log: jobs in order of submission.
-        counts: by the word of a rule, those that were used.
-        sites: jobs by the site that ran them, where a file has several.
-        examples: by the word of a rule that leaves out what cannot be read, the first such line.
+        counts: by the word of a rule; only those used.
+        sites: number of jobs by execution site, if a file has several.
+        examples: by the word of a rule on unreadable lines, the first such line.
     """
 
     log: SwfLog
@@ -198,7 +180,7 @@ def counted(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def seconds_of(text: str) -> float | None:
-    """Returns the seconds of `[days-]hours:minutes[:seconds]` or `days-hours`; None for what is no span."""
+    """Returns the seconds of `[days-]hours:minutes[:seconds]` or `days-hours`, else `None`."""
     text = text.strip()
     if days_hours := _DAYS_HOURS.fullmatch(text):
         return 86400.0 * int(days_hours[1]) + 3600.0 * int(days_hours[2])
@@ -224,12 +206,7 @@ def whole_of(text: str) -> int | None:
 
 
 def peeked(lines: Iterable[str], least: int = 1) -> tuple[str, Iterator[str]]:
-    """Returns the first line that says something, empty where none does, and all lines, blank ones too.
-
-    Args:
-        lines: of a file.
-        least: characters of a line that says something.
-    """
+    """Returns the first line of `least` characters or more, empty if none, and all lines."""
     rest, begun = iter(lines), list[str]()
     for line in rest:
         begun.append(line)
@@ -244,7 +221,7 @@ def filled(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def first_width(*texts: str | None) -> int | None:
-    """Returns the first of some texts that is a whole number of at least 1; None where none is."""
+    """Returns the first text that is a whole number of at least 1; `None` if there is none."""
     found = (whole_of(text) for text in texts if text)
     return next((width for width in found if width), None)
 

@@ -24,15 +24,12 @@ _CPUS: Final = re.compile(r"(?:^|,)cpu=(\d{1,9})(?:,|$)")
 
 
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
-    """Yields the jobs; steps of jobs and jobs that have not ended are counted and left out.
+    """Yields the jobs; job steps and jobs that have not ended are counted and left out.
 
-    Args:
-        lines: of the file, as text or JSON. Where several outputs stand one after the other, a line of
-            names may come again.
-        reading: how it is read; takes the rules that are used.
+    Lines are text or JSON. In concatenated outputs the header line may repeat.
 
     Raises:
-        AccountingError: the file does not say its columns, or a line cannot be read, and that is an error.
+        AccountingError: the file has no header, or a line cannot be read, and that is an error.
     """
     first, lines = peeked(lines)
     if first.lstrip().startswith("{"):

@@ -1,8 +1,8 @@
-"""What `sacct --json` prints of Slurm's accounting.
+"""Output of `sacct --json`, Slurm's accounting.
 
-The shape changed with the versions of Slurm's data parser (v0.0.37 to v0.0.43): a number is itself, or an
-object `{"set": true, "infinite": false, "number": 4}`; a state is a word, or a list of the state and flags.
-Moments are Unix times in all of them, limits minutes.
+The format differs between versions of Slurm's data parser (v0.0.37 to v0.0.43): a number is plain,
+or an object `{"set": true, "infinite": false, "number": 4}`; a state is a word, or a list of state
+and flags. Timestamps are always Unix times, limits minutes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from lrms_sim.accounting.json_text import objects_in
 from lrms_sim.accounting.records import Reading, Record, Unreadable
 
 STATES: Final = {"COMPLETED": 1, "CANCELLED": 5}
-"""Of the standard, by the state of a job; any other has failed."""
+"""Status of the standard by job state; any other is a failure."""
 
 OPEN: Final = frozenset(
     {
@@ -23,11 +23,11 @@ OPEN: Final = frozenset(
 """States of jobs that have not ended."""
 
 _UNSET: Final = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
-"""Numbers by which Slurm says that there is none, or no end."""
+"""Numbers that Slurm uses for "unset" and "infinite"."""
 
 
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
-    """Yields the jobs; those that have not ended are counted and left out. Steps are within their jobs.
+    """Yields the jobs; those that have not ended are counted and left out. Steps are part of their jobs.
 
     Raises:
         AccountingError: something cannot be read, and that is an error.
@@ -83,7 +83,7 @@ def _inner(job: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> float | None:
-    """Returns a number, bare or in its object; None for one that is not set, or without an end."""
+    """Returns a number, plain or wrapped; `None` if unset or infinite."""
     if isinstance(value, Mapping):
         if value.get("set") is False or value.get("infinite") is True:
             return None

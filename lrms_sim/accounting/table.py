@@ -1,7 +1,8 @@
-"""Tables that nobody made for us, as CSV or Parquet: their columns are named by who knows them.
+"""Tables of any origin, as CSV or Parquet; the user names their columns.
 
-A field of a job is a column, a number, or a product of such: `plan_cpu*instance_num/100`. Moments are numbers of some
-unit, dates as ISO 8601 or by a format; spans are numbers of some unit or written as 1-02:03:04.
+A field of a job is a column, a number, or a product of these: `plan_cpu*instance_num/100`.
+Timestamps are numbers in some unit, or dates in ISO 8601 or a given format; durations are numbers
+in some unit or written as 1-02:03:04.
 """
 
 import csv
@@ -59,22 +60,25 @@ _LINES_MAX: Final = 200
 """Most lines of one record: a cell in quotes may have line ends."""
 
 UNIX_LEAST: Final = 1e8
-"""Moments of tables before this one, of 1973, are of a clock of their own: nobody knows when it began."""
+"""Times below this one, of 1973, are on a clock of the table's own, with unknown origin."""
 
 Cell = Callable[[Mapping[str, Any]], Any]
-"""Returns a value of a row; None where it is missing."""
+"""Returns a value of a row; `None` if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the columns of a table are.
+    """What the columns of a table mean.
 
     Attributes:
-        columns: by a word of `FIELDS`, a column, a number, or a product of such.
-        names: of the columns in their order, for a CSV that does not begin with them.
-        delimiter: between the columns of a CSV; found in its first line where None.
-        units: of times that are numbers, by the word of the field; seconds where left out.
-        time_format: of dates, as of `datetime.strptime`; ISO 8601 where None.
+        columns: by a word of `FIELDS`, a column, a number, or a product of these.
+        names: column names in order, for a CSV without a header.
+        delimiter: of a CSV; detected in its first line if `None`.
+        units: of numeric times, by the word of the field; seconds by default.
+        time_format: of dates, as for `datetime.strptime`; ISO 8601 if `None`.
+
+    Raises:
+        ValueError: a word is unknown, or submission, run time or width cannot be known.
     """
 
     columns: Mapping[str, str]
@@ -84,11 +88,6 @@ class Layout:
     time_format: str | None = None
 
     def __post_init__(self) -> None:
-        """Checks that there is enough to know a job by.
-
-        Raises:
-            ValueError: a word is unknown, or a job's submission, run time or width is said by nothing.
-        """
         for word in self.columns:
             if word not in FIELDS:
                 raise ValueError(f"a job has no {word!r}; there are: {', '.join(FIELDS)}")
@@ -114,7 +113,7 @@ def read_csv(lines: Iterable[str], layout: Layout, reading: Reading) -> Iterator
     """Yields the jobs of a CSV.
 
     Raises:
-        AccountingError: a column is not there, or a line cannot be read, and that is an error.
+        AccountingError: a column is missing, or a line cannot be read, and that is an error.
     """
     yield from _records(csv_rows(lines, layout.names, layout.delimiter, reading), layout, reading)
 
@@ -122,13 +121,10 @@ def read_csv(lines: Iterable[str], layout: Layout, reading: Reading) -> Iterator
 def csv_rows(
     lines: Iterable[str], names: Sequence[str], delimiter: str | None, reading: Reading
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yields the rows of a CSV by the names of their columns, each with the number of its line.
+    """Yields the rows of a CSV by column name, each with its line number.
 
-    Args:
-        lines: of the file.
-        names: of the columns; in its first line where empty. A line that repeats them is passed over.
-        delimiter: between columns; that of `,`, `;`, tab and `|` that the first line has most of where None.
-        reading: how it is read; takes the rules that are used.
+    Without `names` the first line has them; lines that repeat them are skipped. The default
+    delimiter is the most frequent of `,`, `;`, tab and `|` in the first line.
 
     Raises:
         AccountingError: a line cannot be read, and that is an error.
@@ -158,11 +154,7 @@ def csv_rows(
 
 
 class _Lines:
-    """Lines of a file, some of which can be given back.
-
-    Attributes:
-        number: of the line that was taken last, from 1.
-    """
+    """Lines of a file with push-back; `number` is that of the last line taken, from 1."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -184,13 +176,13 @@ class _Lines:
 
 
 def _cells_of(line: str, ahead: _Lines, delimiter: str, width: int) -> list[str]:
-    """Returns the cells of a record that begins with a line; one in quotes may have line ends.
+    """Returns the cells of a record that begins with a line; quoted cells may span lines.
 
-    A quote that stands alone spoils its own line, and takes none of those behind it with it: such a record has too
-    many lines, no end, or another width.
+    A stray quote spoils its own line only: such a record has too many lines, no end, or another
+    width.
 
     Raises:
-        Unreadable: it is none.
+        Unreadable: it is no record.
     """
     if '"' not in line:
         return line.split(delimiter)
@@ -221,15 +213,11 @@ def _cells_of(line: str, ahead: _Lines, delimiter: str, width: int) -> list[str]
 
 
 def read_parquet(source: Any, layout: Layout, reading: Reading) -> Iterator[Record]:
-    """Yields the jobs of a Parquet file; rows count as lines.
-
-    Args:
-        source: a path, or a file that can be read at any place.
-        layout: what its columns are.
-        reading: how it is read; takes the rules that are used.
+    """Yields the jobs of a Parquet file, a path or a seekable file; rows count as lines.
 
     Raises:
-        AccountingError: it is no Parquet file, a column is not there, or a row cannot be read, and that is an error.
+        AccountingError: it is no Parquet file, a column is missing, or a row cannot be read, and
+            that is an error.
         ModuleNotFoundError: pyarrow is not installed.
     """
     import pyarrow as pa  # noqa: PLC0415  # optional
@@ -264,11 +252,6 @@ def _parquet_rows(pa: Any, file: Any, needed: list[str]) -> Iterator[tuple[int, 
 
 
 def _needed(layout: Layout, known: Sequence[str], name: str) -> list[str]:
-    """Returns the columns that a layout names.
-
-    Raises:
-        AccountingError: one is not there.
-    """
     found: dict[str, None] = {}
     for word, said in layout.columns.items():
         for part in [said] if said in known else _FACTOR.split(said)[::2]:
@@ -300,7 +283,6 @@ def _records(
 
 
 def _cell(said: str, known: Sequence[str]) -> Cell:
-    """Returns what finds the value of a field in a row."""
     if said in known:
         return lambda row: _present(row[said])
     first, *others = _FACTOR.split(said)
@@ -332,14 +314,12 @@ def _factor(row: Mapping[str, Any], part: str) -> float | None:
 
 
 def _present(value: Any) -> Any:
-    """Returns a value; None where it says that there is none."""
     if isinstance(value, str):
         return None if value.strip().lower() in MISSING else value
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _number(value: Any) -> float | None:
-    """Returns a finite number; None for what is none."""
     if isinstance(value, bool | date | time | timedelta):
         return None
     try:
@@ -352,7 +332,7 @@ def _number(value: Any) -> float | None:
 def job_of(
     row: Mapping[str, Any], cells: Mapping[str, Cell], layout: Layout, reading: Reading
 ) -> Record | None:
-    """Returns the job of a row; None where it is left out, which is counted.
+    """Returns the job of a row; `None` if it is left out, which is counted.
 
     Raises:
         Unreadable: it is no job.
@@ -389,7 +369,7 @@ def _course(
     """Returns submission, start, end, and whether the wait between the first two is known.
 
     Raises:
-        Unreadable: nothing says when the job was submitted.
+        Unreadable: the submission is unknown.
     """
     submit, start, end = (times[word] for word in MOMENTS)
     wait, run = times["wait_time"], times["run_time"]
@@ -472,9 +452,9 @@ def _span(word: str, value: Any, layout: Layout) -> float | None:
 
 
 def _status(found: Mapping[str, Any]) -> int:
-    """Returns the status of the standard: by its number, a word for it, or the code of the end.
+    """Returns the status of the standard, from its number, a word or the exit code.
 
-    Slurm writes the code 0:0 of what was cancelled or ran out of time: a code makes no success of what has none.
+    Slurm writes the exit code 0:0 for cancelled and timed-out jobs, so a code alone is no success.
     """
     code, status = found.get("exit_code"), found.get("status")
     # Slurm writes code and signal: 0:0.

@@ -6,12 +6,9 @@ import click
 def two_days(
     text: str | None, hint: str = "--window-days", *, upward: bool = True
 ) -> tuple[float | None, float | None]:
-    """Returns the two days of `A:B`; a side that is left out is None.
+    """Returns the two days of `A:B`, as `0:150`, `150:` or `:150`; `None` for a missing side.
 
-    Args:
-        text: as `0:150`, `150:` or `:150`; nothing is cut where None.
-        hint: the option it was given with.
-        upward: whether the second has to be after the first; else whoever uses them says so.
+    `hint` is the option. `upward` requires the second to be after the first.
 
     Raises:
         click.BadParameter: it is not two days, or they are not `upward`.

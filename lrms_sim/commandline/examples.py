@@ -1,6 +1,6 @@
-"""The command `grms examples`: the files that the documentation calls examples, as they were installed.
+"""The command `grms examples`: the installed files of the documentation's examples.
 
-In a checkout they are in docs/examples; a wheel has them as data (share/hanse/examples of the environment).
+A checkout has them in docs/examples, a wheel as data (share/hanse/examples of the environment).
 """
 
 import shutil

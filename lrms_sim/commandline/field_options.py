@@ -14,15 +14,15 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 def field_options(
     cls: type[Any], names: Collection[str] = (), **changes: Mapping[str, Any]
 ) -> Callable[[_Command], _Command]:
-    """Gives a command an option for each field of a dataclass that `lrms_sim.option_fields.option` has made.
+    """Gives a command an option for each field of a dataclass made by `lrms_sim.option_fields.option`.
 
-    The command gets each as an argument of the field's name. A field of `bool` is a flag that turns its
-    default around, one of `Literal` a choice, one of `tuple[X, ...]` may be given several times; any other has
-    its type. A default is shown, but that of a flag or a tuple.
+    The command gets each as an argument of the field's name. A `bool` field is a flag that inverts
+    its default, `Literal` a choice, `tuple[X, ...]` may be given several times; any other has its
+    type. Defaults are shown, except of flags and tuples.
 
     Args:
         cls: the dataclass; the annotations of these fields are types.
-        names: of the fields that the command has, in its order; all in theirs where empty.
+        names: fields of the command, in its order; all if empty.
         changes: by field, what this command passes to `click.option` instead.
     """
     known = {each.name: each for each in fields(cls) if each.metadata}
@@ -59,7 +59,6 @@ def _negated(
 
 
 def _kind(hint: Any) -> dict[str, Any]:
-    """Returns what click takes for values of a type."""
     if isinstance(hint, UnionType):
         (hint,) = (part for part in get_args(hint) if part is not NoneType)
     if hint is bool:

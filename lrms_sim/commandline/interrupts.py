@@ -1,7 +1,7 @@
-"""Runs what a command does on an event loop, whatever else comes after the first Ctrl-C.
+"""Runs a command on an event loop, and handles repeated Ctrl-C.
 
-`asyncio.run` cancels by the first and raises `KeyboardInterrupt` wherever the program is by the second: among
-tasks that are just being ended, whose complaints then come out as tracebacks.
+`asyncio.run` cancels at the first and raises `KeyboardInterrupt` anywhere at the second, in the
+middle of tasks that are shutting down, whose complaints then appear as tracebacks.
 """
 
 import asyncio
@@ -19,10 +19,8 @@ _T = TypeVar("_T")
 def run_interruptible(main: Coroutine[Any, Any, _T], *, leave: bool = False) -> _T:
     """Returns what a coroutine returns; the first Ctrl-C cancels it, and it ends in order.
 
-    Args:
-        main: what is to be run.
-        leave: a second Ctrl-C ends the process at once, where nothing is left behind by that; else it does
-            nothing, as the end is under way.
+    With `leave` a second Ctrl-C ends the process at once, for commands that leave nothing behind;
+    otherwise it is ignored.
 
     Raises:
         KeyboardInterrupt: it was interrupted, and has ended.

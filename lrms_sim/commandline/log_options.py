@@ -52,7 +52,7 @@ def user_errors() -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Names the user's file in errors of the system, not the temporary one beside it."""
+    """Names the user's file in system errors, not the temporary one."""
     try:
         yield
     except BrokenPipeError:
@@ -63,11 +63,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def read_log(trace: Path) -> "SwfLog":
-    """Reads a log; a long one shows how far it is.
-
-    Raises:
-        SwfError: it cannot be read.
-    """
+    """Reads a log, with a progress bar for long ones; `SwfError` if it cannot be read."""
     from lrms_sim.swf import SwfError, read_swf  # noqa: PLC0415  # see above
 
     try:
@@ -93,7 +89,7 @@ def processors_of(log: "SwfLog") -> int:
     """Returns the size of a log's machine.
 
     Raises:
-        click.ClickException: the header does not say it once.
+        click.ClickException: the header does not give exactly one.
     """
     header = log.header
     key = header.size_key

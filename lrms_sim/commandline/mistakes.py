@@ -1,4 +1,4 @@
-"""What is wrong in a file, key by key, and how a user is told."""
+"""Errors in a file, key by key, as shown to the user."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from lrms_sim.errors import HanseError
 from lrms_sim.spelling import printable
 
 MISTAKES_SHOWN_MAX: Final = 20
-"""Most mistakes of one file that are said; one slip in a large file is made many times."""
+"""Most errors shown for one file; one slip in a large file repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing that is wrong in a file.
+    """One error in a file.
 
     Attributes:
-        key: path of the offending key: `workflow.specification.tasks[3].parents[0]`; empty where
-            the file as a whole is meant.
+        key: path of the offending key: `workflow.specification.tasks[3].parents[0]`; empty for the
+            file as a whole.
         text: the value and what is allowed.
     """
 
@@ -26,12 +26,7 @@ class Mistake:
 
 
 def said_of(file: str, mistakes: Sequence[Mistake]) -> str:
-    """Returns a line for each mistake in a file, up to `MISTAKES_SHOWN_MAX`.
-
-    Args:
-        file: as the user named it.
-        mistakes: at least one.
-    """
+    """Returns a line for each error, up to `MISTAKES_SHOWN_MAX`; `file` is as the user named it."""
     lines = [
         # A name within the path may have line ends; every mistake is one line.
         f"{file}: {printable(each.key)}: {each.text}" if each.key else f"{file}: {each.text}"
@@ -43,12 +38,7 @@ def said_of(file: str, mistakes: Sequence[Mistake]) -> str:
 
 
 class MistakesError(HanseError):
-    """A file that cannot be used, with everything that is wrong in it.
-
-    Attributes:
-        file: as the user named it.
-        mistakes: at least one.
-    """
+    """A file that cannot be used, as the user named it, with everything that is wrong in it."""
 
     def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
         self.file = file

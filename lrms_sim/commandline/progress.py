@@ -1,4 +1,4 @@
-"""How far something is that takes long, where somebody sees it."""
+"""Progress bars, if standard error is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,12 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def bar(words: str, total: int, *, least: int = 2) -> Iterator[Callable[[int], None] | None]:
-    """Yields what is to be told how much is done.
+    """Yields a function that is called with the amount done.
 
-    Args:
-        words: what is done.
-        total: how much there is.
-        least: nothing is shown where there is less; nor where standard error is no terminal.
+    Nothing is shown if the total is below `least`, or if standard error is no terminal.
     """
     if total < least or not sys.stderr.isatty():
         yield None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lrms_sim.run_report import Repetitions
 
 SHIFT_DEFAULT = 60.0
-"""Largest shift where none is said, seconds."""
+"""Largest shift by default, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class RepeatOptions:
     """How a replay is repeated with shifted arrivals.
 
     Attributes:
-        repeat: how often; not at all where None.
-        shift_arrivals: largest shift, seconds; `SHIFT_DEFAULT` where None.
-        seed: of the shifts; 0 where None.
+        repeat: how often; `None` for not at all.
+        shift_arrivals: largest shift, seconds; `None` for `SHIFT_DEFAULT`.
+        seed: of the shifts; `None` for 0.
     """
 
     repeat: int | None = option(
@@ -46,13 +46,7 @@ class RepeatOptions:
 def repeated(
     jobs: "JobTable", processors: int, queue: "Discipline", options: RepeatOptions
 ) -> "Repetitions | None":
-    """Returns what the options ask for; None where they ask for nothing.
-
-    Args:
-        jobs: the workload.
-        processors: size of the machine.
-        queue: its discipline.
-        options: how it is repeated.
+    """Runs the repetitions that the options ask for; `None` if they ask for none.
 
     Raises:
         click.UsageError: the options contradict each other.

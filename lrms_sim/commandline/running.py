@@ -28,12 +28,12 @@ EXIT_ERROR: Final = 2
 """Status of the process where something is wrong that the user can put right."""
 
 EXIT_PIPE: Final = 141
-"""Status of the process where nobody reads on, as shells have it."""
+"""Exit status after a broken pipe, as in shells."""
 
 SEED_MAX: Final = 2**63 - 1
 
 WORD_MAX: Final = 200
-"""Characters of a word of the command line that are repeated, where it is no text."""
+"""Characters of a command-line word that are repeated if it is undecodable."""
 
 _SURROGATES: Final = "surrogates not allowed"
 # What Python says where bytes of the command line that are not UTF-8 are to be sent as text.
@@ -51,19 +51,17 @@ def run_group(
     show: Callable[[click.ClickException], None] = click.ClickException.show,
     obj: object = None,
 ) -> int:
-    """Runs a command line.
+    """Runs a command line and returns the exit status: that of the command, 0, or one of the `EXIT_…` values.
+
+    Without arguments that is `EXIT_ERROR`, with the help on standard error.
 
     Args:
         group: the command.
         name: of the program.
         arguments: what follows the program's name.
-        no_memory: what to say where the memory is not enough.
-        show: writes what click has found wrong.
+        no_memory: message if memory runs out.
+        show: writes errors found by click.
         obj: for click's context.
-
-    Returns:
-        The status for the process: what the command returned, 0, or one of the `EXIT_…` values.
-        Without arguments that is `EXIT_ERROR`, and the help stands on standard error.
     """
     # Shells ask for completions without arguments.
     if not arguments and f"_{name.replace('-', '_').upper()}_COMPLETE" not in os.environ:
@@ -102,7 +100,7 @@ def run_group(
 
 
 def _said(error: Exception, no_memory: str) -> str | None:
-    """Returns what is told of an error that any command can meet, None of any other."""
+    """Returns the message for an error that any command can meet, `None` for any other."""
     if isinstance(error, MemoryError):
         return str(error) or f"not enough memory; {no_memory}"
     if isinstance(error, UnicodeEncodeError) and error.reason == _SURROGATES:
@@ -111,12 +109,7 @@ def _said(error: Exception, no_memory: str) -> str | None:
 
 
 def open_console(*, stderr: bool = False, pipe_width: int = PIPE_WIDTH) -> "Console":
-    """Returns where tables and bars are written.
-
-    Args:
-        stderr: to standard error.
-        pipe_width: columns where it is no terminal.
-    """
+    """Returns a console on standard output or error, `pipe_width` columns wide if it is no terminal."""
     from rich.console import Console  # noqa: PLC0415  # slow to import; help and errors come at once
 
     console = Console(stderr=stderr)

@@ -1,7 +1,7 @@
-"""Groups of commands whose help has sections, that import a command when it is asked for, and names of two words.
+"""Command groups with help sections, lazily imported commands, and names of two words.
 
 `gorba plan FILE…` plans, and `gorba plan show` shows what a broker has planned: the second word
-names a command only where it is one, and a file of that name is `./show`.
+names a command only if there is such a command, and a file of that name is `./show`.
 """
 
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -48,10 +48,9 @@ class SectionedGroup(click.Group):
         self._loaded[found] = cmd
 
     def add_lazily(self, commands: Mapping[str, str]) -> None:
-        """Adds commands that are imported when they are asked for.
+        """Adds commands that are imported on use.
 
-        Args:
-            commands: the module of each name; there the command is called as the name, with `_` for `-`.
+        `commands` maps names to modules, in which the command has its name with `_` for `-`.
         """
         self._lazy |= commands
 
@@ -64,7 +63,7 @@ class SectionedGroup(click.Group):
         ctx: click.Context | None,  # noqa: ARG002  # click's
         cmd_name: str,
     ) -> click.Command | None:
-        """Returns a command, loaded; None where there is none of that name."""
+        """Returns a loaded command; `None` if there is none of that name."""
         if cmd_name in self._lazy:
             module = import_module(self._lazy[cmd_name])
             self._loaded[cmd_name] = getattr(module, cmd_name.replace("-", "_"))
@@ -87,7 +86,7 @@ class SectionedGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns name, command and what is left; two words go before one."""
+        """Returns name, command and the remaining arguments; two words take precedence over one."""
         two = self._two_words.get((args[0], args[1])) if len(args) > 1 else None
         if two is not None:
             return f"{args[0]} {args[1]}", two, args[2:]
@@ -114,13 +113,7 @@ class SectionedGroup(click.Group):
 def file_or_second_word(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Returns how a shell completes the files of a command that is also the first of two words.
-
-    Args:
-        context: of the command, within its group.
-        parameter: the argument with the files.
-        incomplete: what is typed of the word.
-    """
+    """Completes the files of a command that is also the first of two words."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415  # shells alone ask for it
 
     files = CompletionItem(incomplete, type="file")

@@ -21,10 +21,10 @@ class StrategyOptions:
     """In which order jobs are started.
 
     Attributes:
-        discipline: a name; None for FCFS, or where there is a strategy.
+        discipline: a name; `None` for FCFS, or with a strategy.
         strategy: a strategy file.
         group_order: of a discipline by group.
-        time_zone: of the site, instead of the log's header.
+        time_zone: overrides the log's header.
     """
 
     discipline: str | None = option(
@@ -51,7 +51,7 @@ class StrategyOptions:
 
 
 def chosen_discipline(options: StrategyOptions) -> "Discipline":
-    """Returns what the options of a command say.
+    """Returns the discipline that the options name.
 
     Raises:
         ValueError: a name or a file cannot be used, or the options contradict each other.
@@ -90,17 +90,13 @@ def at_local_time(
     jobs: "JobTable",
     origin: float,
 ) -> "Discipline":
-    """Returns a discipline that knows what time it is at its site.
+    """Returns a discipline that knows the local time of its site.
 
-    Args:
-        discipline: returned as it is where that does not matter to it.
-        fields: of the log's header.
-        time_zone: instead of the header's.
-        jobs: that are replayed.
-        origin: the moment of the log, seconds after its start, that is second 0 of the jobs'.
+    One that ignores time is returned unchanged. `fields` are those of the log's header, `time_zone`
+    overrides them, and `origin` is the time in the log, in seconds, of second 0 of the jobs.
 
     Raises:
-        ValueError: the time cannot be told; the text says what is missing.
+        ValueError: the time cannot be determined; the text says what is missing.
     """
     from lrms_sim.choosing import Policy, with_local_time  # noqa: PLC0415  # same
     from lrms_sim.situations import header_start, zone_named, zone_of_header  # noqa: PLC0415  # see above

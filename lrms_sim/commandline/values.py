@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 else:
 
     class ParamType(click.ParamType):
-        """`click.ParamType`, which says what it converts to from click 8.4 on; older ones serve as well."""
+        """`click.ParamType`, generic as from click 8.4 on; older versions work as well."""
 
         def __class_getitem__(cls, _: object) -> type:
             return cls

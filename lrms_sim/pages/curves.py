@@ -18,10 +18,9 @@ from lrms_sim.pages.parts import WIDE
 from lrms_sim.schedule import Schedule
 
 LEFT: Final = 58.0
-"""Room for the labels of the vertical axis."""
 
 INNER: Final = WIDE - LEFT - 8.0
-"""Width of what is drawn."""
+"""Width of the plotting area."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Curve:
     Attributes:
         color: a name of `svg.color`.
         line: width of its line; 0 for none.
-        area: how strong the area below it is, 0 to 1; 0 for none.
-        name: in the legend; none where empty.
+        area: opacity of the area below it, 0 to 1; 0 for none.
+        name: in the legend; none if empty.
     """
 
     color: str
@@ -53,14 +52,9 @@ def load(
 ) -> str:
     """Draws the queue and the utilization of a machine over time, means over equal bins.
 
-    Args:
-        runs: of the same machine, the first below.
-        machine: its number.
-        edges: of the bins, seconds.
-        since: what the axis counts from.
-        key: unique within the page.
-        title: for those who cannot see it.
-        description: same.
+    Runs are drawn from the bottom up. `edges` of the bins are in seconds, `since` names the origin
+    of the axis, `key` is unique within the page, and `title` and `description` are for screen
+    readers.
     """
     size = runs[0][0].machines[machine].processors
     height = 262.0
@@ -111,14 +105,8 @@ def within(
 ) -> str:
     """Draws which part of all jobs, and of all work, has been through within a time.
 
-    Args:
-        times: of the same jobs in each run, seconds, more than 0.
-        work: of the jobs.
-        limits: returns the ends of the axis for the weights of the jobs.
-        verb: what they have been through.
-        key: unique within the page.
-        title: for those who cannot see it.
-        description: same.
+    Times are in seconds, more than 0, of the same jobs in each run. `limits` returns the ends of
+    the axis for the weights of the jobs, and `verb` says what they have been through.
     """
     height = 208.0
     width = (INNER - 46) / 2
@@ -159,7 +147,7 @@ def _figure(height: float) -> Iterator[Figure]:
 
 
 def _legend(axes: Axes, curves: Sequence[Curve], width: float, height: float) -> None:
-    """Writes which colour is which at the right end of the heading's line, the last curve at its end."""
+    """Writes the legend at the right end of the heading's line."""
     y = 1 + 12 / height
     end = 1.0
     for curve in reversed(curves):

@@ -1,8 +1,7 @@
-"""Gantt charts: rows of bars below each other on one time axis, as inline SVG.
+"""Gantt charts: rows of bars on a common time axis, as inline SVG.
 
-Text is cut to what fits; the whole of it comes up over a bar. Colours are variables of the page, so
-that paper and dark windows both are served. A bar lies in its row by units from the top, which are lanes or
-processors.
+Text is cut to fit and shown in full over a bar. Colours are variables of the page, for light and
+dark mode. A bar lies in its row by units from the top, which are lanes or processors.
 """
 
 import math
@@ -24,7 +23,6 @@ LEVELS_MAX: Final = 5
 """Most steps between the numbers of units at the left of a row."""
 
 TICKS_MAX: Final = 9
-"""Most moments that have a label."""
 
 _LABEL_HEIGHT: Final = 9.0
 _CHARACTER: Final = 5.9
@@ -33,17 +31,18 @@ _ROUNDING_S: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that takes its time.
+    """A time span in a row.
 
     Attributes:
         begin: seconds.
         end: seconds.
-        top: where it begins in its row, units from the top.
+        top: units from the top of the row.
         height: units.
-        title: what it is, for who points at it.
-        label: in the bar where there is room; cut if need be.
-        color: number of its colour; None for grey.
-        kind: further classes: "deep" for a full colour, "critical" for a frame, "less" for hatching.
+        title: tooltip.
+        label: in the bar, cut to fit.
+        color: number of its colour; `None` for grey.
+        kind: further classes: "deep" for a full colour, "critical" for a frame, "less" for
+            hatching.
     """
 
     begin: float
@@ -72,19 +71,17 @@ class Row:
 
     Attributes:
         name: at the left.
-        height: on paper.
-        bars: what it holds.
         units: lanes or processors that share the height.
         inset: room above the units.
         gap: between bars that touch.
         below: in small print below the name.
-        figures: at the right, below each other, each with whether it is good news.
+        figures: at the right, each with whether it is good news.
         shades: behind the bars.
-        links: dashed lines, each from a moment and a unit to others.
-        due: seconds; where a due date is marked, None for nowhere.
-        late: whether that was not kept.
-        crowd: begins and ends of what is drawn as a curve of how many there are, in place of bars.
-        sized: whether numbers of units stand at its left, from the bottom.
+        links: dashed lines, each from a time and a unit to others.
+        due: seconds; a marked due date.
+        late: whether the due date was missed.
+        crowd: begins and ends of what is drawn as a curve of counts instead of bars.
+        sized: whether unit numbers stand at its left, from the bottom.
     """
 
     name: str
@@ -105,14 +102,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A row with its place, for the template.
-
-    Attributes:
-        row: the row.
-        axis: of the chart.
-        top: where it begins.
-        letters: most of its name.
-    """
+    """A row with its place, for the template; `letters` is the maximum of its name."""
 
     row: Row
     axis: Axis
@@ -157,7 +147,7 @@ class Drawn:
             yield self.bottom - number / units * self.row.height, number
 
     def shaded(self) -> Iterator[tuple[Shade, float, float]]:
-        """Yields what is shaded, where it begins, and its width."""
+        """Yields shades with begin and width."""
         for shade in self.row.shades:
             left = self.axis.at(shade.begin)
             yield shade, left, self.axis.at(shade.end) - left
@@ -186,18 +176,15 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Gantt(Part):
-    """A chart, in pieces that a printed page holds.
+    """A chart, in pieces that fit a printed page.
 
     Attributes:
         key: unique within the page; letters, digits and dashes.
-        title: for those who cannot see it.
-        axis: of time.
-        rows: from top to bottom.
+        title: for screen readers.
         width: of the chart in its own units.
-        letters: most of a name.
-        piece: height of a piece at most.
-        gap: between rows.
-        now: seconds; marked where the axis begins before it.
+        letters: maximum of a name.
+        piece: maximum height of a piece.
+        now: seconds; marked if the axis begins before it.
         heading: above the axis, with `note` at the right.
         hatched: whether bars of the kind "less" are.
     """
@@ -250,13 +237,10 @@ def packed(
     processors: int,
     jobs: Sequence[int] | None = None,
 ) -> list[list[Bar]]:
-    """Returns bars with places in a row of so many processors, the lowest of which are at the bottom.
+    """Returns bars placed in a row of so many processors, the lowest of which are at the bottom.
 
-    Args:
-        bars: in time; each comes back in pieces where its processors are not neighbours.
-        counts: how many processors each has.
-        processors: of the machine.
-        jobs: whose each bar is, where jobs go on with the processors that they had.
+    A bar comes back in pieces if its processors are not adjacent. `counts` are the processors of
+    each bar, and `jobs` the job of each, if jobs keep their processors from bar to bar.
     """
     found = held([(bar.begin, bar.end) for bar in bars], counts, processors, jobs, _ROUNDING_S)
     return [

@@ -1,7 +1,7 @@
 """The parts of offline pages: data here, their HTML in `parts.html`, which has a macro for each.
 
-Text is escaped wherever it stands; `Html` and the drawings of figures are taken as they are. A template writes
-a part by naming it, so parts may stand in each other.
+Text is escaped; `Html` and drawings of figures are not. A template writes a part by naming it, so
+parts can be nested.
 """
 
 import base64
@@ -25,7 +25,6 @@ class Part:
     __slots__ = ()
 
     def __html__(self) -> str:
-        """Returns it as HTML."""
         return str(macro(type(self).__name__.lower())(self))
 
     __str__ = __html__
@@ -38,7 +37,6 @@ class Html:
     text: str
 
     def __html__(self) -> str:
-        """Returns the text."""
         return self.text
 
     __str__ = __html__
@@ -84,9 +82,8 @@ class Cell(Part):
     """A cell that differs from the others of its column.
 
     Attributes:
-        text: what it says.
-        kind: its class: "home" for what stayed at home in a matrix.
-        shade: how dark it is, 0 to 1; None for none.
+        kind: its class: "home" for local jobs in a matrix.
+        shade: how dark it is, 0 to 1; `None` for none.
     """
 
     text: Words
@@ -96,18 +93,19 @@ class Cell(Part):
 
 @dataclass(frozen=True, slots=True)
 class Table(Part):
-    """A table in a box that scrolls sideways where the window is too narrow for it.
+    """A table in a box that scrolls sideways in a narrow window.
 
     Attributes:
-        heads: of the columns; a column without one has an empty text.
-        rows: a cell for each column, the first being the head of the row; or one cell, which heads the rows below it.
-        caption: none where it and `title` are empty.
-        title: stands out at the beginning of the caption.
-        name: for those who cannot see the table; title or caption where empty.
-        groups: heads above those of the columns behind the first, each with the number of columns below it.
-        words: the numbers of the columns that are words, which break into lines, and not figures.
-        kind: "compact", "matrix" or "statements"; nothing for the usual look.
-        chosen: the number of the row that is marked; None for none.
+        heads: of the columns, possibly empty.
+        rows: a cell for each column, the first being the row's head; or one cell, a heading of the
+            rows below it.
+        caption: none if it and `title` are empty.
+        title: emphasized at the beginning of the caption.
+        name: for screen readers; default title or caption.
+        groups: heads above those of the columns after the first, each with its number of columns.
+        words: the numbers of the columns that are text, which wraps, and not figures.
+        kind: "compact", "matrix" or "statements"; default the usual look.
+        chosen: the number of the marked row; `None` for none.
     """
 
     heads: Sequence[Words]
@@ -132,7 +130,7 @@ class Figure(Part):
 
     Attributes:
         drawing: `<svg>` elements.
-        caption: none where empty.
+        caption: none if empty.
         kind: "wide" for one of full width, "pair" for two side by side.
         label: of one that scrolls in a narrow window.
     """
@@ -145,7 +143,7 @@ class Figure(Part):
 
 @dataclass(frozen=True, slots=True)
 class Facts(Part):
-    """Names with what is to be said of each."""
+    """Names with facts."""
 
     rows: Sequence[tuple[str, object]]
 
@@ -174,7 +172,7 @@ class Legend(Part):
 
 @dataclass(frozen=True, slots=True)
 class Folded(Part):
-    """What is seen only where somebody asks for it."""
+    """A part that is collapsed by default."""
 
     summary: str
     part: Words
@@ -185,13 +183,9 @@ class Card(Part):
     """A key figure.
 
     Attributes:
-        value: the figure.
-        meaning: what it is.
-        name: above it, with `below`; none where empty.
-        below: what is said of the name.
+        name: above it, with `below`; none if empty.
+        below: note on the name.
         tone: "gain", "loss" or nothing.
-        color: number of its colour.
-        facts: further figures.
     """
 
     value: str
@@ -208,10 +202,9 @@ class Group(Part):
     """Parts below a small heading.
 
     Attributes:
-        title: the heading.
         parts: text is a paragraph.
-        small: what is said beside the heading.
-        color: number of the dot before it; None for none.
+        small: note next to the heading.
+        color: number of the dot before it; `None` for none.
     """
 
     title: str
@@ -222,13 +215,12 @@ class Group(Part):
 
 @dataclass(frozen=True, slots=True)
 class Section(Part):
-    """Parts below a heading; nothing where there are none.
+    """Parts below a heading; nothing without parts.
 
     Attributes:
-        title: the heading.
         parts: text is a paragraph; empty text is left out.
         about: paragraph above the parts.
-        whole: whether a printer keeps it on one page.
+        whole: whether it is kept on one printed page.
     """
 
     title: str
@@ -241,20 +233,14 @@ class Section(Part):
 class Page(Part):
     """A whole document in the look of all reports.
 
-    A browser is told to run the page's own script and no other, and to load nothing from anywhere.
+    Its content policy allows the page's own script only, and no loading.
 
     Attributes:
-        title: the headline, and the window's name where `window` is empty.
-        brand: what the page is, in the line above.
-        parts: sections.
+        title: the headline, and the window's name if `window` is empty.
+        brand: kind of page, in the line above.
         headline: the outcome, in a sentence.
-        notes: further sentences.
-        about: paragraphs on what is shown.
-        cards: key figures.
-        cards_of: what they are figures of.
-        script: runs at the end of the page; nothing where empty.
+        about: paragraphs on the content.
         broad: whether it is as wide as a chart of many rows needs.
-        window: the window's name.
     """
 
     title: str
@@ -288,6 +274,6 @@ class Page(Part):
 
 
 def made(rows: Sequence[tuple[str, object]], version: str, thanks: Sequence[str] = ()) -> Section:
-    """Returns the section that says how something was made, last by which program, and gives thanks."""
+    """Returns the section on provenance, with the version and thanks last."""
     facts = Facts([*rows, ("Program", f"Hanse {version}")])
     return Section("How it was made", [facts, *(Note(line, "thanks") for line in thanks)])

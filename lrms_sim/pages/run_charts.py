@@ -1,4 +1,4 @@
-"""The charts of the page on one run: load and queue over time, who holds which processors, waits."""
+"""The charts of the page on one run: load and queue, processors by job, waits."""
 
 from typing import Final
 
@@ -25,11 +25,7 @@ def span(schedule: Schedule) -> tuple[float, float]:
 
 
 def over_time(schedule: Schedule) -> str:
-    """Draws the queue and the utilization of the machine, means over equal bins.
-
-    Args:
-        schedule: of one machine, with at least one job.
-    """
+    """Draws queue and utilization of the one machine, means over equal bins; needs a job."""
     edges = series.bin_edges(*span(schedule))
     return curves.load(
         [(schedule, Curve("site-0", 1.4, 0.35))],
@@ -46,11 +42,7 @@ def over_time(schedule: Schedule) -> str:
 
 
 def gantt(schedule: Schedule) -> str:
-    """Draws which processors each job holds when, in the colour of its user; "" for too many jobs.
-
-    Args:
-        schedule: of one machine, with at least one job.
-    """
+    """Draws the processors of each job, coloured by user; "" for too many jobs."""
     if len(schedule) > GANTT_JOBS_MAX:
         return ""
     jobs = schedule.jobs
@@ -86,11 +78,7 @@ def gantt(schedule: Schedule) -> str:
 
 
 def waits(schedule: Schedule) -> str:
-    """Draws which part of all jobs, and of all work, has waited at most so long.
-
-    Args:
-        schedule: with at least one job.
-    """
+    """Draws which part of all jobs, and of all work, has waited at most so long; needs a job."""
     # Who starts within a second has not waited; the axis is logarithmic.
     values = np.maximum(schedule.wait_time, 1.0)
     high = max(1.05 * float(values.max()), 60.0)

@@ -10,13 +10,10 @@ from lrms_sim.version import __version__
 
 
 def render_run(report: RunReport) -> str:
-    """Returns the page as an HTML document; equal runs give equal documents.
+    """Returns the page of a run with at least one job as HTML; equal runs give equal documents.
 
-    Long runs are shown as means over some hundred bins and curves of some hundred points, so that the
-    page of 100,000 jobs is not larger than that of 1,000.
-
-    Args:
-        report: the run, with at least one job.
+    Long runs are shown in some hundred bins and points, so that the page of 100,000 jobs is no
+    larger than that of 1,000.
     """
     metrics, schedule = report.metrics, report.schedule
     name = spelling.printable(metrics.machine)
@@ -59,13 +56,11 @@ def render_run(report: RunReport) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Returns what the table says in words, or in seconds where they are few."""
     _, words = seconds_and_words(seconds)
     return words or spelling.duration(seconds)
 
 
 def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Returns a table with words in its last column."""
     return Table(heads, rows, name=name, words={len(heads) - 1})
 
 

@@ -1,8 +1,7 @@
-"""Thins what happened into curves a page can hold: binned step functions, distributions, ticks.
+"""Reduces event series to curves for a page: binned step functions, distributions, ticks.
 
-A run has hundreds of thousands of events; a figure 800 units wide shows some hundreds of points.
-Binning takes exact means of the step function, so the area under a curve is the true one
-whatever the bin.
+Binning takes exact means of the step function, so the area under a curve is the true one for any
+bin.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ BINS_MAX = 110
 """Most bins over the span of a run: a bin is then at least seven units wide on the page."""
 
 CURVE_POINTS_MAX = 240
-"""Most points of a distribution curve."""
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 _BIN_WIDTHS = (
@@ -27,13 +25,10 @@ _BIN_WIDTHS = (
 
 
 def bin_edges(begin: float, end: float) -> FloatArray:
-    """Returns edges of equal, round bins that cover `begin` … `end`.
+    """Returns edges of equal, round bins that cover `begin` … `end`, shape (bins + 1,).
 
-    Bins are 1 s to 52 weeks wide, the narrowest round width that needs at most `BINS_MAX` of
-    them, and start at a multiple of it, so that days begin where days begin.
-
-    Returns:
-        Edges, shape (bins + 1,), at least one bin.
+    Bins are 1 s to 52 weeks wide, the narrowest round width that needs at most `BINS_MAX`, and
+    start at a multiple of it, so that days begin at midnight. There is at least one bin.
     """
     width = next(
         (width for width in _BIN_WIDTHS if (end - begin) / width <= BINS_MAX - 1),
@@ -45,15 +40,12 @@ def bin_edges(begin: float, end: float) -> FloatArray:
 
 
 def binned_mean(times: FloatArray, values: FloatArray, edges: FloatArray) -> FloatArray:
-    """Returns the mean of a step function over each bin.
+    """Returns the mean of a step function over each bin, shape (bins,).
 
     Args:
         times: shape (n,), increasing; `values[i]` holds from `times[i]` to `times[i + 1]`.
         values: shape (n,); 0 before the first time, the last value for ever after.
         edges: shape (bins + 1,), increasing.
-
-    Returns:
-        Means, shape (bins,).
     """
     if len(times) == 0:
         return np.zeros(len(edges) - 1)
@@ -75,10 +67,7 @@ def width_in_words(edges: FloatArray) -> str:
 
 
 def time_axis(begin: float, end: float) -> tuple[str, float, list[float]]:
-    """Returns unit, seconds in a unit and ticks (in seconds) of an axis from begin to end.
-
-    Ticks fall on round numbers of the unit; there are at most about ten.
-    """
+    """Returns unit, seconds in a unit and at most about ten round ticks (in seconds) of an axis."""
     span = end - begin
     unit, size = next(
         (
@@ -101,15 +90,11 @@ def time_axis(begin: float, end: float) -> tuple[str, float, list[float]]:
 
 
 def distribution(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Returns the cumulative distribution of positive values as a step curve.
-
-    Args:
-        values: shape (n,), more than 0; at least one.
-        weights: shape (n,), more than 0.
+    """Returns the cumulative distribution of positive values, shape (n,), as a step curve.
 
     Returns:
         Places, increasing, and the share of all weight at or below each place; at most
-        `CURVE_POINTS_MAX` points, spaced evenly on a logarithmic scale where values are more.
+        `CURVE_POINTS_MAX` points, spaced evenly on a logarithmic scale if there are more values.
     """
     order = np.argsort(values, kind="stable")
     ranked = values[order]
@@ -123,13 +108,7 @@ def distribution(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, F
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
-    """Returns the smallest value at or below which a share of all weight lies.
-
-    Args:
-        values: shape (n,), at least one.
-        weights: shape (n,), more than 0.
-        share: 0 … 1.
-    """
+    """Returns the smallest value at or below which a share (0 … 1) of all weight lies."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(total, share * total[-1])])
@@ -165,10 +144,7 @@ _LOG_TICKS_BETWEEN: Sequence[tuple[float, str]] = (
 
 
 def log_time_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Returns places and labels of the moments people think in, between low and high.
-
-    A range of few decades gets more of them than a range of many.
-    """
+    """Returns places and labels of round times between low and high, denser in a narrow range."""
     ticks = [tick for tick in _LOG_TICKS if low <= tick[0] <= high]
     if len(ticks) <= 4:
         ticks += [tick for tick in _LOG_TICKS_BETWEEN if low <= tick[0] <= high]

@@ -1,8 +1,7 @@
-"""Matplotlib figures as inline SVG that belongs to the page it stands in.
+"""Matplotlib figures as inline SVG that matches its page.
 
-A figure drawn here uses the page's own font and colours: text stays text, and every colour of
-the palette is written as a CSS variable, so that the same picture is right on white paper and
-in a dark window. Two drawings of one figure are equal byte for byte.
+Text stays text, in the page's font, and palette colours are CSS variables, for white paper and dark
+mode. Two drawings of one figure are equal byte for byte.
 """
 
 import html
@@ -51,11 +50,9 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def color(name: str) -> str:
-    """Returns the stand-in for a CSS variable of the page.
+    """Returns the placeholder of a CSS variable of the page.
 
-    Args:
-        name: the variable without its dashes: ink, muted, grid, paper, alone, federated, gain,
-            loss, work, site-0 … site-7.
+    Names: ink, muted, grid, paper, alone, federated, gain, loss, work, site-0 … site-7.
     """
     return _STAND_INS[name]
 
@@ -96,15 +93,7 @@ def bare(axes: Axes) -> None:
 
 
 def heading(axes: Axes, text: str, *, height: float, x: float = 0.0, rows: int = 1) -> None:
-    """Writes a heading above axes.
-
-    Args:
-        axes: the axes.
-        text: the heading.
-        height: of the axes, in units.
-        x: where it begins, in widths of the axes.
-        rows: the row above the axes that it stands in, the lowest being 1.
-    """
+    """Writes a heading above axes of a height in units; row 1 is the lowest, `x` in axes widths."""
     axes.text(
         x,
         1 + (18 * rows - 6) / height,
@@ -116,13 +105,10 @@ def heading(axes: Axes, text: str, *, height: float, x: float = 0.0, rows: int =
 
 
 def render(figure: Figure, *, key: str, title: str, description: str) -> str:
-    """Returns the figure as an `<svg>` element for a page.
+    """Returns a figure drawn within `drawing` as an `<svg>` element for a page.
 
-    Args:
-        figure: drawn with colours of `color` and `site_color`, within `drawing`.
-        key: unique within the page; letters, digits and dashes.
-        title: name of the figure for those who cannot see it.
-        description: what it shows, for those who cannot see it.
+    `key` is unique within the page: letters, digits and dashes. `title` and `description` are for
+    screen readers.
     """
     out = io.StringIO()
     with rc_context({"svg.hashsalt": f"hanse-{key}"}):
@@ -146,9 +132,9 @@ def render(figure: Figure, *, key: str, title: str, description: str) -> str:
 
 
 def _restyled(match: re.Match[str]) -> str:
-    """Returns a tag with the page's colours and font, and without ids nobody refers to.
+    """Returns a tag with the page's colours and font, and without unused ids.
 
-    Matplotlib escapes `<` and `>` in texts, so what the pattern finds is a tag, never a name.
+    Matplotlib escapes `<` and `>` in texts, so the pattern finds tags only.
     """
     tag = match.group()
     # Groups are numbered alike in every figure; in one page those ids would clash.

@@ -1,6 +1,6 @@
 """Templates of pages (jinja2), in which all text is escaped.
 
-jinja2 is imported with the first page that is written: commands that write none do not wait for it.
+jinja2 is imported with the first page, to keep other commands fast.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,6 @@
-"""What stands on pages, in a terminal: sentences and tables, without pictures and explanations.
+"""Pages in a terminal: sentences and tables, without pictures and explanations.
 
-Written for eyes and for pipes: without colours nothing is lost, and where the terminal does not
-speak UTF-8 the few special characters give way to ASCII.
+Nothing depends on colours, and without UTF-8 the few special characters become ASCII.
 """
 
 import re
@@ -30,12 +29,7 @@ _ASCII = str.maketrans(
 
 
 def print_page(console: Console, page: Page) -> None:
-    """Prints the tables of a page and, last, its headline.
-
-    Args:
-        console: where to; its width is kept to, as words that are too long are broken.
-        page: what is printed.
-    """
+    """Prints the tables of a page and, last, its headline, within the console's width."""
     for table in tables(page):
         print_table(console, table)
     console.print()
@@ -76,7 +70,7 @@ def drawn(console: Console, table: Table) -> rich_table.Table:
 
 
 def text(console: Console, words: Words, style: str = "") -> Text:
-    """Returns what a part says in characters the terminal has; what people wrote is never markup."""
+    """Returns a part's text in characters the terminal has; user text is never markup."""
     if isinstance(words, Strong):
         return text(console, words.text, _STYLES.get(words.tone, ""))
     if isinstance(words, Stacked):

@@ -1,4 +1,4 @@
-"""The time axis of a Gantt chart: where moments lie on paper, and where it has ticks."""
+"""The time axis of a Gantt chart: scale and ticks."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -38,10 +38,10 @@ class Axis:
         end: seconds, at the right; after `begin`.
         left: where it begins.
         right: where it ends.
-        origin: what ticks count from; none where they show the time of day.
-        bend: seconds; time after it is drawn narrower, so that a few tasks that end late do not
-            leave a sliver to all others. Infinite for none.
-        spell: returns how a time since the origin is called, which is not 0.
+        origin: of ticks; `None` if they show the time of day.
+        bend: seconds; time after it is drawn narrower, so that a few late tasks do not squeeze all
+            others. Infinite for none.
+        spell: returns the label of a nonzero time since the origin.
     """
 
     begin: float
@@ -120,14 +120,10 @@ def _outside(moment: float) -> str:
 
 
 def bend_of(begin: float, ends: Iterable[float]) -> float:
-    """Returns the moment after which a chart draws time narrower; infinity for none.
+    """Returns the time in seconds after which a chart is compressed; infinity for none.
 
-    Where all but the last twentieth of the tasks (one at least) end within the first fifth of the
+    If all but the last twentieth of the tasks (one at least) end within the first fifth of the
     time, it is a little after that.
-
-    Args:
-        begin: of the chart; seconds.
-        ends: of all tasks; seconds.
     """
     ordered = sorted(ends)
     if len(ordered) < BEND_LEAST:

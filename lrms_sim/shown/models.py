@@ -1,6 +1,6 @@
-"""What the commands of `lrms-sim` show, as models: `--json` prints by them, and they give the schemas.
+"""Output models of the `lrms-sim` commands, for `--json` and its schemas.
 
-Times are seconds on the log's clock unless a name says otherwise; null is a figure without a meaning.
+Times are seconds on the log's clock unless a name says otherwise; undefined figures are null.
 """
 
 import math
@@ -27,9 +27,10 @@ def plain(value: Any) -> Any:
 
 
 class Shown(BaseModel):
-    """Part of what a command shows; it has these fields and no others.
+    """Base of output models, without extra fields.
 
-    It is made of a mapping, or of an object with such attributes; one of another name is the field's `validation_alias`.
+    Built from a mapping or an object's attributes; an attribute of another name is the field's
+    `validation_alias`.
     """
 
     model_config = ConfigDict(
@@ -55,9 +56,7 @@ Percent = Annotated[
 def fields_of(data: type[Any], *, nan: bool = True) -> dict[str, Any]:
     """Returns the fields of a dataclass for a model.
 
-    Args:
-        data: the dataclass; its annotations are types.
-        nan: whether a float may be nan, and then is null.
+    With `nan` a float may be nan, which becomes null.
     """
     return {
         field.name: (float | None if nan and field.type is float else field.type, ...)

@@ -1,9 +1,8 @@
-"""The option `--json` of all commands: what they show, for programs, with a schema for each.
+"""The option `--json` of all commands: their output for programs, with a schema each.
 
-A command says by `json_option` that it has JSON, and the model that makes it; `print_json` prints values
-by that model. docs/schemas/commands holds the schemas that pydantic makes of the models, so that no
-command can print what its schema does not know. Models are named, not imported: reading them takes
-longer than many a command.
+`json_option` gives a command the option and its model; `print_json` prints values by that model.
+docs/schemas/commands holds the schemas that pydantic makes of the models, so that the output always
+matches them. Models are named, not imported, since importing takes longer than many a command.
 """
 
 from collections.abc import Callable
@@ -21,12 +20,7 @@ _MODELS: Final[dict[str, str]] = {}
 
 
 class JsonOption(click.Option):
-    """The option of one command.
-
-    Args:
-        schema: name of the schema.
-        lines: whether one line is printed for each of many values.
-    """
+    """The option of one command; with `lines` it prints a line for each of many values."""
 
     def __init__(self, *arguments: Any, schema: str, lines: bool, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -40,10 +34,10 @@ def json_option(
     """Gives a command the option `--json`, as its argument `as_json`.
 
     Args:
-        schema: name of the file in docs/schemas/commands, without its end.
-        model: the pydantic model of what is printed, as `package.module:Name`.
+        schema: name of the file in docs/schemas/commands, without its extension.
+        model: the pydantic model, as `package.module:Name`.
         lines: one line of JSON for each value, as they come.
-        file: what is written to a file that the option names, in words; the argument is `json` then.
+        file: content of the file that the option names, in words; the argument is then `json`.
     """
     _MODELS[schema] = model
     if file:
@@ -60,24 +54,14 @@ def json_option(
 
 
 def model_of(schema: str) -> "type[BaseModel]":
-    """Returns the model of a schema.
-
-    Raises:
-        KeyError: no command that has been imported has it.
-    """
+    """Returns the model of a schema; `KeyError` if no imported command has it."""
     module, _, name = _MODELS[schema].partition(":")
     model: type[BaseModel] = getattr(import_module(module), name)
     return model
 
 
 def print_json(schema: str, values: object, *, line: bool = False) -> None:
-    """Prints values as JSON; what has no value (nan) is null.
-
-    Args:
-        schema: of the command, as `json_option` names it.
-        values: a mapping, or an object with such attributes.
-        line: in one line.
-    """
+    """Prints a mapping or an object's attributes as JSON; nan is null."""
     import json  # noqa: PLC0415  # help comes at once
 
     checked = model_of(schema).model_validate(values)

@@ -1,5 +1,4 @@
-"""A machine that may suspend jobs and run them on fewer processors, and what that is worth.
+"""A machine that may suspend jobs and run them on fewer processors, with utilities.
 
-Jobs have a utility that falls with the time of their completion. `lrms_sim.machine` is about rigid
-jobs without utilities, and knows nothing of this package.
+A job's utility falls with its completion time. `lrms_sim.machine` has rigid jobs without utilities.
 """

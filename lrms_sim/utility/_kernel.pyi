@@ -28,7 +28,7 @@ class UtilityKernel:
         scales: Mapping[str, Any],
         learning: Mapping[str, Any],
     ) -> None:
-        """Gives a machine its value function; `learning` is empty where it is frozen."""
+        """Sets a machine's value function; `learning` is empty if it is frozen."""
 
     def run(self, until: float, rows: int) -> int:
         """Replays what happens up to `until`, included, and at most up to arrival `rows`."""
@@ -49,7 +49,7 @@ class UtilityKernel:
         """Makes the pass of this instant."""
 
     def rises_by(self, number: int, job: int) -> float:
-        """Returns by how much a machine's value would rise if it took a job now; -inf if it cannot.
+        """Returns by how much a machine's value would rise if it took a job now; -inf if impossible.
 
         The best of what the policy may do: on free processors, squeezed, or forced.
         """

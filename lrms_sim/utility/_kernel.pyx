@@ -53,8 +53,6 @@ _INPUTS = (
 
 
 cdef class UtilityKernel:
-    """Machines around one queue, over job columns that it keeps alive."""
-
     cdef Complex all
     cdef readonly Py_ssize_t jobs
     cdef readonly dict columns          # what was handed in, by name
@@ -222,14 +220,12 @@ cdef class UtilityKernel:
         return 0
 
     def keep(self, *, bint log, bint steps):
-        """Says what to note: the allocation log, the steps of learning."""
         cdef Py_ssize_t number
         self.all.log.kept = log
         for number in range(self.all.count):
             self.all.core[number].steps.kept = steps
 
     def set_value(self, Py_ssize_t number, p, dict scales, dict learning):
-        """Gives a machine its value function; `learning` is empty where it is frozen."""
         cdef MalleableCore* core = self._core(number)
         cdef int rule
         for rule in range(RULES):
@@ -253,7 +249,6 @@ cdef class UtilityKernel:
         return &self.all.core[number]
 
     def run(self, double until, Py_ssize_t rows):
-        """Replays what happens up to `until`, included, and at most up to arrival `rows`."""
         if isnan(until) or not 0 <= rows <= self.jobs:
             raise ValueError(f"until is {until} and rows {rows} of {self.jobs}")
         with nogil:
@@ -261,7 +256,6 @@ cdef class UtilityKernel:
         return self.all.row
 
     def settle(self, double now):
-        """Counts the processor-seconds that running jobs have held until `now`."""
         cdef Py_ssize_t number, place
         cdef MalleableCore* core
         cdef job_index_t job
@@ -275,7 +269,6 @@ cdef class UtilityKernel:
                 core.results.busy[job] += held
 
     def advance(self, double until):
-        """Does everything that ends before `until`, and sets the clock to it."""
         cdef seconds_t next_end
         if not until >= self.all.now:
             raise ValueError(f"the clock is at {self.all.now}, past {until}")
@@ -288,7 +281,6 @@ cdef class UtilityKernel:
                 complex_pass(&self.all)
 
     def reach(self, double now):
-        """Ends what ends at `now`, without a pass; says whether anything did."""
         cdef long events
         self.advance(now)  # what ended before has had its pass there
         events = self.all.events
@@ -296,7 +288,6 @@ cdef class UtilityKernel:
         return self.all.events > events
 
     def arrive(self, Py_ssize_t job):
-        """Puts a job into the queue now."""
         if not 0 <= job < self.jobs:
             raise IndexError(f"job {job} of {self.jobs}")
         if self.all.results.status[job] != 0:
@@ -304,21 +295,15 @@ cdef class UtilityKernel:
         complex_arrive(&self.all, <job_index_t> job)
 
     def make_pass(self):
-        """Makes the pass of this instant."""
         complex_pass(&self.all)
 
     def rises_by(self, Py_ssize_t number, Py_ssize_t job):
-        """Returns by how much a machine's value would rise if it took a job now; -inf if it cannot.
-
-        The best of what the policy may do: on free processors, squeezed, or forced.
-        """
         cdef MalleableCore* core = self._core(number)
         if not 0 <= job < self.jobs:
             raise IndexError(f"job {job} of {self.jobs}")
         return value_rise(&self.all, core, <job_index_t> job)
 
     def figures(self, Py_ssize_t number):
-        """Returns the totals of one machine."""
         cdef MalleableCore* core = self._core(number)
         return {
             "busy": core.busy,
@@ -330,7 +315,6 @@ cdef class UtilityKernel:
         }
 
     def learned(self, Py_ssize_t number):
-        """Returns what a machine's learner knows."""
         cdef MalleableCore* core = self._core(number)
         return {
             "p": tuple([core.learner.p[rule] for rule in range(RULES)]),
@@ -339,7 +323,6 @@ cdef class UtilityKernel:
         }
 
     def steps(self, Py_ssize_t number):
-        """Returns time, reward, delta, rho and p of every update, shape (updates, 12)."""
         cdef MalleableCore* core = self._core(number)
         cdef Py_ssize_t count = core.steps.count * STEP_SIZE
         if count == 0:
@@ -347,7 +330,6 @@ cdef class UtilityKernel:
         return np.array(<double[:count]> core.steps.value).reshape(-1, STEP_SIZE)
 
     def log(self):
-        """Returns the allocation log as a structured array."""
         cdef Py_ssize_t count = self.all.log.count * sizeof(self.all.log.entry[0])
         if _LOG.itemsize != sizeof(self.all.log.entry[0]):
             raise AssertionError("the log's layout is not that of its description")
@@ -357,12 +339,10 @@ cdef class UtilityKernel:
 
     @property
     def now(self):
-        """The clock."""
         return self.all.now
 
     @property
     def events(self):
-        """Arrivals and ends so far."""
         return self.all.events
 
 

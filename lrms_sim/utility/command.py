@@ -1,4 +1,4 @@
-"""The commands `lrms-sim utility …`. What is slow to import is imported by the command that needs it."""
+"""The commands `lrms-sim utility …`. Slow imports happen in the command that needs them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +25,7 @@ POLICIES_SHOWN = (
     "fcfs,easy,density,edf,best-fit,over-aggressive,pre-aggressive,both-aggressive,"
     "over-value,pre-value,both-value,both-greedy,replan,replan-rigid"
 )
-"""What `compare` compares unless told otherwise."""
+"""Default of `compare`."""
 
 
 @click.group()

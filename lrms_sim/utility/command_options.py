@@ -1,4 +1,4 @@
-"""What the commands `lrms-sim utility …` have in common: their options, and what is made of them."""
+"""Options of the commands `lrms-sim utility …`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 SECONDS = click.FloatRange(0)
-"""Type of an option: a span of time."""
 
 
 _SPAN = {"type": SECONDS, "metavar": "S", "show_default": False}
@@ -93,11 +92,9 @@ def machine_options(command: _Command) -> _Command:
 
 
 def machine_of(given: dict[str, Any], *, seconds: bool) -> MachineOptions:
-    """Returns the options of a machine as a command line gives them, and takes them out of it.
+    """Removes the machine's options from those of a command line, and returns them.
 
-    Args:
-        given: options by name; those of the machine are removed.
-        seconds: whether the source's times are seconds; else ends are whole steps.
+    `seconds` says whether the source's times are seconds; otherwise ends are whole steps.
     """
     law, *numbers = given.pop("speedup").split(":")
     names = {"amdahl": ("serial",), "downey": ("parallelism", "variance")}.get(law, ())
@@ -149,11 +146,7 @@ def source_of(source: str, given: dict[str, Any], *, training: bool = False) -> 
 
 
 def check_outputs(*paths: Path | None) -> None:
-    """Refuses before the work a file in a folder that is not there.
-
-    Raises:
-        click.ClickException: there is such a file.
-    """
+    """Refuses output files in missing folders, before the work; raises `click.ClickException`."""
     for path in paths:
         if path is not None and not path.parent.is_dir():
             raise click.ClickException(f"{path}: there is no folder {path.parent}")

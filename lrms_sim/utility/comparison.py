@@ -1,4 +1,4 @@
-"""Policies beside each other on one source, learned in one window and judged in another."""
+"""Policies compared on one source, learned in one window and tested in another."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -23,15 +23,13 @@ from lrms_sim.utility.value import ValueFunction
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared.
+    """A comparison.
 
     Attributes:
-        names: of the policies.
-        learn: window to learn on, in days.
-        test: window to judge on.
+        learn: training window, in days.
+        test: test window, in days.
         seeds: training runs of each policy that learns.
         seed: the first of them, and that of the model's test jobs.
-        options: of the machine.
     """
 
     names: tuple[str, ...]
@@ -42,11 +40,6 @@ class Plan:
     options: MachineOptions = field(default_factory=MachineOptions)
 
     def __post_init__(self) -> None:
-        """Checks the names.
-
-        Raises:
-            ValueError: one is unknown, or comes twice.
-        """
         for name in self.names:
             policy_by_name(name)
         if len(set(self.names)) != len(self.names):
@@ -75,16 +68,10 @@ def compare_policies(
     results: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[list[Figures]]:
-    """Runs every policy, and those that learn once for each seed.
+    """Runs every policy, learning ones once for each seed; returns the runs of each policy.
 
-    Args:
-        source: of the jobs.
-        plan: what to compare.
-        results: a JSON file of the runs that are done; they are not done again.
-        progress: is told the number of runs done.
-
-    Returns:
-        For each policy its runs, in the order of the plan.
+    `results` is a JSON file of finished runs, which are not repeated. `progress` is called with the
+    number of runs done.
 
     Raises:
         ValueError: a window holds no job, or the file is of another comparison.
@@ -160,12 +147,7 @@ def _keep(path: Path | None, key: dict[str, Any], done: dict[str, Figures]) -> N
 
 
 def draw_bars(groups: Sequence[Sequence[Figures]], title: str) -> str:
-    """Draws shares of the possible utility, and suspensions beside them, as an SVG document.
-
-    Args:
-        groups: as `compare_policies` returns them; bars are medians, whiskers the range.
-        title: above the picture.
-    """
+    """Draws medians and ranges of the shares of the possible utility, and suspensions, as SVG."""
     row, left, wide = 22, 130, 380
     height = 50 + row * len(groups)
     most = max((median(e.suspensions for e in g) for g in groups), default=0) or 1

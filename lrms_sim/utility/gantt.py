@@ -1,7 +1,7 @@
-"""A run as a picture: time to the right, processors upward, a job in one colour.
+"""A run as a Gantt chart: time to the right, processors upward, a colour for each job.
 
-A bar is a stretch in which a job held its processors; it is hatched where these were fewer than the
-job asked for. A line leads from where a job was suspended to where it went on.
+A bar is a stretch on constant processors, hatched if these were fewer than requested. A line leads
+from a suspension to the resumption.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ STRETCHES_MAX: Final = 20_000
 """More are no picture any more."""
 
 WIDTH: Final = 1120.0
-"""Width of a picture in its own units."""
 
 _LEFT: Final = 52.0
 _ROOM: Final = 356.0
@@ -28,13 +27,9 @@ _DAY: Final = 86400.0
 def draw(
     log: AllocationLog, *, title: str, begin: float | None = None, end: float | None = None
 ) -> str:
-    """Draws a span of a run as an SVG document.
+    """Draws a span of a run, in seconds, as an SVG document.
 
-    Args:
-        log: of the run.
-        title: above the picture.
-        begin: of the span, in seconds; the first start where left out.
-        end: of the span; the last end where left out.
+    The default is from the first start to the last end.
 
     Raises:
         ValueError: the span is empty, or holds more than `STRETCHES_MAX` stretches.
@@ -74,13 +69,10 @@ def draw(
 
 
 def row(log: AllocationLog, allocations: Sequence[Allocation], size: int, unit: float) -> Row:
-    """Returns what one machine did; a job that goes on with other processors keeps those it has.
+    """Returns the row of one machine; a job that continues keeps its processors.
 
-    Args:
-        log: of the run.
-        allocations: on the machine, in the order of their starts.
-        size: its processors.
-        unit: height of one of them.
+    `allocations` are in the order of their starts, `size` is the number of processors, and `unit`
+    the height of one.
 
     Raises:
         ValueError: at some time they hold more than there is.

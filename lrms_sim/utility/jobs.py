@@ -50,12 +50,6 @@ class UtilityJobs:
     processors_min: Int32Array
 
     def __post_init__(self) -> None:
-        """Checks every promise of the class.
-
-        Raises:
-            ValueError: a promise is broken; the text names the column, the first job, the value
-                and the bound.
-        """
         types = {"shape": np.int8, "processors_min": np.int32}
         for each in fields(self)[1:]:
             given = np.asarray(getattr(self, each.name))
@@ -102,7 +96,7 @@ class UtilityJobs:
         shape: npt.ArrayLike | str = 0,
         processors_min: npt.ArrayLike = 1,
     ) -> Self:
-        """Gives every job of a table the same utility, or each its own where a column is given.
+        """Gives every job of a table the same utility, or each its own if a column is given.
 
         A shape is an index or a name of `SHAPES`.
 
@@ -120,7 +114,7 @@ class UtilityJobs:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Builds a workload from what `columns` returns; rows are in the order of a `JobTable`.
+        """Builds a workload from the output of `columns`; rows are in the order of a `JobTable`.
 
         Raises:
             ValueError: a promise of a table or of the class is broken.
@@ -137,11 +131,7 @@ class UtilityJobs:
         return len(self.jobs)
 
     def select(self, rows: IndexArray) -> Self:
-        """Returns the workload of the chosen rows, in their present order.
-
-        Args:
-            rows: a boolean mask of shape (n,), or increasing row numbers.
-        """
+        """Returns the rows of a boolean mask of shape (n,), or of increasing row numbers."""
         columns = (getattr(self, each.name)[rows] for each in fields(self)[1:])
         return type(self)(self.jobs.select(rows), *columns)
 
@@ -153,20 +143,13 @@ class UtilityJobs:
     def possible(self) -> FloatArray:
         """Utility of each job if it ran at once on all of its processors, shape (n,).
 
-        At that, its age is its run time; a plateau below 1 may be over before.
+        Its age is then its run time, which may be past a plateau below 1.
         """
         z = self.jobs.run_time / self.jobs.requested_time
         return self.unit_utility(z) * self.jobs.resource_consumption
 
     def unit_utility(self, age: npt.ArrayLike) -> FloatArray:
-        """Returns the unit utility of each job at an age.
-
-        Args:
-            age: completion minus submission, in requests; a number or shape (n,).
-
-        Returns:
-            Shape (n,).
-        """
+        """Returns the unit utility of each job, shape (n,), at an age in requests, a number or shape (n,)."""
         z = np.broadcast_to(np.asarray(age, np.float64), (len(self),))
         with np.errstate(divide="ignore", invalid="ignore"):
             f = (self.zero - z) / (self.zero - self.plateau)

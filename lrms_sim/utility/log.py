@@ -8,7 +8,7 @@ import numpy.typing as npt
 from lrms_sim.utility.jobs import UtilityJobs
 
 KINDS: Final = ("arrive", "start", "squeeze", "suspend", "resize", "end", "drop")
-"""What an entry says, by number; a `squeeze` is a start on fewer processors than asked for."""
+"""Kinds of entries, by number; a `squeeze` is a start on fewer processors than requested."""
 
 _ARRIVE, _START, _SQUEEZE, _SUSPEND, _RESIZE, _END, _DROP = range(len(KINDS))
 
@@ -19,11 +19,10 @@ class Allocation:
 
     Attributes:
         job: row of the workload.
-        machine: its number.
         start: seconds.
-        end: seconds; where the log ends if the job still ran.
+        end: seconds; the log's end if the job still ran.
         processors: held.
-        ending: what ended it: "end", "suspend", "resize", or "" where the log did.
+        ending: "end", "suspend", "resize", or "" at the log's end.
     """
 
     job: int
@@ -36,13 +35,12 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllocationLog:
-    """What has happened to whom, in order.
+    """The events of a run, in order.
 
     Attributes:
         entries: structured array with `time`, `job` (row of the workload), `processors`,
             `machine`, `kind` (index into `KINDS`).
         processors: the size of each machine.
-        workload: the jobs.
     """
 
     entries: npt.NDArray[Any]
@@ -53,11 +51,9 @@ class AllocationLog:
         return len(self.entries)
 
     def allocations(self, until: float | None = None) -> list[Allocation]:
-        """Returns who held what when, in the order in which the stretches began.
+        """Returns the stretches in order of their begin.
 
-        Args:
-            until: where the stretches of running jobs end, in seconds; at the last entry where
-                left out.
+        Those of running jobs end at `until`, in seconds, by default at the last entry.
         """
         end = (
             until

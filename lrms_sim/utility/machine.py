@@ -1,7 +1,7 @@
-"""Runs workloads with utilities on machines that may suspend and squeeze.
+"""Runs workloads with utilities on machines that may suspend and squeeze jobs.
 
-Time is the workload's. At one instant all jobs that end are taken first (by machine, then in order
-of arrival), then all arrivals, then every machine makes one pass; docs/utility.md has every rule.
+Time is the workload's. At one instant all ends are taken first (by machine, then in order of
+arrival), then all arrivals, then every machine makes one pass; docs/utility.md has every rule.
 """
 
 import math
@@ -26,7 +26,7 @@ COMPLETED: Final = STATUSES.index("completed")
 LEFT: Final = STATUSES.index("left")
 
 BATCH: Final = 20_000
-"""Arrivals between two calls of whoever watches."""
+"""Arrivals between two progress calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class Learning:
     """How a value function is learned while a policy runs (Vengerov, section 3.4).
 
     Attributes:
-        rate: the learning rate α: that of every update, or with a `delay` that of
-            `rate / (delay + t)` at update t, at most 1.
-        delay: None for a constant rate. 0 is the paper's example, 1/t.
+        rate: the learning rate α, constant, or with a `delay` `rate / (delay + t)` at update t, at
+            most 1.
+        delay: `None` for a constant rate. 0 is the paper's example, 1/t.
         per_step: whether the average reward ρ is one of time, as the text says, or of updates,
             as equation 5 has it.
-        time_unit: seconds for which ρ stands, if of time; a tenth of the value function's scale
-            of time where None, which is one step of the paper's.
-        rho: of the beginning.
-        updates: that have gone before.
+        time_unit: seconds for which ρ stands, if of time; by default a tenth of the value
+            function's scale of time, which is one step of the paper's.
+        rho: initial average reward.
+        updates: number of earlier updates.
     """
 
     rate: float = 0.003
@@ -53,11 +53,6 @@ class Learning:
     updates: int = 0
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: one is out of its bounds.
-        """
         if not 0 < self.rate <= 1:
             raise ValueError(f"rate is {self.rate}; it must be more than 0 and at most 1")
         if self.delay is not None and not 0 <= self.delay < math.inf:
@@ -82,19 +77,14 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class MachineOutcome:
-    """What one machine has done.
+    """Totals of one machine.
 
     Attributes:
-        processors: its size.
         busy: processor-seconds that jobs held, used or not.
         utility: of the jobs that completed on it.
-        completed: jobs.
-        suspensions: how often it suspended a job.
-        resizes: how often it changed the processors of a running job.
-        value: its value function at the end; None without one.
+        value: its value function at the end, if any.
         rho: the average reward it has learned.
-        updates: of its value function.
-        steps: shape (updates, 12): time, reward, δ, ρ and p of each update, where asked for.
+        steps: shape (updates, 12): time, reward, δ, ρ and p of each update, on request.
     """
 
     processors: int
@@ -111,10 +101,9 @@ class MachineOutcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What became of a workload.
+    """Result of a run.
 
     Attributes:
-        workload: what was run.
         span: from the origin to the horizon, or to the last end, in seconds.
         start: shape (n,), seconds; NaN for a job that has not started.
         end: shape (n,), seconds; when it completed or left, else NaN.
@@ -125,10 +114,8 @@ class Outcome:
         suspensions: shape (n,).
         resizes: shape (n,).
         status: shape (n,), index into `STATUSES`.
-        machine: shape (n,), where it ran last; -1 nowhere.
-        machines: what each machine has done.
-        events: arrivals and ends.
-        log: who held what when, where asked for.
+        machine: shape (n,), where it ran last; -1 if nowhere.
+        log: allocation log, on request.
     """
 
     workload: UtilityJobs
@@ -182,14 +169,9 @@ def kernel_for(
     *,
     any_width: bool = False,
 ) -> UtilityKernel:
-    """Returns machines around one queue, to be driven by hand.
+    """Returns machines around one queue, to be driven step by step.
 
-    Args:
-        workload: the jobs; none wider than the widest machine.
-        processors: the size of each machine.
-        policy: how they schedule.
-        options: what they may do.
-        any_width: whether jobs may be wider; whoever drives the machines gives them no such job.
+    With `any_width` jobs may be wider than all machines, provided that they are never submitted.
 
     Raises:
         ValueError: there is no machine, one has no processors, or a job is too wide.
@@ -232,13 +214,13 @@ def simulate(
         policy: how they schedule.
         options: what they may do.
         value: the value function for policies by value, or one for each machine.
-        learning: how it is learned on the way; frozen where None.
-        origin: where the run's time begins, in seconds, which utilization counts from; not after
-            the first submission, if that is earlier.
-        horizon: what happens later, in seconds, is not looked at; an event at it counts.
+        learning: how it is learned on the way; default frozen.
+        origin: where the run's time begins, in seconds, for the utilization; at most the first
+            submission.
+        horizon: later events are ignored, in seconds; one at it counts.
         log: whether to keep the allocation log.
         steps: whether to keep the steps of learning.
-        progress: is told the number of arrivals done, now and then.
+        progress: called now and then with the number of arrivals done.
 
     Raises:
         ValueError: an argument is out of its bounds, or a value function is missing.

@@ -1,8 +1,8 @@
 """The paper's workload: jobs of random width and length that arrive at random.
 
-Drawn from `numpy.random.Generator(PCG64(seed))` in this order: the number of arrivals in each of the
-steps 0 … T-1, Poisson with mean `rate`; then the widths of all jobs; then their lengths, all uniform
-over whole numbers, ends included (Vengerov, section 5).
+Drawn from `numpy.random.Generator(PCG64(seed))` in this order: the number of arrivals in each of
+the steps 0 … T-1, Poisson with mean `rate`; then the widths of all jobs; then their lengths, all
+uniform over whole numbers, ends included (Vengerov, section 5).
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ TEST_STEPS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PaperModel:
-    """What the jobs of the paper look like.
+    """Parameters of the paper's jobs.
 
     Attributes:
         rate: mean number of arrivals in a time step; at least 0.
@@ -38,11 +38,6 @@ class PaperModel:
     shape: str = "linear"
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: one is out of its bounds.
-        """
         if not 0 <= self.rate <= 1000:
             raise ValueError(f"rate is {self.rate}; it must be from 0 to 1000")
         for name in ("widths", "lengths"):
@@ -51,11 +46,7 @@ class PaperModel:
                 raise ValueError(f"{name} are {low} to {high}; they must be 1 at least, upward")
 
     def draw(self, steps: int, seed: int) -> UtilityJobs:
-        """Returns the jobs that arrive in so many steps.
-
-        Raises:
-            ValueError: `steps` is negative.
-        """
+        """Returns the jobs that arrive in so many steps; `ValueError` if `steps` is negative."""
         if steps < 0:
             raise ValueError(f"steps is {steps}; it must be at least 0")
         generator = np.random.Generator(np.random.PCG64(seed))

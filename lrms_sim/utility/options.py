@@ -17,7 +17,7 @@ Law = Literal["linear", "amdahl", "downey"]
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How fast a job runs on fewer processors than it asked for.
+    """How fast a job runs on fewer processors than requested.
 
     Attributes:
         law: `linear`: half the processors, half the speed (the paper). `amdahl`: a share of
@@ -34,11 +34,6 @@ class Speedup:
     variance: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: one is out of its bounds.
-        """
         check_choice("speedup", self.law, get_args(Law))
         _number("serial share", self.serial, 0, 1)
         _number("parallelism", self.parallelism, 1e-9, math.inf)
@@ -47,12 +42,12 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """What a machine does by itself, and what policies may do on it.
+    """Rules of a machine and its policies.
 
     Attributes:
-        grow: when a squeezed job gets processors that have become free: `first`, before
-            anybody else; `last`, what the pass has left; `never`. The paper's text says it
-            grows; its results fit `never`.
+        grow: when a squeezed job gets processors that have become free: `first`, before all others;
+            `last`, what the pass has left; `never`. The paper's text says it grows; its results fit
+            `never`.
         leave: which waiting jobs leave the queue at a pass, suspended ones too: `zero`, those
             so old that any completion is worth nothing (the paper's); `worthless`, those whose
             completion would be worth nothing even if they ran from now on; `never`.
@@ -96,11 +91,6 @@ class MachineOptions:
     speedup: Speedup = field(default_factory=Speedup)
 
     def __post_init__(self) -> None:
-        """Checks the choices, which may come from a command line.
-
-        Raises:
-            ValueError: one is none of those there are, or out of its bounds.
-        """
         for name, choices in _WORDS.items():
             check_choice(name, getattr(self, name), choices)
         for name in ("step", "suspension_cost", "resize_cost", "checkpoint", "exempt"):
@@ -133,10 +123,10 @@ _WORDS: Final = {
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Checks a choice, which may come from a command line or a file.
+    """Checks a choice from a command line or a file.
 
     Raises:
-        ValueError: it is none of those there are; the text names them.
+        ValueError: it is unknown; the text lists the choices.
     """
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")

@@ -31,11 +31,11 @@ class BestFit:
     """Best fit, and what is done if jobs still wait (Vengerov, section 4.1).
 
     Attributes:
-        preemption: who is forced: nobody; the smallest waiting job that qualifies
+        preemption: which job is forced: none; the smallest waiting job that qualifies
             (`aggressive`); the one by which the machine's value rises most, if it rises
             (`value`); the one by which final utilities gain most in this one step (`greedy`);
             as aggressive, but the one of the highest final utility (`highest`).
-        oversubscription: who is squeezed into the free processors: the same choices.
+        oversubscription: which job is squeezed into the free processors: the same choices.
         job_fixed: of several machines, the best one for each job, not the best job for each.
     """
 
@@ -44,11 +44,6 @@ class BestFit:
     job_fixed: bool = False
 
     def __post_init__(self) -> None:
-        """Checks the choices.
-
-        Raises:
-            ValueError: one is none of those there are.
-        """
         for name in ("preemption", "oversubscription"):
             check_choice(name, getattr(self, name), get_args(Choice))
 
@@ -73,13 +68,13 @@ class Ordered:
     """Jobs in an order, highest first; ties go by arrival.
 
     Attributes:
-        mechanism: `head`: nobody passes the first that does not fit; `easy`: unless that one
-            is not delayed; `list`: whoever fits; `replan`: at every event all jobs, running
+        mechanism: `head`: no job passes the first that does not fit; `easy`: unless that one
+            is not delayed; `list`: any job that fits; `replan`: at every event all jobs, running
             ones too, are placed anew in this order, and those that find no room are suspended.
         order: by `arrival`, by `weight` (which is what a QOS gives), by `density` (final
             utility over remaining processor-seconds), by `deadline` (when the utility is gone),
             or by `weights` on `FEATURES`.
-        squeezes: with `replan`, whether the first job that does not fit gets what is left.
+        squeezes: with `replan`, whether the first job that does not fit gets the rest.
         weights: for `weights`, one for each of `FEATURES`.
     """
 
@@ -89,11 +84,6 @@ class Ordered:
     weights: tuple[float, ...] = (0.0,) * len(FEATURES)
 
     def __post_init__(self) -> None:
-        """Checks the choices.
-
-        Raises:
-            ValueError: one is none of those there are, or a weight is not finite.
-        """
         check_choice("mechanism", self.mechanism, get_args(Mechanism))
         check_choice("order", self.order, get_args(Order))
         if len(self.weights) != len(FEATURES) or not all(map(math.isfinite, self.weights)):
@@ -123,7 +113,6 @@ class Ordered:
 _ORDERED: Final = Ordered("head").for_kernel()
 
 Policy = BestFit | Ordered
-"""A scheduling policy."""
 
 POLICIES: Final[Mapping[str, Policy]] = MappingProxyType(
     {
@@ -181,14 +170,13 @@ SENTENCES: Final = MappingProxyType(
         "replan-qos": "At every event all jobs anew by weight (QOS); the last one is squeezed.",
     }
 )
-"""What each policy does, for people."""
 
 
 def policy_by_name(name: str) -> Policy:
     """Returns the policy of that name.
 
     Raises:
-        ValueError: there is none; the text names those there are.
+        ValueError: there is none; the text lists them.
     """
     if name not in POLICIES:
         raise ValueError(unknown("policy", name, POLICIES))

@@ -13,7 +13,6 @@ from lrms_sim import spelling
 from lrms_sim.utility.machine import Outcome
 
 FORMAT: Final = 1
-"""Version of what is printed as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +20,13 @@ class Figures:
     """The figures of one run.
 
     Attributes:
-        policy: its name.
-        seed: of its training; None for a policy that has learned nothing.
+        seed: of its training; `None` for a policy that has learned nothing.
         productivity: sum of final utilities.
         share: of the possible utility.
         utilization: of the processors.
-        completed: jobs.
         left: jobs that left the queue.
-        suspensions: of jobs.
-        resizes: of running jobs.
         price: of both, in processor-seconds of ideal work.
-        busy: processor-seconds that jobs held.
+        busy: processor-seconds held by jobs.
     """
 
     policy: str
@@ -47,7 +42,7 @@ class Figures:
     busy: float
 
     def document(self) -> dict[str, Any]:
-        """Returns the figures as JSON says them."""
+        """Returns the figures for JSON."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
 
@@ -73,13 +68,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_figures(console: Console, groups: Sequence[Sequence[Figures]], title: str) -> None:
-    """Prints policies beside each other.
-
-    Args:
-        console: for the table.
-        groups: one for each policy: its runs, one for each seed; medians are shown.
-        title: of the table.
-    """
+    """Prints a table of policies, each with its runs; medians are shown."""
     seeds = any(len(group) > 1 for group in groups)
     # No wider than 80 columns with the longest names and a recorded log's numbers.
     table = Table(title=title, title_justify="left", caption_justify="left")

@@ -1,6 +1,6 @@
-"""Rules that give the jobs of a log their utilities, as a TOML file; docs/utility.md has the format.
+"""TOML rules that give the jobs of a log their utilities; docs/utility.md has the format.
 
-The first rule whose conditions all hold gives a job what it says; the rest comes from the defaults.
+The first rule whose conditions all hold applies to a job; defaults fill the rest.
 """
 
 import os
@@ -41,12 +41,7 @@ class UtilityRulesError(HanseError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time that grows with a job's request.
-
-    Attributes:
-        requests: multiples of the request.
-        hours: added to them.
-    """
+    """A time that grows with a job's request: multiples of the request, plus hours."""
 
     requests: float
     hours: float = 0.0
@@ -61,7 +56,7 @@ class Utility:
         plateau: age until which it is full.
         zero: age from which it is gone.
         floor: share of it that is never lost.
-        shape: how it falls.
+        shape: of the fall.
     """
 
     weight: float = 1.0
@@ -73,12 +68,7 @@ class Utility:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which jobs get which utility.
-
-    Attributes:
-        conditions: the numbers that each field may have.
-        utility: what they get.
-    """
+    """Which jobs get which utility; the conditions are allowed numbers by field."""
 
     conditions: Mapping[str, frozenset[int]]
     utility: Utility
@@ -91,7 +81,6 @@ class Malleability:
     Attributes:
         share: of the jobs, drawn at random; from 0 to 1.
         least: fewest processors of those, as a share of their width.
-        seed: of the draw.
     """
 
     share: float = 1.0
@@ -99,11 +88,6 @@ class Malleability:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: one is out of its bounds.
-        """
         for name in ("share", "least"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
@@ -123,10 +107,10 @@ class UtilityRules:
     """Utilities for the jobs of a log.
 
     Attributes:
-        default: for jobs that no rule is about.
-        rules: tried in their order.
+        default: for jobs without a rule.
+        rules: in order of precedence.
         malleability: which jobs can be squeezed.
-        qos_field: the field that says a job's QOS.
+        qos_field: the field with a job's QOS.
     """
 
     default: Utility = field(default_factory=Utility)
@@ -151,10 +135,7 @@ def utilities(
     rules: UtilityRules,
     options: PreparationOptions | None = None,
 ) -> tuple[UtilityJobs, PreparationReport]:
-    """Prepares a log and gives its jobs utilities.
-
-    Returns:
-        The jobs, and what the preparation did.
+    """Prepares a log and gives its jobs utilities; also returns the report of the preparation.
 
     Raises:
         ValueError: the rules give a utility that rises, or the preparation refuses the log.
@@ -203,11 +184,7 @@ _FIELDS: Final = ("queue", "partition", "user", "group", "executable")
 
 
 def load_rules(path: str | os.PathLike[str]) -> UtilityRules:
-    """Reads rules.
-
-    Raises:
-        UtilityRulesError: it cannot be read, is no TOML, or breaks the format.
-    """
+    """Reads rules; `UtilityRulesError` if it cannot be read, is no TOML, or breaks the format."""
     data = read_bytes(Path(path), FILE_BYTES_MAX, UtilityRulesError)
     document = parse_toml(data, str(path), UtilityRulesError)
     return rules_from_document(document, source=str(path))

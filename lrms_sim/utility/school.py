@@ -33,13 +33,10 @@ class Lessons:
     """How to learn.
 
     Attributes:
-        policy: by value.
-        passes: over the workload.
-        alpha: learning rate.
-        delay: None for a constant rate; see `Learning`.
-        per_step: what the average reward is of.
-        time_scale: seconds; the longest request where None.
-        horizon: seconds; the last end where None, and the paper's of its model.
+        delay: as in `Learning`.
+        per_step: whether the average reward is one of time.
+        time_scale: seconds; default the longest request.
+        horizon: seconds; default the last end, and the paper's for its model.
         seed: of a log's order of weeks.
         window: days.
     """
@@ -73,10 +70,7 @@ def teach(
     resume: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Training:
-    """Learns, keeping a checkpoint beside the output after each pass, and writes the output.
-
-    Returns:
-        The whole training run.
+    """Learns, keeping a checkpoint next to the output after each pass, and writes the output.
 
     Raises:
         ValueError: the policy is not by value, or the checkpoint is of another run.

@@ -14,7 +14,6 @@ from lrms_sim.utility.rules import PRESETS, UtilityRules, load_rules, utilities
 from lrms_sim.utility.workload_files import read_workload
 
 MODEL = "model"
-"""What stands for the paper's model in place of a file."""
 
 DAY = 86400.0
 
@@ -27,11 +26,10 @@ class Source:
     """A workload to learn and test on.
 
     Attributes:
-        name: for people.
         workload: all jobs.
         processors: of the machine.
         seconds: whether times are seconds, or steps of the paper's model.
-        model: what its jobs are drawn from, if they are.
+        model: of its jobs, if they are drawn.
     """
 
     name: str
@@ -60,11 +58,7 @@ class Source:
         return self.model.draw(steps, seed)
 
     def window(self, first: float | None, last: float | None) -> UtilityJobs:
-        """Returns the jobs submitted from one day until another.
-
-        Args:
-            first: day; the beginning where None.
-            last: day, excluded; the end where None.
+        """Returns the jobs submitted from one day until another, excluded; the default is all.
 
         Raises:
             ValueError: the window ends before it begins, or holds no job.
@@ -83,11 +77,7 @@ class Source:
 
 
 def rules_for(text: str) -> UtilityRules:
-    """Returns the rules of a preset's name, or of a file.
-
-    Raises:
-        ValueError: the file cannot be used.
-    """
+    """Returns the rules of a preset or a file; `ValueError` if the file cannot be used."""
     return PRESETS[text] if text in PRESETS else load_rules(text)
 
 
@@ -105,7 +95,7 @@ def open_source(
 
     Args:
         path: a log (.swf, .swf.gz), a CSV file, or `MODEL`.
-        processors: of the machine; a log's header says it otherwise, and the model has 24.
+        processors: of the machine; default from a log's header, or 24 for the model.
         rules: preset or file, for a log.
         rate: of the model.
         seed: of the model.

@@ -18,13 +18,12 @@ BLOCK: Final = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one pass over a training workload has brought.
+    """Result of one pass over a training workload.
 
     Attributes:
-        number: counted from 1.
+        number: from 1.
         share: of the possible utility, while learning.
         updates: of the value function so far.
-        rho: average reward.
         p: the outputs of the rules.
     """
 
@@ -37,13 +36,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training run so far; all that it takes to go on.
-
-    Attributes:
-        value: learned so far.
-        learning: with the average reward and the number of updates so far.
-        lessons: one for each pass over the workload.
-    """
+    """A training run so far, complete for resuming; `learning` has average reward and updates so far."""
 
     value: ValueFunction
     learning: Learning
@@ -53,10 +46,7 @@ class Training:
 def scales_for(workload: UtilityJobs, processors: int, time: float | None = None) -> Scales:
     """Returns scales that fit a workload: its largest weight and its longest request.
 
-    Args:
-        workload: what is learned on.
-        processors: of the machine.
-        time: seconds, instead of the longest request.
+    `time`, in seconds, replaces the longest request.
     """
     if not len(workload):
         return Scales(1.0, time or 10.0, processors)
@@ -69,12 +59,7 @@ def scales_for(workload: UtilityJobs, processors: int, time: float | None = None
 
 
 def reordered(workload: UtilityJobs, seed: int) -> UtilityJobs:
-    """Returns a recorded workload with its weeks in an order that the seed draws.
-
-    Args:
-        workload: the jobs.
-        seed: 0 leaves the order as it is.
-    """
+    """Returns a recorded workload with its weeks in an order drawn by the seed; 0 keeps it."""
     if seed == 0 or not len(workload):
         return workload
     submit = workload.jobs.submit_time
@@ -101,19 +86,10 @@ def learn(
     horizon: float = float("inf"),
     progress: Callable[[int], None] | None = None,
 ) -> Training:
-    """Runs a workload once and learns on the way.
+    """Runs a workload once while learning; returns the training run, one lesson longer.
 
-    Args:
-        training: so far.
-        workload: the jobs.
-        processors: of the machine.
-        policy: by value.
-        options: of the machine.
-        horizon: seconds; nothing is looked at that happens later.
-        progress: is told the number of arrivals done.
-
-    Returns:
-        The training run, one lesson longer.
+    Events after `horizon`, in seconds, are ignored. `progress` is called with the number of
+    arrivals done.
 
     Raises:
         ValueError: the policy is not by value.

@@ -28,21 +28,20 @@ PAPER_P: Final = (-0.97, -0.25, -0.86, -0.39, 0.48, -0.85, 4.03, 0.19)
 """What the paper's combined policy learned in one run (section 5)."""
 
 FILE_BYTES_MAX: Final = 1024 * 1024
-"""Largest file that is read."""
 
 _KEYS: Final = ("schema", "name", "p", "scales", "provenance")
 
 
 class ValueFunctionError(HanseError, ValueError):
-    """A file of a value function that cannot be used; the text says what is wrong and where."""
+    """A value function file that cannot be used; the text says what is wrong and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """What counts as wholly large.
+    """The inputs that count as wholly large.
 
     Attributes:
-        utility: of x1; more than 0. 1 where all weights are.
+        utility: of x1; more than 0. 1 if all weights are.
         time: of x2, in seconds; more than 0. The paper's MaxJobLength.
         processors: of x3: the machine's size.
     """
@@ -52,11 +51,6 @@ class Scales:
     processors: int = 24
 
     def __post_init__(self) -> None:
-        """Checks the numbers.
-
-        Raises:
-            ValueError: one is not finite or not more than 0.
-        """
         for name in ("utility", "time", "processors"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
@@ -73,9 +67,7 @@ class ValueFunction:
 
     Attributes:
         p: the outputs of `RULES`, in their order; finite.
-        scales: of the three inputs.
-        name: for people.
-        provenance: where it comes from; what JSON can say.
+        provenance: plain JSON values.
     """
 
     p: tuple[float, ...] = (0.0,) * len(RULES)
@@ -84,22 +76,11 @@ class ValueFunction:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks the outputs.
-
-        Raises:
-            ValueError: there are not eight, or one is not finite.
-        """
         if len(self.p) != len(RULES) or not all(map(math.isfinite, self.p)):
             raise ValueError(f"p is {self.p}; it must be {len(RULES)} finite numbers")
 
     def rule_weights(self, x1: float, x2: float, x3: float) -> tuple[float, ...]:
-        """Returns the weight of each rule in a state; they sum to 1.
-
-        Args:
-            x1: utility.
-            x2: seconds.
-            x3: processors.
-        """
+        """Returns the weight of each rule in a state; they sum to 1. Inputs: utility, seconds, processors."""
         return rule_weights(x1, x2, x3, self.scales.for_kernel())
 
     def value(self, x1: float, x2: float, x3: float) -> float:
@@ -148,7 +129,7 @@ def value_function_from_document(document: object, *, source: str) -> ValueFunct
 
 
 def value_function_to_document(value: ValueFunction) -> dict[str, Any]:
-    """Returns what a file of this value function says, ready for JSON."""
+    """Returns a value function's file content, ready for JSON."""
     return {
         "schema": SCHEMA,
         "name": value.name,
@@ -159,14 +140,10 @@ def value_function_to_document(value: ValueFunction) -> dict[str, Any]:
 
 
 def save_value_function(value: ValueFunction, path: str | os.PathLike[str]) -> None:
-    """Writes a value function; a reader sees the old file or the whole new one.
-
-    Args:
-        value: its numbers come back to the last bit.
-        path: the JSON file.
+    """Writes a value function atomically, with numbers to the last bit.
 
     Raises:
         OSError: the file cannot be written.
-        TypeError: the provenance holds what JSON cannot say.
+        TypeError: the provenance cannot be written as JSON.
     """
     write_json(path, value_function_to_document(value))

@@ -31,8 +31,7 @@ OPTIONAL: Final = {
     "shape": "linear",
     "processors_min": 1,
 }
-"""Columns that may be left out, and what stands for them; job numbers 1, 2, …, and requests equal
-to run times."""
+"""Optional columns with their defaults; also job numbers 1, 2, …, and requests equal to run times."""
 
 _WHOLE: Final = ("job_id", "processors", "processors_min")
 
@@ -42,11 +41,9 @@ class WorkloadError(HanseError, ValueError):
 
 
 def read_workload(path: str | os.PathLike[str]) -> UtilityJobs:
-    """Reads a workload.
+    """Reads a workload from CSV with a header, plain or packed.
 
-    Args:
-        path: CSV with a head, plain or packed; see `NEEDED` and `OPTIONAL`. Times in seconds, or in the steps of
-            the paper's model.
+    Columns are `NEEDED` and `OPTIONAL`, times in seconds or in the steps of the paper's model.
 
     Raises:
         WorkloadError: the file cannot be read, or breaks a rule.
@@ -128,11 +125,7 @@ def _workload(columns: dict[str, list[Any]]) -> UtilityJobs:
 
 
 def write_workload(workload: UtilityJobs, path: str | os.PathLike[str]) -> None:
-    """Writes a workload so that it is read back to the last bit.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes a workload without loss; `OSError` if it cannot be written."""
     columns = {name: column.tolist() for name, column in workload.columns().items()}
     del columns["user"]
     columns["shape"] = [SHAPES[number] for number in columns["shape"]]
@@ -140,11 +133,7 @@ def write_workload(workload: UtilityJobs, path: str | os.PathLike[str]) -> None:
 
 
 def write_results(outcome: Outcome, path: str | os.PathLike[str]) -> None:
-    """Writes what became of each job.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Writes the result of each job; `OSError` if it cannot be written."""
     jobs = outcome.workload.jobs
     names = [
         "job_id",
@@ -181,12 +170,7 @@ def write_results(outcome: Outcome, path: str | os.PathLike[str]) -> None:
 
 
 def write_log(log: AllocationLog, path: str | os.PathLike[str], until: float | None = None) -> None:
-    """Writes who held how many processors from when to when.
-
-    Args:
-        log: of a run.
-        path: the CSV file.
-        until: where stretches of jobs that still run end, in seconds.
+    """Writes the stretches of an allocation log as CSV; those of running jobs end at `until`, seconds.
 
     Raises:
         OSError: it cannot be written.

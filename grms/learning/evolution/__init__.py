@@ -1,1 +1,1 @@
-"""Strategies that ask and are told, over vectors of genes; pure: no clock, no files, no problem."""
+"""Ask-and-tell strategies over vectors of genes; pure: no clock, no files, no problem."""

@@ -35,10 +35,10 @@ def new_strategy(
         space: the genes of the problem.
         settings: μ, λ and the rest.
         seed: of its random stream, 0 and more.
-        founders: genomes that the first generation is judged beside, or begins with.
+        founders: genomes evaluated with the first generation, or part of it.
 
     Raises:
-        ValueError: there is no such strategy, or it cannot work with the settings or the seed.
+        ValueError: there is no such strategy, or it does not support the settings or the seed.
     """
     if name == "cma":
         from grms.learning.evolution.cma_strategy import CmaStrategy  # noqa: PLC0415  # its package is an extra
@@ -53,10 +53,10 @@ def new_strategy(
 
 
 def strategy_from_state(state: Mapping[str, Any]) -> Strategy:
-    """Returns the strategy whose `to_state` this is; it goes on bit for bit.
+    """Returns the strategy whose `to_state` this is; it continues bit for bit.
 
     Raises:
-        ValueError: there is no such strategy, or it cannot go on here.
+        ValueError: there is no such strategy, or it cannot continue here.
     """
     name = state["strategy"]
     if name == Recorded.name:

@@ -1,11 +1,11 @@
 """Coordinate descent over a table of choices (Algorithm 2 of paper 000, section 5.1).
 
 A table has an integer gene for each class of states. Class after class is tried with every choice,
-the rest of the table as it is, and the best one stays. Of equal ones the present choice stays, else
-the first: the order of classes and choices is part of the result.
+the rest of the table unchanged, and the best one stays. Of equal ones the present choice stays,
+else the first: the order of classes and choices is part of the result.
 
-Exact shortcut: a class that the present table never met in its replay cannot change anything, and is
-passed over. Which classes were met is the second row of an evaluation's figures.
+Exact shortcut: a class that the present table never met in its replay cannot change anything, and
+is skipped. The second row of an evaluation's figures has the classes met.
 """
 
 import math
@@ -26,15 +26,14 @@ class ClassSearch(Strategy):
 
     Args:
         choices: shape (m,), number of choices of each class.
-        standard: shape (m,), the table to begin with: what classes keep that are never met.
-        others: more such tables, judged with it; the best of all is begun with, of equal ones the first.
+        standard: shape (m,), the initial table, which classes that are never met keep.
+        others: more such tables; the sweep begins with the best of all, of equal ones the first.
 
     Raises:
-        ValueError: such a table has another shape, or a choice that there is not.
+        ValueError: such a table has another shape, or an invalid choice.
     """
 
     name = "iterative"
-    """The word for this strategy in files and on the command line."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class ClassSearch(Strategy):
 
     @property
     def bound(self) -> float:
-        """The value of the present table: what is no better does not matter."""
+        """The value of the present table."""
         return self._value
 
     @property
@@ -75,9 +74,7 @@ class ClassSearch(Strategy):
         return f"all {len(self._table)} classes are done"
 
     def ask(self) -> list[Genome]:
-        """Returns the tables to begin with, or the present one with each other choice for a class.
-
-        The class is the next one that was met.
+        """Returns the initial tables, or the present one with each other choice for the next class met.
 
         Raises:
             ValueError: all classes are done.
@@ -94,7 +91,7 @@ class ClassSearch(Strategy):
         return [self._genome(place, choice) for choice in self._asked]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of what was asked, and which classes were met.
+        """Learns the values of the genomes, and which classes were met.
 
         Raises:
             ValueError: nothing was asked, there are more or fewer values than genomes, one is not

@@ -2,19 +2,17 @@
 
 The search space has one real coordinate for each gene. Real genes are divided by the width of
 their initial range, so that all have the same scale. A binary gene is the sign of its coordinate,
-which is confined to [-1, 1]; its standard deviation never falls below a margin at which a gene that
-lies at the very end of the range still flips once in a generation of all binary genes. Without the
-margin a gene would freeze as soon as selection has agreed on it (Hamano et al. 2022, "CMA-ES with
-Margin"). An integer gene of k choices is the cell of [0, 1], cut into k equal ones, that its
-coordinate lies in; the standard deviation stays above half a cell. The package's own option for
-integer variables is not used: it draws from numpy's global generator, and a saved run could not go
-on bit for bit.
+which is confined to [-1, 1]; its standard deviation never falls below a margin at which a gene at
+the very end of the range still flips once in a generation of all binary genes. Without the margin a
+gene would freeze as soon as selection has agreed on it (Hamano et al. 2022, "CMA-ES with Margin").
+An integer gene of k choices is the cell of [0, 1], cut into k equal ones, that its coordinate lies
+in; the standard deviation stays above half a cell. The package's own option for integer variables
+draws from numpy's global generator, so a resumed run would differ.
 
-The state of a strategy is its conversation: settings, seed and every value that it was told. The
-package's objects have no form that JSON could keep, and a pickle in a checkpoint would run whatever
-code somebody put there. Going through the conversation again takes a second or two for a whole
-training run, and leads to the very same state with the very same versions of the package and of
-numpy, which are therefore noted and compared.
+The state of a strategy is its dialogue: settings, seed and every value told. The package's objects
+have no JSON form, and a pickle in a checkpoint could run arbitrary code. Replaying the dialogue
+takes a second or two for a whole training run, and leads to the same state with the same versions
+of the package and of numpy, which are therefore recorded and compared.
 """
 
 import warnings
@@ -47,15 +45,14 @@ class CmaStrategy(Strategy):
         settings: λ (`offspring`); μ is CMA-ES's own, and binary and integer genes change as
             described above.
         seed: of the strategy's own random stream.
-        founders: genomes to be judged beside those of the first generation, so that the result is not worse
-            than any of them; CMA-ES itself begins in the middle and hears nothing of them.
+        founders: genomes evaluated with the first generation, so that the result is not worse than
+            any of them; CMA-ES itself begins in the middle and ignores them.
 
     Raises:
         ValueError: λ is less than 2, or the seed is negative.
     """
 
     name = "cma"
-    """The word for this strategy in files and on the command line."""
 
     def __init__(
         self,
@@ -80,7 +77,7 @@ class CmaStrategy(Strategy):
         return len(self._values)
 
     def ask(self) -> list[Genome]:
-        """Returns the genomes of the next generation; the same until they are told."""
+        """Returns the genomes of the next generation; the same until `tell`."""
         if not self._asked:
             self._asked = [np.asarray(point, np.float64) for point in self._es.ask()]
         points = [self._genome(point) for point in self._asked]
@@ -123,10 +120,10 @@ class CmaStrategy(Strategy):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Returns the strategy that `to_state` described; it goes on bit for bit.
+        """Returns the strategy that `to_state` described; it continues bit for bit.
 
         Raises:
-            ValueError: the state comes of other versions of `cma` or numpy.
+            ValueError: the state is of other versions of `cma` or numpy.
         """
         for package, version in versions().items():
             if state["versions"].get(package) != version:

@@ -1,8 +1,8 @@
-"""Which of several vectors of objectives are better, where no single number says it.
+"""Comparison of vectors of objectives, all minimized.
 
-All objectives are made small. One vector dominates another if it is as small in all and smaller in
-one. Ranks and crowding distances are those of Deb, Pratap, Agarwal, Meyarivan: "A Fast and Elitist
-Multiobjective Genetic Algorithm: NSGA-II" (2002), sections III-A and III-B.
+One vector dominates another if it is as small in all and smaller in one. Ranks and crowding
+distances are those of Deb, Pratap, Agarwal, Meyarivan: "A Fast and Elitist Multiobjective Genetic
+Algorithm: NSGA-II" (2002), sections III-A and III-B. Values have shape (n, m) and no nan.
 """
 
 import numpy as np
@@ -11,11 +11,7 @@ from grms.learning.evolution.genes import BoolArray, FloatArray, IntegerArray
 
 
 def not_dominated(values: FloatArray) -> BoolArray:
-    """Returns which rows no other row dominates; equal rows do not dominate each other.
-
-    Args:
-        values: shape (n, m), numbers of which none is nan.
-    """
+    """Returns which rows no other row dominates; equal rows do not dominate each other."""
     found = np.zeros(len(values), np.bool_)
     for row, one in enumerate(values):
         no_worse = (values <= one).all(axis=1)
@@ -24,13 +20,7 @@ def not_dominated(values: FloatArray) -> BoolArray:
 
 
 def front_ranks(values: FloatArray) -> IntegerArray:
-    """Returns the front of each row: 0 for those that none dominates, 1 for the next, and so on.
-
-    The next are those that none dominates once the fronts before are left out.
-
-    Args:
-        values: shape (n, m), numbers of which none is nan.
-    """
+    """Returns the front of each row: 0 if not dominated, then ignoring the fronts before, and so on."""
     ranks = np.full(len(values), -1, np.int64)
     rank = 0
     while (left := np.flatnonzero(ranks < 0)).size:
@@ -40,18 +30,12 @@ def front_ranks(values: FloatArray) -> IntegerArray:
 
 
 def crowding_distances(values: FloatArray) -> FloatArray:
-    """Returns how lonely each row of one front is: larger is lonelier.
+    """Returns how isolated each row of one front is, shape (n,): larger is lonelier.
 
     For each objective the distance between the next smaller and the next larger row, relative to
-    the whole range, summed over the objectives; infinite for the first and the last of an objective. Rows that are equal
-    in an objective stand in the order in which they are given. An objective that is the same
-    everywhere, or infinite somewhere, counts for nothing.
-
-    Args:
-        values: shape (n, m) of one front.
-
-    Returns:
-        Shape (n,).
+    the whole range, summed over the objectives; infinite for the first and the last of an
+    objective. Equal rows keep their order. An objective that is constant, or infinite somewhere,
+    counts for nothing.
     """
     distances = np.zeros(len(values))
     for column in values.T:
@@ -68,11 +52,7 @@ def crowding_distances(values: FloatArray) -> FloatArray:
 
 
 def crowded_order(values: FloatArray) -> IntegerArray:
-    """Returns the rows, the best first: by front, then the lonelier, then the earlier.
-
-    Args:
-        values: shape (n, m), numbers of which none is nan.
-    """
+    """Returns the rows, the best first: by front, then the lonelier, then the earlier."""
     ranks = front_ranks(values)
     lonely = np.zeros(len(values))
     for rank in range(int(ranks.max(initial=-1)) + 1):

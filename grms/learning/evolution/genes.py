@@ -1,8 +1,8 @@
-"""What evolution works on: vectors of real, integer and binary genes.
+"""Genomes: vectors of real, integer and binary genes.
 
-A strategy knows nothing else of a problem than how many genes of each kind there are, and between
-which values they begin: a `GeneSpace`. What genes mean (a rule base, the parameters of a criterion,
-weights) belongs to the problem, and so does what an individual is worth.
+A strategy knows a problem by its `GeneSpace` only: the number of genes of each kind and their
+initial ranges. The meaning of genes (a rule base, the parameters of a criterion, weights) and the
+value of an individual belong to the problem.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,6 @@ IntegerArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 GENES_MAX = 100_000
-"""Most genes of one kind."""
 
 
 def _no_integers() -> IntegerArray:
@@ -61,11 +60,11 @@ class GeneSpace:
     """The genes of a problem.
 
     Attributes:
-        low: shape (n,), least value of each real gene at the beginning.
-        high: shape (n,), greatest value of each real gene at the beginning; above `low`.
+        low: shape (n,), initial minimum of each real gene.
+        high: shape (n,), initial maximum of each real gene; above `low`.
         step: shape (n,), standard deviation of the mutation of each real gene, for strategies that
             do not adapt it.
-        bounded: whether real genes stay between `low` and `high` for good.
+        bounded: whether real genes always stay between `low` and `high`.
         choices: shape (m,), number of values of each integer gene.
         binaries: number of binary genes, b.
     """
@@ -78,11 +77,6 @@ class GeneSpace:
     binaries: int = 0
 
     def __post_init__(self) -> None:
-        """Checks shapes and bounds.
-
-        Raises:
-            ValueError: there is no gene or too many, shapes differ, or a number is out of bounds.
-        """
         if not len(self.low) == len(self.high) == len(self.step):
             raise ValueError(
                 f"{len(self.low)} lower bounds, {len(self.high)} upper bounds and {len(self.step)} "
@@ -138,11 +132,5 @@ class GeneSpace:
 
 
 def bounded_reals(low: FloatArray, high: FloatArray, *, step_share: float = 0.1) -> GeneSpace:
-    """Returns the space of a bounded real vector.
-
-    Args:
-        low: shape (n,), least value of each gene.
-        high: shape (n,), greatest value of each gene.
-        step_share: the step of each gene as a part of its range.
-    """
+    """Returns the space of a bounded real vector, with steps as a share of each gene's range."""
     return GeneSpace(low, high, step_share * (high - low), bounded=True)

@@ -1,7 +1,7 @@
-"""NSGA-II: a population that spreads over what can be had between several objectives.
+"""NSGA-II: a population that spreads over the trade-offs between several objectives.
 
-After Deb, Pratap, Agarwal, Meyarivan: "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II"
-(2002). It asks and is told as every strategy here does; objectives come beside the value.
+After Deb, Pratap, Agarwal, Meyarivan: "A Fast and Elitist Multiobjective Genetic Algorithm:
+NSGA-II" (2002). Objectives are told in addition to the value.
 """
 
 import math
@@ -33,11 +33,11 @@ class Nsga2Settings:
     """The settings of NSGA-II; the defaults are those of its paper (section IV-A).
 
     Attributes:
-        population: individuals that stay, and offspring in each generation; even.
-        crossover_probability: chance of two parents to be crossed.
+        population: survivors, and offspring in each generation; even.
+        crossover_probability: of two parents.
         crossover_index: η_c; the larger, the nearer are children to their parents.
-        mutation_index: η_m; the larger, the smaller are mutations. Each gene is mutated with the
-            chance 1/n.
+        mutation_index: η_m; the larger, the smaller are mutations. Each gene is mutated with
+            probability 1/n.
     """
 
     population: int = 100
@@ -46,11 +46,6 @@ class Nsga2Settings:
     mutation_index: float = 20.0
 
     def __post_init__(self) -> None:
-        """Checks the bounds.
-
-        Raises:
-            ValueError: a setting is out of its bounds.
-        """
         if not 2 <= self.population <= INDIVIDUALS_MAX or self.population % 2:
             raise ValueError(
                 f"population is {self.population}; it must be even, from 2 to {INDIVIDUALS_MAX}"
@@ -67,15 +62,15 @@ class Nsga2Settings:
 class Nsga2(Strategy):
     """NSGA-II on real genes within bounds.
 
-    The objectives of an individual are the first row of its figures. One without figures (its
-    evaluation was given up) is behind all that have some.
+    The objectives of an individual are the first row of its figures. One without figures, whose
+    evaluation was stopped, ranks behind all others.
 
     Args:
-        space: bounded real genes and no others.
-        settings: see there.
+        space: bounded real genes only.
+        settings: population and operators.
         rng: the only source of randomness.
-        signs: for each objective 1 where small is good, -1 where large is.
-        founders: genomes that the first generation begins with, before those that are drawn.
+        signs: for each objective 1 to minimize it, -1 to maximize it.
+        founders: genomes of the first generation, before those drawn.
 
     Raises:
         ValueError: the space has other genes, or there is no objective.
@@ -113,11 +108,11 @@ class Nsga2(Strategy):
 
     @property
     def objectives(self) -> FloatArray:
-        """What is made small, by parent, shape (population, m): the objectives times their signs."""
+        """The minimized objectives by parent, shape (population, m)."""
         return self._objectives.copy()
 
     def ask(self) -> list[Genome]:
-        """Returns the genomes of the next generation; the same until they are told."""
+        """Returns the genomes of the next generation; the same until `tell`."""
         if not self._asked:
             count = self.settings.population
             if self._parents:
@@ -130,7 +125,7 @@ class Nsga2(Strategy):
         return list(self._asked)
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values and objectives of what was asked, in that order.
+        """Learns the values and objectives of the genomes, in that order.
 
         Raises:
             ValueError: nothing was asked, there are more or fewer values or figures than genomes, a

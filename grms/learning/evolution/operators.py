@@ -1,10 +1,10 @@
-"""Variation: one function each, everything random drawn from the generator that is given.
+"""Variation operators, which draw from the given generator.
 
 Evolution strategies after Schwefel, "Evolution and Optimum Seeking" (1995), and Beyer and Schwefel,
-"Evolution strategies: a comprehensive introduction" (2002). A kind of gene that a space does not
-have draws nothing. Crossover and mutation of NSGA-II are those of Deb and Agrawal, "Simulated Binary
-Crossover for Continuous Search Space" (1995), and Deb and Goyal, "A Combined Genetic Adaptive Search
-(GeneAS) for Engineering Design" (1996).
+"Evolution strategies: a comprehensive introduction" (2002). Missing kinds of genes draw nothing.
+Crossover and mutation of NSGA-II are those of Deb and Agrawal, "Simulated Binary Crossover for
+Continuous Search Space" (1995), and Deb and Goyal, "A Combined Genetic Adaptive Search (GeneAS) for
+Engineering Design" (1996).
 """
 
 from collections.abc import Sequence
@@ -26,12 +26,7 @@ def uniform_genome(rng: np.random.Generator, space: GeneSpace) -> Genome:
 
 
 def discrete_recombination(rng: np.random.Generator, parents: Sequence[Genome]) -> Genome:
-    """Returns a child each of whose genes is that of a parent drawn anew for it.
-
-    Args:
-        rng: the generator.
-        parents: at least one; all of them take part.
-    """
+    """Returns a child each of whose genes is that of a parent drawn anew for it among all."""
 
     def mixed(genes: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         count = genes.shape[1]
@@ -48,13 +43,7 @@ def discrete_recombination(rng: np.random.Generator, parents: Sequence[Genome]) 
 
 
 def gaussian_mutation(rng: np.random.Generator, genome: Genome, step: FloatArray) -> Genome:
-    """Returns the individual with a normal step added to each real gene.
-
-    Args:
-        rng: the generator.
-        genome: the individual.
-        step: standard deviation for each real gene, shape (n,).
-    """
+    """Returns the individual with normal steps of deviations `step`, shape (n,), on real genes."""
     real = genome.real + rng.standard_normal(len(genome.real)) * step
     return Genome(real, genome.binary, genome.integer)
 
@@ -68,10 +57,7 @@ def flip_mutation(rng: np.random.Generator, genome: Genome, probability: float) 
 def redraw_mutation(
     rng: np.random.Generator, genome: Genome, space: GeneSpace, probability: float
 ) -> Genome:
-    """Returns the individual with each integer gene drawn anew with a probability.
-
-    All of a gene's choices are equally likely, the present one included.
-    """
+    """Returns the individual with each integer gene drawn anew with a probability, uniformly."""
     redrawn = rng.random(len(genome.integer)) < probability
     integer = np.where(redrawn, rng.integers(space.choices), genome.integer)
     return Genome(genome.real, genome.binary, integer)
@@ -96,16 +82,9 @@ def intermediate_steps(rng: np.random.Generator, steps: Sequence[FloatArray]) ->
 def lognormal_steps(
     rng: np.random.Generator, step: FloatArray, common_rate: float, own_rate: float
 ) -> FloatArray:
-    """Returns self-adapted step sizes (Schwefel 1995, section 5).
+    """Returns self-adapted step sizes (Schwefel 1995, section 5), shape (n,).
 
-    Args:
-        rng: the generator.
-        step: present step sizes, shape (n,).
-        common_rate: τ₀, of the factor that all share.
-        own_rate: τ, of the factor that each has.
-
-    Returns:
-        step · exp(τ₀·N(0,1) + τ·Nᵢ(0,1)), shape (n,).
+    step · exp(τ₀·N(0,1) + τ·Nᵢ(0,1)), with a `common_rate` τ₀ and an `own_rate` τ of each gene.
     """
     common = common_rate * rng.standard_normal()
     factors: FloatArray = np.exp(common + own_rate * rng.standard_normal(len(step)))
@@ -115,15 +94,10 @@ def lognormal_steps(
 def simulated_binary_crossover(
     rng: np.random.Generator, first: FloatArray, second: FloatArray, index: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Returns two children as far apart as their parents are, or nearer, or farther.
+    """Returns two children about as far apart as their parents, given as real genes, shape (n,).
 
-    Each gene is crossed with the chance 1/2, or stays; the sum of the two stays as it is.
-
-    Args:
-        rng: the generator.
-        first: real genes of a parent, shape (n,).
-        second: those of the other.
-        index: η_c, 0 and more; the larger, the nearer are children to their parents.
+    Each gene is crossed with probability 1/2; the sum of the two stays. The larger the index η_c, 0
+    and more, the nearer are children to their parents.
     """
     drawn = rng.random(len(first))
     crossed = rng.random(len(first)) < 0.5
@@ -141,12 +115,8 @@ def polynomial_mutation(
 ) -> Genome:
     """Returns the individual with some real genes moved by a part of their range.
 
-    Args:
-        rng: the generator.
-        genome: the individual.
-        space: says how wide the range of each gene is.
-        index: η_m, 0 and more; the larger, the smaller are the steps.
-        probability: chance of each gene to move.
+    Each moves with the given probability. The larger the index η_m, 0 and more, the smaller are the
+    steps.
     """
     drawn = rng.random(len(genome.real))
     moved = rng.random(len(genome.real)) < probability

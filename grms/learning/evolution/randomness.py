@@ -10,25 +10,14 @@ BIT_GENERATOR = "PCG64"
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Returns a new generator.
-
-    Args:
-        seed: 0 and more; the same seed gives the same numbers on every machine.
-
-    Raises:
-        ValueError: the seed is negative.
-    """
+    """Returns a new generator with the same numbers on every machine; the seed is 0 or more."""
     if seed < 0:
         raise ValueError(f"the seed is {seed}; it must be at least 0")
     return np.random.Generator(np.random.PCG64(seed))
 
 
 def generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    """Returns a generator's state as values that JSON keeps exactly.
-
-    Raises:
-        ValueError: it is not one of `generator`.
-    """
+    """Returns the state of a `generator` as values that JSON keeps exactly."""
     state = dict(rng.bit_generator.state)
     if state["bit_generator"] != BIT_GENERATOR:
         raise ValueError(f"the generator is {state['bit_generator']}; {BIT_GENERATOR} can be saved")
@@ -36,11 +25,7 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def generator_from_state(state: Mapping[str, Any]) -> np.random.Generator:
-    """Returns the generator that `generator_state` described.
-
-    Raises:
-        ValueError: the state is of another kind of generator.
-    """
+    """Returns the generator that `generator_state` described."""
     if state.get("bit_generator") != BIT_GENERATOR:
         raise ValueError(
             f"the state is of {state.get('bit_generator')!r}; {BIT_GENERATOR} is expected"

@@ -1,7 +1,6 @@
-"""A strategy that remembers what was measured of everybody it has asked for.
+"""A strategy that records the measurements of all individuals.
 
-The best individual is what a search is for; all the others show what else can be had, and a picture of them
-is what papers on several objectives print.
+Besides the best, the others show the trade-offs, as plotted in papers on several objectives.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,13 +14,10 @@ SEEN_MAX: Final = 100_000
 
 
 class Recorded(Strategy):
-    """A strategy with the first row of figures of each individual told so far.
+    """A strategy that records the first row of figures of each individual.
 
-    Individuals without figures, whose evaluation was given up, are not remembered.
-
-    Args:
-        inner: the strategy, which does not know that anybody writes down.
-        seen: what was remembered before, a row for each individual.
+    Individuals without figures, whose evaluation was stopped, are not recorded. `seen` are the rows
+    of an earlier session.
     """
 
     name: ClassVar[str] = "recorded"
@@ -32,7 +28,7 @@ class Recorded(Strategy):
 
     @property
     def seen(self) -> tuple[tuple[float, ...], ...]:
-        """The first row of figures of each individual, in the order in which they were told."""
+        """The first row of figures of each individual, in the order of `tell`."""
         return tuple(self._seen)
 
     @property
@@ -56,15 +52,11 @@ class Recorded(Strategy):
         return self.inner.exhausted
 
     def ask(self) -> list[Genome]:
-        """Returns the genomes of the next generation; the same until they are told."""
+        """Returns the genomes of the next generation; the same until `tell`."""
         return self.inner.ask()
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of what was asked, in that order, and remembers the figures.
-
-        Raises:
-            ValueError: the inner strategy refuses them.
-        """
+        """Learns the values of the genomes, in that order, and records the figures."""
         self.inner.tell(values, figures)
         rows = [tuple(one[0]) for one in figures if one and one[0]]
         self._seen += rows[: SEEN_MAX - len(self._seen)]

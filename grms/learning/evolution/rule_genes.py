@@ -1,7 +1,7 @@
 """Rules as genes (paper 000, section 4.2): where they apply, which go together, and which survive.
 
-Genes of a rule, in units of each feature's range: the centres and the widths of its Gaussians, and for
-each alternative the place of its recommendation among five levels, real and rounded.
+Genes of a rule, in units of each feature's range: the centres and the widths of its Gaussians, and
+for each alternative the index of its recommendation among five levels, real and rounded.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ WIDTH_MIN = 0.005
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleSpace:
-    """What rules are about.
+    """Features and alternatives of rules.
 
     Attributes:
-        low: shape (f,), where the range of each feature begins.
-        high: shape (f,), where it ends; the unit of a rule's genes is the difference.
-        alternatives: how many a rule recommends among.
+        low: shape (f,), lower end of each feature's range.
+        high: shape (f,), upper end; the unit of a rule's genes is the difference.
+        alternatives: number of alternatives.
     """
 
     low: FloatArray
@@ -40,11 +40,6 @@ class RuleSpace:
     alternatives: int
 
     def __post_init__(self) -> None:
-        """Checks the bounds.
-
-        Raises:
-            ValueError: a range is empty or no number, or there is no alternative.
-        """
         span = self.high - self.low
         if not (len(span) and (np.isfinite(span) & (span > 0)).all() and self.alternatives >= 1):
             raise ValueError("rules need features with ranges that are not empty, and alternatives")
@@ -72,14 +67,11 @@ class RuleSpace:
         )
 
     def rule_base(self, rules: FloatArray) -> Genome:
-        """Returns rules as the genome of a rule base.
-
-        Args:
-            rules: shape (n, genes).
+        """Returns rules, shape (n, genes), as the genome of a rule base.
 
         Returns:
             Real genes rule by rule: centres, then widths, in the features' own units. Integer genes
-            rule by rule: for each alternative the place of its recommendation in `LEVELS`.
+            rule by rule: for each alternative the index of its recommendation in `LEVELS`.
         """
         features, span = len(self.low), self.high - self.low
         centres = self.low + rules[:, :features] * span
@@ -89,12 +81,7 @@ class RuleSpace:
         return Genome(real, np.zeros(0, np.bool_), places.ravel())
 
     def constant(self, alternative: int, rules: int) -> Genome:
-        """Returns a rule base that recommends one alternative everywhere, as the genome of its rules.
-
-        Args:
-            alternative: its number.
-            rules: how many; they are all the same, over the whole range of every feature.
-        """
+        """Returns a rule base of equal rules that recommend one alternative everywhere."""
         features = len(self.low)
         rule = np.zeros(self.genes)
         rule[:features] = 0.5
@@ -144,14 +131,8 @@ def compose(
     """Returns which rules make up each rule base (paper 000, Algorithm 3).
 
     The first rule of a base is random, each further one the least similar to the one before. Every
-    rule is in equally many bases: one whose places left are as many as the bases left is taken
-    by force, which always works out.
-
-    Args:
-        rng: the generator.
-        alike: shape (n, n), `similarity` of the rules.
-        bases: how many rule bases.
-        base_rules: rules of each; `bases · base_rules` is a multiple of n.
+    rule is in equally many bases: one with as many places left as bases left is forced in, which
+    always works out. `alike` is the `similarity`; `bases · base_rules` is a multiple of n.
     """
     count = len(alike)
     quota = np.full(count, bases * base_rules // count)
@@ -175,15 +156,9 @@ def compose(
 
 
 def clustered(rng: np.random.Generator, points: FloatArray, clusters: int) -> IntegerArray:
-    """Returns the cluster of each point: k-means from random points, until nothing changes.
+    """Returns the cluster of each point, shape (n,): k-means from random points, until nothing changes.
 
-    Args:
-        rng: the generator.
-        points: shape (n, f).
-        clusters: how many at most; n where there are fewer points.
-
-    Returns:
-        Shape (n,), from 0; a cluster may be empty.
+    Points have shape (n, f). There are at most n clusters, and some may be empty.
     """
     centres = points[rng.permutation(len(points))[:clusters]]
     member = np.full(len(points), -1, np.int64)
@@ -203,14 +178,14 @@ def selected(
 ) -> IntegerArray:
     """Returns the next parents (paper 000, Algorithm 4), by their index, best first.
 
-    A cluster with mean value f̄ of its best sends ⌊count·(1/f̄)/Σ(1/f̄) + ½⌋ of its best rules; what
-    is missing is filled by the best of the rest, and what is too much is dropped from the worst.
+    A cluster with mean value f̄ of its best sends ⌊count·(1/f̄)/Σ(1/f̄) + ½⌋ of its best rules;
+    missing ones are the best of the rest, and surplus ones are dropped from the worst.
 
     Args:
         values: shape (n,), of each rule; above 0, smaller is better.
         member: shape (n,), cluster of each rule.
-        count: how many parents.
-        cluster_best: how many rules a cluster's worth is the mean of.
+        count: number of parents.
+        cluster_best: number of rules in the mean of a cluster.
     """
     by_value = np.argsort(values, kind="stable")
     clusters = np.unique(member)

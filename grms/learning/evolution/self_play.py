@@ -1,20 +1,20 @@
-"""Evolution against others who evolve: one population for each player, judged in meetings.
+"""Coevolution: one population for each player, evaluated in meetings.
 
-A meeting brings together one individual of each player. What an individual is worth depends on whom it
-meets, so one meeting says little: with partners that happen to be kind a policy looks good that another
-day ruins. Two things are done about it.
+A meeting brings together one individual of each player. The value of an individual depends on its
+opponents, so one meeting says little: a policy may look good with kind partners and be ruined by
+others. There are two remedies.
 
-- **Worst case over an archive.** Every individual meets the individuals of this generation, and each
-  earlier set of individuals in an archive; its value is the worst of these (Rosin and Belew 1997, New
-  Methods for Competitive Coevolution, section 4: a hall of fame). The first set of the archive never
-  changes: it is what all have to be better than.
-- **Sets are chosen, not champions.** The best of each player by itself need not get on with each other.
-  So a whole meeting has a value too, and the best meeting is what the run hands over: people who have
-  met are known to get on. The newest sets of the archive are the best meetings so far, so a meeting of
-  one new individual with the others of such a set is a step of that set.
+- **Worst case over an archive.** Every individual meets the individuals of this generation, and
+  each earlier set of individuals in an archive; its value is the worst of these (Rosin and Belew
+  1997, New Methods for Competitive Coevolution, section 4: a hall of fame). The first set of the
+  archive never changes: it is the baseline to beat.
+- **Sets are chosen, not champions.** The best of each player need not suit each other. So a whole
+  meeting has a value too, and the result is the best meeting, whose members are known to suit each
+  other. The newest sets of the archive are the best meetings so far, so a meeting of one new
+  individual with the others of such a set is a step of that set.
 
-A meeting is a genome: the players' genes side by side. So executors, checkpoints and the loop of a run
-need not know of any of this.
+A meeting is a genome, the players' genes in sequence, so executors, checkpoints and the training
+loop are unaffected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,6 @@ ARCHIVE_MAX: Final = 100
 """Most sets of an archive: each makes a generation longer."""
 
 Meeting = tuple[Genome, ...]
-"""A genome of each player."""
 
 
 def joined(meeting: Sequence[Genome]) -> Genome:
@@ -42,10 +41,10 @@ def joined(meeting: Sequence[Genome]) -> Genome:
 
 
 def parted(genome: Genome, players: int) -> Meeting:
-    """Returns the genome of each player in one that `joined` made; all have the same genes.
+    """Returns the genome of each player in one made by `joined`; all have the same genes.
 
     Raises:
-        ValueError: the genes cannot be divided among so many.
+        ValueError: the genes cannot be divided evenly.
     """
     columns = genome.real, genome.binary, genome.integer
     if any(len(column) % players for column in columns):
@@ -61,15 +60,15 @@ def _same(one: Meeting, other: Meeting) -> bool:
 
 
 class SelfPlay(Strategy):
-    """A strategy that asks for meetings, and is told what they were worth to each player.
+    """A strategy that asks for meetings, and is told their value and their cost to each player.
 
     The first row of the figures of a meeting is the cost to each player, smaller is better; the
     value is that of the meeting as a whole.
 
     Args:
         players: a strategy for each; all ask for the same number of genomes.
-        first: the set that is in the archive for good.
-        archive: how many sets the archive has at most, 1 to `ARCHIVE_MAX`.
+        first: the permanent set of the archive.
+        archive: maximum number of sets, 1 to `ARCHIVE_MAX`.
 
     Raises:
         ValueError: there are fewer than two players, or the archive is out of its bounds.
@@ -90,7 +89,7 @@ class SelfPlay(Strategy):
 
     @property
     def generation(self) -> int:
-        """Generations bred and told so far; founders, which nobody bred, do not count."""
+        """Generations bred and told so far; founders do not count."""
         return self.players[0].generation
 
     @property
@@ -99,7 +98,7 @@ class SelfPlay(Strategy):
         return next((why for player in self.players if (why := player.exhausted)), "")
 
     def ask(self) -> list[Genome]:
-        """Returns the meetings of the next generation; the same until they are told."""
+        """Returns the meetings of the next generation; the same until `tell`."""
         asked = [player.ask() for player in self.players]
         together = zip(*asked, strict=True)
         others = [
@@ -111,11 +110,7 @@ class SelfPlay(Strategy):
         return [joined(meeting) for meeting in (*together, *others)]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns what the meetings were worth, in the order in which they were asked.
-
-        Args:
-            values: of each meeting as a whole.
-            figures: of each meeting; the first row is the cost to each player.
+        """Learns the values of the meetings, in order; figures begin with the cost to each player.
 
         Raises:
             ValueError: there are more or fewer than meetings, a number is not finite, or costs are

@@ -1,9 +1,8 @@
-"""Evolution strategies that ask and are told.
+"""Evolution strategies with an ask-and-tell interface.
 
-A strategy proposes genomes (`ask`) and learns their values (`tell`); it never evaluates, never
-looks at a clock and knows no problem: what genes there are, a `GeneSpace` tells. All it knows, its
-random generator included, is in its state: a strategy that is rebuilt from `to_state` goes on bit
-for bit.
+A strategy proposes genomes (`ask`) and learns their values (`tell`); it never evaluates and has no
+clock; it knows the problem by its `GeneSpace` only. Its state is complete, random generator
+included: a strategy rebuilt from `to_state` continues bit for bit.
 """
 
 import math
@@ -28,14 +27,13 @@ from grms.learning.evolution.operators import (
 from grms.learning.evolution.randomness import generator_from_state, generator_state
 
 INDIVIDUALS_MAX = 100_000
-"""Most parents, and most offspring in a generation."""
 
 StepRule = Literal["paper", "self-adaptive", "two-parents"]
-"""How wide mutations are; the names of the strategies that differ in it.
+"""Width of mutations; also the names of the strategies.
 
-`paper`: as wide as the space says, always (paper 003, section 4.5). `self-adaptive`: a step size for
-each real gene, recombined by the geometric mean of all parents (Schwefel 1995). `two-parents`: the
-same with the mean of two random parents (paper 001, section IV-C; Beyer and Schwefel 2002).
+`paper`: as wide as the space says, always (paper 003, section 4.5). `self-adaptive`: a step size
+for each real gene, recombined by the geometric mean of all parents (Schwefel 1995). `two-parents`:
+the same with the mean of two random parents (paper 001, section IV-C; Beyer and Schwefel 2002).
 """
 
 STEP_RULES: tuple[StepRule, ...] = ("paper", "self-adaptive", "two-parents")
@@ -44,8 +42,9 @@ STEP_RANGES: dict[StepRule, tuple[float, float]] = {
     "self-adaptive": (1e-6, 1.0),
     "two-parents": (1e-5, math.inf),
 }
-"""Self-adapted steps stay between these parts of a gene's initial range: with a step of nothing a
-gene would never move again, and steps of genes that do not matter wander without end."""
+"""Bounds of self-adapted steps as parts of a gene's initial range: with a step of zero a gene would
+never move again, and steps of irrelevant genes wander without end.
+"""
 
 STEP_START = 0.1
 """Self-adapted steps begin at this part of a gene's initial range."""
@@ -58,8 +57,8 @@ class StrategySettings:
     Attributes:
         parents: μ.
         offspring: λ, asked for in each generation.
-        flip_probability: chance of each binary gene to turn round; the paper gives none.
-        redraw_probability: chance of each integer gene to be drawn anew.
+        flip_probability: of each binary gene; the paper gives none.
+        redraw_probability: of each integer gene.
     """
 
     parents: int = 13
@@ -68,11 +67,6 @@ class StrategySettings:
     redraw_probability: float = 0.1
 
     def __post_init__(self) -> None:
-        """Checks the bounds.
-
-        Raises:
-            ValueError: a setting is out of its bounds.
-        """
         for name in ("parents", "offspring"):
             if not 1 <= getattr(self, name) <= INDIVIDUALS_MAX:
                 raise ValueError(
@@ -85,13 +79,7 @@ class StrategySettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Individual:
-    """A genome with its value.
-
-    Attributes:
-        genome: the genes.
-        value: what was told of it; smaller is better.
-        step: step sizes of the real genes where the strategy adapts them, shape (n,).
-    """
+    """A genome, its value (smaller is better) and self-adapted steps, shape (n,), if any."""
 
     genome: Genome
     value: float
@@ -108,7 +96,7 @@ class Individual:
 
 
 def check_values(values: Sequence[float], asked: int) -> None:
-    """Checks what a strategy is told.
+    """Checks the values passed to `tell`.
 
     Raises:
         ValueError: nothing was asked, there are more or fewer values than genomes, or one is not a
@@ -124,13 +112,13 @@ def check_values(values: Sequence[float], asked: int) -> None:
 
 
 Figures = tuple[tuple[float, ...], ...]
-"""What an evaluation measured beside its value: `Evaluation.figures`."""
+"""Measurements of an evaluation in addition to its value: `Evaluation.figures`."""
 
 
 class Strategy(ABC):
-    """What proposes genomes and learns their values.
+    """Proposes genomes and learns their values.
 
-    `_told` and `_best` are for those that count generations and keep the best individual here.
+    `_told` and `_best` are for subclasses that count generations and keep the best individual here.
     """
 
     _told: int = 0
@@ -143,7 +131,7 @@ class Strategy(ABC):
 
     @property
     def generation(self) -> int:
-        """Generations bred and told so far; founders, which nobody bred, do not count."""
+        """Generations bred and told so far; founders do not count."""
         return max(0, self._told - 1)
 
     @property
@@ -155,8 +143,8 @@ class Strategy(ABC):
     def bound(self) -> float:
         """The value above which it does not matter how bad a genome of this generation is.
 
-        It holds for the whole generation that was asked, so what an evaluation that stops there
-        finds does not depend on who evaluates when. Infinite where every value counts.
+        It holds for the whole generation, so the result of a stopped evaluation does not depend on
+        the order of evaluation. Infinite if every value counts.
         """
         return math.inf
 
@@ -167,15 +155,13 @@ class Strategy(ABC):
 
     @abstractmethod
     def ask(self) -> list[Genome]:
-        """Returns the genomes of the next generation; the same until they are told."""
+        """Returns the genomes of the next generation; the same until `tell`."""
 
     @abstractmethod
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of what was asked, in that order; smaller is better.
+        """Learns the values of the genomes, in that order; smaller is better.
 
-        Args:
-            values: one for each genome.
-            figures: what was measured beside it, for strategies that look at it.
+        `figures` are for strategies that use them.
 
         Raises:
             ValueError: nothing was asked, there are more or fewer values than genomes, or one is
@@ -187,7 +173,7 @@ class Strategy(ABC):
         """Returns all the strategy knows as plain values that JSON keeps exactly."""
 
     def _keep_best(self, genomes: Sequence[Genome], values: Sequence[float]) -> bool:
-        """Keeps the first of the best genomes if it is better than the best so far; says whether it is."""
+        """Keeps the first of the best genomes if it beats the best so far; returns whether it does."""
         first = min(range(len(values)), key=values.__getitem__)
         if self._best is not None and values[first] >= self._best.value:
             return False
@@ -198,21 +184,21 @@ class Strategy(ABC):
 class EvolutionStrategy(Strategy):
     """The (μ+λ)-strategy of the papers, with fixed or with self-adapted steps.
 
-    The first generation is μ uniform individuals, or some that are given and uniform ones. Every further one is λ children: each gene is
-    that of a parent drawn anew for it among all μ; real genes take a normal step; binary genes may
-    flip, and integer genes may be drawn anew. The best μ of parents and children are the next
-    parents; of equal values the older, and among children the earlier, is better.
+    The first generation is μ individuals, given founders and uniform ones. Every further one is λ
+    children: each gene is that of a parent drawn anew for it among all μ; real genes take a normal
+    step; binary genes may flip, and integer genes may be drawn anew. The best μ of parents and
+    children are the next parents; of equal values the older, and among children the earlier, is
+    better.
 
-    Where steps adapt themselves, each individual carries a step size for each real gene, which is
+    With self-adapted steps, each individual carries a step size for each real gene, which is
     recombined and mutated log-normally before it is used.
 
     Args:
         space: the genes.
         settings: μ, λ and the rest.
         rng: the only source of randomness.
-        step_rule: how wide mutations are.
-        founders: genomes that the first generation begins with, before those that are drawn; of
-            more than μ the first μ.
+        step_rule: width of mutations.
+        founders: genomes of the first generation, before those drawn; of more than μ the first μ.
     """
 
     def __init__(
@@ -249,11 +235,11 @@ class EvolutionStrategy(Strategy):
 
     @property
     def bound(self) -> float:
-        """The value of the worst parent: who is worse is none of the next parents."""
+        """The value of the worst parent: a worse genome cannot become a parent."""
         return self._parents[-1].value if self._parents else math.inf
 
     def ask(self) -> list[Genome]:
-        """Returns the genomes of the next generation; the same until they are told."""
+        """Returns the genomes of the next generation; the same until `tell`."""
         if not self._asked:
             if self._parents:
                 self._asked = [self._child() for _ in range(self.settings.offspring)]

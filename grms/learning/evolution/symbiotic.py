@@ -1,9 +1,9 @@
 """Symbiotic evolution of rules (paper 000, sections 4.2 and 4.3): an individual is a rule, not a rule base.
 
-A rule is good if the rule bases it takes part in are. Each generation composes rule bases of rules
-that differ from one another, every rule in equally many; the value of a rule is the mean value of its
-rule bases. Rules are grouped into clusters by where they apply, and a cluster sends the more parents
-the better its best rules are, so that rules for rare states survive beside those for frequent ones.
+A rule is good if its rule bases are. Each generation composes rule bases of dissimilar rules, every
+rule in equally many; the value of a rule is the mean value of its rule bases. Rules are clustered
+by where they apply, and a cluster with better rules sends more parents, so that rules for rare
+states survive.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,25 +35,25 @@ SUCCESS_TARGET = 1.0 / 8.0
 
 @dataclass(frozen=True, slots=True)
 class SymbioticSettings:
-    """Settings of symbiotic evolution, by default those of paper 000, section 4.3, as far as it has them.
+    """Settings of symbiotic evolution, by default those of paper 000, section 4.3, if it has them.
 
-    It does not say how many generations there are, how large the first step is, from what the first rules are
-    drawn and how recommendations mutate; these are ours. Its Algorithm 4 selects among the children
+    It gives neither the number of generations, the first step, the distribution of the first rules
+    nor the mutation of recommendations; these are ours. Its Algorithm 4 selects among the children
     alone, while section 4.3 has a (μ + λ) strategy: `plus` is the second. Its second population, of
-    default values (section 4.3.4), is not built: the paper reports all results without it.
+    default values (section 4.3.4), is left out: the paper reports all results without it.
 
     Attributes:
         parents: μ, rules.
         offspring: λ, rules.
         base_rules: rules of a rule base, N_r.
-        bases_per_rule: rule bases that a rule takes part in, N_s.
+        bases_per_rule: rule bases of each rule, N_s.
         recombined: ρ, parents of a child.
         similar: how many of them are those most similar to the first.
-        clusters: into which rules are grouped for selection.
-        cluster_best: how many of a cluster's rules its worth is the mean of.
-        plus: parents may go on beside children, with the value they had. Without, a rule lives for one
+        clusters: of rules, for selection.
+        cluster_best: number of rules in the mean of a cluster.
+        plus: parents may survive with the value they had. Otherwise a rule lives for one
             generation, so that a lucky composition is not remembered for ever.
-        step: standard deviation of mutation at the beginning, in units of a feature's range.
+        step: initial standard deviation of mutation, in units of a feature's range.
     """
 
     parents: int = 50
@@ -68,11 +68,6 @@ class SymbioticSettings:
     step: float = 0.1
 
     def __post_init__(self) -> None:
-        """Checks the bounds.
-
-        Raises:
-            ValueError: a setting is out of its bounds, or the rules cannot be shared out evenly.
-        """
         least = {"similar": 0}
         for name in (
             *("parents", "offspring", "base_rules", "bases_per_rule"),
@@ -103,19 +98,18 @@ class SymbioticSettings:
 
 
 class SymbioticEvolution(Strategy):
-    """Evolves rules; what it asks are rule bases, and the best of them ever is its result.
+    """Evolves rules; it asks for rule bases, and the best of them ever is its result.
 
     Args:
-        space: what rules are about.
+        space: features and alternatives.
         settings: numbers of rules, bases and parents, and the rest.
         rng: the only source of randomness.
-        founders: rule bases to be judged before all others, so that the result is not worse than any of
-            them. Half of the first rules recommend what the rules of the best of them do, at places of
-            their own. Not in the paper.
+        founders: rule bases evaluated first, so that the result is not worse than any of them. Half
+            of the first rules take their recommendations from the best of them, at places of their
+            own. Not in the paper.
     """
 
     name = "symbiotic"
-    """The word for this strategy in files and on the command line."""
 
     def __init__(
         self,
@@ -142,7 +136,7 @@ class SymbioticEvolution(Strategy):
         return self._step
 
     def ask(self) -> list[Genome]:
-        """Returns the founders, then the rule bases of the next generation; the same until they are told."""
+        """Returns the founders, then the rule bases of the next generation; the same until `tell`."""
         if not self._founded:
             return list(self._founders)
         if not self._bases:
@@ -165,7 +159,7 @@ class SymbioticEvolution(Strategy):
         return rules
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of the rule bases asked, in that order; smaller is better.
+        """Learns the values of the rule bases, in that order; smaller is better.
 
         Raises:
             ValueError: nothing was asked, there are more or fewer values than rule bases, or one is

@@ -1,7 +1,6 @@
-"""When to stop a training run, as objects that give their reason.
+"""Stop criteria of a training run, which give their reason.
 
-A termination looks at the history of generations and at nothing else, so a run that is resumed
-stops where one without a break does.
+They depend on the history of generations only, so a resumed run stops as one without a break does.
 """
 
 import math
@@ -12,15 +11,15 @@ from typing import Any, Protocol, Self
 
 @dataclass(frozen=True, slots=True)
 class GenerationRecord:
-    """What is known of one generation once its values are told.
+    """One evaluated generation.
 
     Attributes:
-        generation: its number; 0 is that of founders that nobody bred.
+        generation: its number; 0 is that of founders.
         evaluations: genomes evaluated so far, this generation included.
         best: the best value so far; smaller is better.
         mean: mean value of this generation.
         spread: standard deviation of the values of this generation.
-        elapsed_s: seconds of training so far, of all sessions where it was resumed.
+        elapsed_s: seconds of training so far, over all sessions.
     """
 
     generation: int
@@ -44,11 +43,7 @@ class Termination(Protocol):
     """What decides when to stop."""
 
     def reason(self, history: Sequence[GenerationRecord]) -> str | None:
-        """Returns why to stop now, for people; None for going on.
-
-        Args:
-            history: all generations so far, at least one.
-        """
+        """Returns why to stop now, for display; `None` to continue. The history is not empty."""
 
 
 def _check_count(what: str, value: int) -> None:
@@ -58,16 +53,11 @@ def _check_count(what: str, value: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GenerationLimit:
-    """Stops after so many generations; founders do not count.
-
-    Raises:
-        ValueError: the number is less than 1.
-    """
+    """Stops after so many generations, at least 1; founders do not count."""
 
     generations: int
 
     def __post_init__(self) -> None:
-        """Checks the bound."""
         _check_count("the generation limit", self.generations)
 
     def reason(self, history: Sequence[GenerationRecord]) -> str | None:
@@ -79,16 +69,11 @@ class GenerationLimit:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationLimit:
-    """Stops after the generation in which so many evaluations are reached.
-
-    Raises:
-        ValueError: the number is less than 1.
-    """
+    """Stops after the generation in which so many evaluations, at least 1, are reached."""
 
     evaluations: int
 
     def __post_init__(self) -> None:
-        """Checks the bound."""
         _check_count("the evaluation limit", self.evaluations)
 
     def reason(self, history: Sequence[GenerationRecord]) -> str | None:
@@ -100,16 +85,11 @@ class EvaluationLimit:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """Stops after the generation in which so many seconds of training are over.
-
-    Raises:
-        ValueError: the number is not more than 0, or not finite.
-    """
+    """Stops after the generation in which so many seconds of training, more than 0, are over."""
 
     seconds: float
 
     def __post_init__(self) -> None:
-        """Checks the bound."""
         if not 0 < self.seconds < math.inf:
             raise ValueError(
                 f"the time limit is {self.seconds} s; it must be a finite number above 0"
@@ -124,22 +104,17 @@ class TimeLimit:
 
 @dataclass(frozen=True, slots=True)
 class Stagnation:
-    """Stops when the best value has not become better for a while.
+    """Stops if the best value has not improved for so many generations.
 
     Attributes:
-        generations: how long that is.
-        least_gain: what counts as better: the part of the best value that was gained, such as
-            0.001; with 0 any gain counts.
-
-    Raises:
-        ValueError: the number is less than 1, or the gain is not from 0 to less than 1.
+        generations: at least 1.
+        least_gain: least relative improvement of the best value, from 0, for any, to less than 1.
     """
 
     generations: int
     least_gain: float = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         _check_count("the number of generations without gain", self.generations)
         if not 0 <= self.least_gain < 1:
             raise ValueError(f"the least gain is {self.least_gain}; it must be from 0 to below 1")
@@ -157,16 +132,11 @@ class Stagnation:
 
 @dataclass(frozen=True, slots=True)
 class TargetValue:
-    """Stops when a value is reached.
-
-    Raises:
-        ValueError: the value is not a finite number.
-    """
+    """Stops when a finite value is reached."""
 
     value: float
 
     def __post_init__(self) -> None:
-        """Checks the value."""
         if not math.isfinite(self.value):
             raise ValueError(f"the target is {self.value}; it must be a finite number")
 
@@ -179,16 +149,11 @@ class TargetValue:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Stops when one of several would; the first that would gives the reason.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Stops when one of several criteria, at least one, would, with its reason."""
 
     terminations: tuple[Termination, ...]
 
     def __post_init__(self) -> None:
-        """Checks that there is one."""
         if not self.terminations:
             raise ValueError("any of no terminations would never stop; at least one is needed")
 

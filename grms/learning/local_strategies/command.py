@@ -51,12 +51,7 @@ USERS: Final = "users.csv"
 def run_tuning(
     options: TuneOptions, console: Console, workloads: Sequence[Workload] | None = None
 ) -> Tuning:
-    """Tunes, compares with the constants, and writes all files.
-
-    Args:
-        options: what a user asks for.
-        console: shows how far it is.
-        workloads: of the logs, where they are at hand; read where None.
+    """Tunes, compares with the constants, and writes all files; reads `workloads` if not given.
 
     Raises:
         TrainingInterrupted: Ctrl-C; a checkpoint is there if a generation was done.
@@ -214,10 +209,10 @@ def figures_document(tuning: Tuning, *, slurm: bool) -> dict[str, Any]:
 
 
 def slurm_settings(tuning: Tuning) -> str:
-    """Returns the settings for Slurm of the constant group order of the first log.
+    """Returns Slurm settings for the constant group order of the first log.
 
-    The learned policy may do what Slurm's priorities cannot say; the order by weight over work they
-    can, and the table shows what it gains.
+    Slurm's priorities may not be able to express the learned policy; they can express the order by
+    weight over work, whose gain the table shows.
     """
     comparison = tuning.comparisons[0]
     case = comparison.workload.training

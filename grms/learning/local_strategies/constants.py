@@ -1,8 +1,8 @@
 """The trivial constants that a learned strategy has to beat.
 
-The objective f = Σ θ_g·AWRT_g gives every job of a user group one ratio of weight to work, θ_g / RC_g.
-Serving the groups in the order of that ratio needs no learning, and on recorded workloads it does most
-of what the learned strategies of papers 000 and 001 do. Nothing is worth learning that is no better.
+The objective f = Σ θ_g·AWRT_g gives every job of a user group one ratio of weight to work, θ_g /
+RC_g. Serving the groups in the order of that ratio needs no learning, and on recorded workloads it
+achieves most of what the learned strategies of papers 000 and 001 do.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,9 @@ class Judged:
     """A policy on a workload.
 
     Attributes:
-        name: of the policy.
-        value: f, seconds; infinite where the replay was given up.
+        value: f, seconds; infinite if the replay was stopped.
         gain: how much smaller f is than EASY's, percent; more than 0 is better.
-        objectives: all seven; None where the replay was given up.
+        objectives: all seven; `None` if the replay was stopped.
     """
 
     name: str
@@ -50,7 +49,7 @@ def group_order(case: TuningCase) -> GroupOrder:
 def constants(case: TuningCase) -> tuple[Strategy, ...]:
     """Returns the constants of a workload: FCFS and EASY, and three algorithms on group orders.
 
-    The orders are the papers', heaviest users first, and that by θ_g / RC_g where it is another one.
+    The orders are the papers', heaviest users first, and that by θ_g / RC_g if it differs.
     """
     orders = dict.fromkeys((GroupOrder(), group_order(case)))
     return (

@@ -1,8 +1,4 @@
-"""Local strategies as genomes: parameters of criteria, tables of classes, rule bases.
-
-Each encoding says which genes there are and what they mean; who searches is a strategy of
-`grms.learning.evolution`.
-"""
+"""Local strategies as genomes: parameters of criteria, tables of classes, rule bases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +24,7 @@ class Encoding(Protocol):
 
     @property
     def words(self) -> dict[str, Any]:
-        """What is encoded, as plain values: for provenance, and to compare runs."""
+        """The encoding as plain values, for provenance and comparison."""
 
     def decode(self, genome: Genome) -> Policy:
         """Returns the policy of a genome; it does not know the site's calendar yet."""
@@ -39,13 +35,12 @@ class CriterionEncoding:
     """The parameters of one criterion for each situation (paper 001, section IV).
 
     Real genes within the paper's bounds, situation by situation: w1 … w5, K1 … K5, a, b; f3 has no
-    b, and no gene for it.
+    b.
 
     Attributes:
-        kinds: the formula of each situation: one for all moments, or as many as the calendar has.
-        algorithm: what is done with the ordered queue: `fcfs` is the paper's Greedy; `easy` lets
-            narrower jobs overtake.
-        calendar: the kind of situations, where there are several.
+        kinds: the formula of each situation: one for all times, or as many as the calendar has.
+        algorithm: on the ordered queue: `fcfs` is the paper's Greedy; `easy` lets narrower jobs
+            overtake.
     """
 
     kinds: tuple[CriterionKind, ...]
@@ -53,17 +48,12 @@ class CriterionEncoding:
     calendar: str = "week"
 
     def __post_init__(self) -> None:
-        """Checks that such a strategy can be made.
-
-        Raises:
-            ValueError: there is no such formula or algorithm, or not one for each situation.
-        """
         low = np.array([low for low, _ in PAPER_BOUNDS] * len(self.kinds))
         self._policy(low)
 
     @property
     def words(self) -> dict[str, Any]:
-        """What is encoded, as plain values."""
+        """The encoding as plain values."""
         return {
             "encoding": "criterion",
             "kinds": list(self.kinds),
@@ -102,17 +92,13 @@ class CriterionEncoding:
 
 @dataclass(frozen=True, slots=True)
 class TableEncoding:
-    """A strategy for each of 192 classes of states (paper 000, section 5.1).
-
-    Attributes:
-        strategies: what is chosen among; the paper's 13 where left out.
-    """
+    """A strategy for each of 192 classes of states (paper 000, section 5.1); default among the paper's 13."""
 
     strategies: tuple[Strategy, ...] = field(default_factory=paper_strategies)
 
     @property
     def words(self) -> dict[str, Any]:
-        """What is encoded, as plain values."""
+        """The encoding as plain values."""
         return {"encoding": "table", "strategies": [one.name for one in self.strategies]}
 
     @property
@@ -123,14 +109,7 @@ class TableEncoding:
         return GeneSpace(none, none, none, choices=choices)
 
     def standard(self, name: str) -> Genome:
-        """Returns the table that has one strategy everywhere.
-
-        Args:
-            name: of the strategy, as `fcfs-group`.
-
-        Raises:
-            ValueError: none of the strategies has this name.
-        """
+        """Returns the table with one strategy everywhere, by its name, as `fcfs-group`; else `ValueError`."""
         names = [one.name for one in self.strategies]
         if name not in names:
             raise ValueError(f"there is no strategy {name!r}; there are: {', '.join(names)}")
@@ -144,17 +123,13 @@ class TableEncoding:
 
 @dataclass(frozen=True, slots=True)
 class RulesEncoding:
-    """A base of Gaussian rules with a recommendation for each strategy (paper 000, section 4.2).
-
-    Attributes:
-        strategies: what is chosen among; the paper's 13 where left out.
-    """
+    """A base of Gaussian rules that rate each strategy (paper 000, section 4.2), by default the paper's 13."""
 
     strategies: tuple[Strategy, ...] = field(default_factory=paper_strategies)
 
     @property
     def words(self) -> dict[str, Any]:
-        """What is encoded, as plain values."""
+        """The encoding as plain values."""
         return {"encoding": "rules", "strategies": [one.name for one in self.strategies]}
 
     @property

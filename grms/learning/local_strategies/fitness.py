@@ -1,8 +1,8 @@
-"""What a local strategy is worth: a provider's objective on recorded workloads.
+"""Fitness of a local strategy: a provider's objective on recorded workloads.
 
 The objective is f = Σ θ_g·AWRT_g, seconds, over the user groups (papers 000 and 001). Several
-workloads count by the sum of f, as in paper 001 (section IV-C), or by the mean of f relative to EASY's,
-so that the busiest does not decide alone.
+workloads count by the sum of f, as in paper 001 (section IV-C), or by the mean of f relative to
+EASY's, so that the busiest does not dominate.
 """
 
 import math
@@ -25,8 +25,9 @@ Combination = Literal["sum", "relative"]
 COMBINATIONS: Final[tuple[Combination, ...]] = ("sum", "relative")
 
 LIMIT_FACTOR: Final = 20.0
-"""A replay is given up at this multiple of EASY's f: orders that let a queue grow to thousands of jobs
-would take most of the time, and nothing is to be learned from how bad they are."""
+"""A replay is stopped at this multiple of EASY's f: orders that let a queue grow to thousands of
+jobs would take most of the time, without useful information.
+"""
 
 
 _ROUNDING: Final = 1e-12
@@ -34,13 +35,12 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True)
 class TuningCase:
-    """A workload that strategies are judged on.
+    """A workload that strategies are evaluated on.
 
     Attributes:
-        name: a word for people.
         trial: the workload, the machine, the groups and θ.
-        calendar: of the site's situations; None where its local time is not known.
-        easy: what EASY makes of it: what everything is compared with.
+        calendar: of the site's situations; `None` if its local time is not known.
+        easy: result of EASY, the baseline.
     """
 
     name: str
@@ -54,11 +54,9 @@ class TuningCase:
         return self.easy.value(self.trial.theta)
 
     def run(self, policy: Policy, bound: float = math.inf) -> TrialResult:
-        """Returns what comes of a policy.
+        """Returns the result of a policy, which gets the site's calendar if it has none.
 
-        Args:
-            policy: with its calendar, or to be given that of the site.
-            bound: f above which nobody asks how bad it is.
+        Above `bound`, of f, the replay may stop.
 
         Raises:
             ValueError: the policy needs a calendar, and there is none.
@@ -69,12 +67,7 @@ class TuningCase:
 
 
 def tuning_case(name: str, trial: Trial, calendar: Calendar | None = None) -> TuningCase:
-    """Returns a case with what EASY makes of it.
-
-    Args:
-        name: a word for people.
-        trial: the workload.
-        calendar: of the site's situations.
+    """Returns a case with the result of EASY.
 
     Raises:
         ValueError: no job of the workload counts in the objective.
@@ -87,7 +80,7 @@ def tuning_case(name: str, trial: Trial, calendar: Calendar | None = None) -> Tu
 
 
 class TuningFitness:
-    """Judges genomes by replay; safe in several threads at a time.
+    """Evaluates genomes by replay; thread-safe.
 
     The figures of an evaluation are three rows: the seven objectives of each case in turn; how many
     passes found the machine in each class, all cases together; how many passes each strategy made.
@@ -95,8 +88,8 @@ class TuningFitness:
 
     Args:
         cases: at least one.
-        encoding: what genes mean.
-        combination: how several cases count.
+        encoding: meaning of the genes.
+        combination: of several cases.
 
     Raises:
         ValueError: there is no case, or no such combination.
@@ -119,10 +112,10 @@ class TuningFitness:
         ]
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
-        """Replays every case with the genome's policy; gives up once the bound is exceeded.
+        """Replays every case with the genome's policy; stops once the bound is exceeded.
 
-        The value of what was given up is the least number above the bound or above what EASY would
-        have to be multiplied with, whatever comes first: it does not depend on when it was given up.
+        A stopped evaluation's value is the least number above the bound or above the limit relative
+        to EASY, whichever comes first: it does not depend on when it stopped.
         """
         return self.judge(self.encoding.decode(genome), bound)
 

@@ -1,8 +1,8 @@
-"""What can be had between seven objectives: EASY with a key for each user, searched by NSGA-II.
+"""Trade-offs between seven objectives: EASY with a key for each user, searched by NSGA-II.
 
-The papers compare with schedules that an offline search found on all objectives at once, and do not say
-how. Here a schedule is an order of users that EASY backfills; it uses requested times alone,
-so a provider could run it, if he knew the users' keys beforehand.
+The papers compare with schedules of an offline search on all objectives at once, without its
+method. Here a schedule is an order of users that EASY backfills; it uses requested times alone, so
+a provider could run it, given the users' keys.
 """
 
 import math
@@ -30,19 +30,16 @@ from lrms_sim.groups import GROUPS
 from lrms_sim.machine import user_numbers
 
 SIGNS: Final = (-1.0, *(1.0,) * 6)
-"""Of U, AWRT, AWRT₁ … AWRT₅: a large utilization is good, and short response times are."""
+"""For U, AWRT, AWRT₁ … AWRT₅: the utilization is maximized, response times are minimized."""
 
 FRONT_SETTINGS: Final = Nsga2Settings(population=200)
 """More than the 120 orders of groups, which begin; the others are drawn."""
 
 
 class UserKeys:
-    """Judges keys of users by replay; safe in several threads at a time.
+    """Evaluates keys of users by replay; thread-safe.
 
     The value is f; the figures are one row, the seven objectives.
-
-    Args:
-        case: the workload.
 
     Raises:
         ValueError: no job has a known user.
@@ -61,7 +58,7 @@ class UserKeys:
         return bounded_reals(np.zeros(users), np.ones(users))
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
-        """Replays the workload; gives up at a large multiple of EASY's f."""
+        """Replays the workload; stops at a large multiple of EASY's f."""
         limit = min(bound, LIMIT_FACTOR * self.case.easy_value)
         result = self.case.trial.run(EasyByUser(tuple(genome.real.tolist())), limit)
         if result.objectives is None:
@@ -69,11 +66,7 @@ class UserKeys:
         return Evaluation(result.value, (result.objectives.seven,))
 
     def group_keys(self, order: tuple[int, ...]) -> Genome:
-        """Returns the keys by which users are served group after group.
-
-        Args:
-            order: the groups 1 to 5, the one that is served first in front.
-        """
+        """Returns the keys by which users are served group after group, in the given order."""
         place = np.array([0.0, *(order.index(group) / (len(GROUPS) - 1) for group in GROUPS)])
         keys = np.zeros(len(self.space.low))
         known = self._numbers >= 0
@@ -99,19 +92,19 @@ def run_front(
     workers: Workers | None = None,
     settings: Nsga2Settings = FRONT_SETTINGS,
 ) -> tuple[tuple[float, ...], ...]:
-    """Searches the trade-offs on a workload's training jobs; goes on where the folder has a run.
+    """Searches the trade-offs on a workload's training jobs; resumes a run in the folder.
 
     Args:
         workload: the log.
         folder: for the checkpoint.
-        generations: so many, after the first.
-        console: shows how far it is.
+        generations: after the first.
+        console: shows progress.
         seed: of the random stream.
-        workers: who evaluates; threads where None.
+        workers: default threads.
         settings: of NSGA-II.
 
     Returns:
-        The seven objectives of every individual judged to the end, the orders of groups first.
+        The seven objectives of every fully evaluated individual, the orders of groups first.
 
     Raises:
         ValueError: no job has a known user.
@@ -135,7 +128,7 @@ def run_front(
 
 
 def remembered(checkpoint: Checkpoint) -> tuple[tuple[float, ...], ...]:
-    """Returns what a run has kept of its individuals: nothing, if nobody told it to.
+    """Returns the recorded figures of a run's individuals, empty unless recording was requested.
 
     Raises:
         CheckpointError: the file cannot be read, or is of another run.

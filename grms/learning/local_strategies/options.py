@@ -1,4 +1,4 @@
-"""What a user says of the workloads and of the search, each an option of `grms tune` too; nothing is slow to import."""
+"""Settings of workloads and search, each an option of `grms tune` too; nothing is slow to import."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +18,13 @@ Days = tuple[float | None, float | None]
 
 Start = Literal["constant", "random"]
 """Whether constants are among the first individuals: an order of groups for criteria, each of the
-strategies that it chooses among for symbiotic evolution."""
+alternatives for symbiotic evolution.
+"""
 
 Choices = Literal["paper", "smith", "orders"]
-"""What tables and rules choose among: the paper's 13 strategies; the same with the groups in the order
-of weight over work; EASY on several orders, so that an order is chosen in place of a strategy."""
+"""Alternatives of tables and rules: the paper's 13 strategies; the same with the groups in the order
+of weight over work; EASY on several orders, so that an order is chosen instead of a strategy.
+"""
 
 SEARCHES: Final = ("two-parents", "self-adaptive", "cma")
 """Evolution strategies for the parameters of criteria."""
@@ -32,7 +34,7 @@ BEST: Final = "best"
 
 
 class _Days(ParamType[Days]):
-    """Days as people write them: `0:150`, `150:`, `:150`."""
+    """Days as `0:150`, `150:`, `:150`."""
 
     name = "A:B"
 
@@ -48,7 +50,7 @@ class _Days(ParamType[Days]):
 
 
 class _Theta(ParamType[tuple[float, ...]]):
-    """Five weights as people write them: `10,4,0,0,0`."""
+    """Five weights as `10,4,0,0,0`."""
 
     name = "weights"
 
@@ -72,14 +74,13 @@ class WorkloadOptions:
     Attributes:
         calendar: the kind of situations, `week` or `hours`.
         theta: weight of each user group's AWRT in the objective; the papers' 10·AWRT₁ + 4·AWRT₂.
-        processors: size of the machine; what the log's header says where None.
-        preparation: which records become jobs.
-        scale_to: size of the machine that the workload is scaled to; no scaling where None.
-        scale_factor: f of `lrms_sim.scaling.scale_to`; the ratio of the sizes where None.
+        processors: size of the machine; default from the log's header.
+        scale_to: size of the machine that the workload is scaled to; default no scaling.
+        scale_factor: f of `lrms_sim.scaling.scale_to`; default the ratio of the sizes.
         scale_seed: of the random numbers of scaling.
-        training: days whose jobs a strategy is tuned on.
-        first_jobs: tune on at most so many jobs of those.
-        unseen: days whose jobs it is judged on afterwards; all after the training where None.
+        training: days of the training jobs.
+        first_jobs: maximum number of training jobs.
+        unseen: days of the test jobs; default all after the training.
     """
 
     calendar: str = option(
@@ -129,16 +130,13 @@ class SearchOptions:
         logs: workloads to tune on, at least one.
         method: one of f1 to f4; one of them for each situation, joined by commas; `iterative` or
             `symbiotic`.
-        algorithm: what is done with the queue in the order of a criterion.
-        combination: how several logs count.
-        search: which evolution strategy searches the parameters of criteria.
+        algorithm: on the queue in the order of a criterion.
+        combination: of several logs.
+        search: the evolution strategy for the parameters of criteria.
         start: whether constants are among the first individuals.
-        standard: the strategy that `iterative` begins with everywhere; `best` for the one that is
-            best on the training jobs.
-        choices: what `iterative` and `symbiotic` choose among.
-        seed: of the random stream.
-        output: folder for all files; named after log and method where None.
-        resume: go on from the checkpoint there.
+        standard: the initial strategy of `iterative`; `best` for the best on the training jobs.
+        choices: alternatives of `iterative` and `symbiotic`.
+        output: folder for all files; default named after log and method.
     """
 
     logs: tuple[Path, ...]

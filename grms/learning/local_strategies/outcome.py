@@ -1,4 +1,4 @@
-"""What a tuning run has found, beside the constants that it must beat."""
+"""Results of a tuning run, and the constants that it must beat."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,21 @@ from grms.learning.training import TrainingResult
 from lrms_sim.choosing import Policy
 
 LEARNED: Final = "learned"
-"""The name that what was learned goes by beside the constants."""
+"""Name of the learned policy among the constants."""
 
 RESULT_FORMAT: Final = 1
-"""Version of the JSON document."""
 
 _SEVEN: Final = ("utilization", "awrt", "awrt_1", "awrt_2", "awrt_3", "awrt_4", "awrt_5")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One workload: the constants and what was learned, on both its parts.
+    """One workload: the constants and the learned policy, on both its parts.
 
     Attributes:
-        workload: the workload.
-        training: all policies on the jobs that were tuned on; the learned one last.
-        unseen: the same on the others, with the orders of groups of the training jobs; empty where
-            there are none.
+        training: all policies on the training jobs; the learned one last.
+        unseen: the same on the others, with the orders of groups of the training jobs; empty
+            without such jobs.
     """
 
     workload: Workload
@@ -66,10 +64,8 @@ def best_constant(judged: Sequence[Judged]) -> Judged:
 def compare(workload: Workload, policy: Policy) -> Comparison:
     """Returns the constants and a policy on both parts of a workload.
 
-    Args:
-        workload: the workload. The orders of groups are those of its training jobs in both parts:
-            that is what a provider can know.
-        policy: what was learned.
+    The orders of groups are those of the training jobs in both parts, as only these are known to a
+    provider.
     """
     policies: list[tuple[str, Policy]] = [(one.name, one) for one in constants(workload.training)]
     policies.append((LEARNED, policy))
@@ -82,19 +78,16 @@ def compare(workload: Workload, policy: Policy) -> Comparison:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a tuning run hands over.
+    """Result of a tuning run.
 
     Attributes:
-        policy: what was learned; it knows no site's calendar.
-        provenance: where it comes from, plain values.
+        policy: what was learned, without a site's calendar.
         comparisons: one for each workload.
-        result: of the training.
         easy_value: the value of EASY, in the unit of the fitness.
-        unit: what a value is, for people.
-        passes: how many passes each strategy made; empty for criteria.
-        visits: how many passes met each class; empty but for tables.
-        judged: the seven objectives of each individual that was judged to the end, where they were to
-            be remembered.
+        unit: of a value, for display.
+        passes: number of passes made by each strategy; empty for criteria.
+        visits: number of passes in each class; empty except for tables.
+        judged: the seven objectives of each fully evaluated individual, if recorded.
     """
 
     policy: Policy

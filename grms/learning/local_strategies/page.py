@@ -35,13 +35,7 @@ def pictures(tuning: Tuning) -> tuple[str, ...]:
 
 
 def render(tuning: Tuning, drawings: Sequence[str], file: str) -> str:
-    """Returns a self-contained page.
-
-    Args:
-        tuning: the run.
-        drawings: `pictures` of it.
-        file: name of the strategy's file, which lies beside the page.
-    """
+    """Returns a self-contained page with `pictures` and a link to the strategy's file next to it."""
     result, search = tuning.result, tuning.provenance["search"]
     facts = [
         ("method", search["method"]),

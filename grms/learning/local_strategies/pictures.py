@@ -25,15 +25,10 @@ _NEVER = 0.18  # how strong the colour of a class is that was never met
 def convergence(
     history: Sequence[GenerationRecord], unit: str, constants: Mapping[str, float]
 ) -> str:
-    """Draws the best value so far beside constants that need no learning.
+    """Draws the best value so far and constants, by name, that need no learning.
 
-    The mean of a generation is not drawn: an evaluation stops where it is certain to be worse than
-    all parents, so nobody knows how bad the others are.
-
-    Args:
-        history: at least one generation.
-        unit: what a value is, for the axis.
-        constants: value of each constant to be drawn as a line.
+    The mean of a generation is not drawn: an evaluation stops once it is certain to be worse than
+    all parents, so the values of bad genomes are unknown. The history is not empty.
     """
     evaluations = [record.evaluations for record in history]
     best = [record.best for record in history]
@@ -68,7 +63,7 @@ def choices(
     passes: Sequence[float],
     description: str = "",
 ) -> str:
-    """Draws what a table or a rule base chooses; `description` says the same for those who cannot see it."""
+    """Draws the choices of a table or a rule base; `description` is for screen readers."""
 
     def draw(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, height_ratios=(3, 2))

@@ -48,7 +48,7 @@ from lrms_sim.spelling import unknown
 from lrms_sim.strategies import Strategy, paper_strategies
 
 GENERATIONS: Final = {"criterion": 100, "iterative": CLASSES, "symbiotic": 30}
-"""Where a run stops if nobody sets a limit. Paper 001 has 100; paper 000 gives no number."""
+"""Default limits. Paper 001 has 100; paper 000 gives no number."""
 
 AGING_S: Final = 86400.0
 """Waiting of this many seconds makes up for the whole range of group ratios, in the choice `orders`."""
@@ -56,15 +56,11 @@ AGING_S: Final = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class TuneOptions(SearchOptions):
-    """What a user asks for.
+    """Options of a tuning run.
 
     Attributes:
-        workloads: how logs become workloads.
-        settings: μ and λ for criteria.
-        symbiotic: settings of symbiotic evolution.
-        limits: when to stop.
-        workers: who evaluates.
-        remember: keep what was measured of every individual, of the first log. It changes no result.
+        remember: record the figures of every individual, on the first log, without changing
+            results.
 
     Raises:
         ValueError: an option is out of its bounds.
@@ -78,7 +74,6 @@ class TuneOptions(SearchOptions):
     remember: bool = False
 
     def __post_init__(self) -> None:
-        """Checks what can be checked before anything is read."""
         for what, value, known in (
             ("strategy", self.search, SEARCHES),
             ("start", self.start, get_args(Start)),
@@ -118,7 +113,7 @@ class TuneOptions(SearchOptions):
 
     @property
     def limits_in_force(self) -> Limits:
-        """The limits, with a number of generations where nobody set any."""
+        """The limits, with a default number of generations if none is set."""
         if self.limits != Limits():
             return self.limits
         word = self.method if self.method in GENERATIONS else "criterion"
@@ -135,7 +130,7 @@ class TuneOptions(SearchOptions):
 
     @property
     def words(self) -> dict[str, Any]:
-        """What is searched how, as plain values: for provenance, and to compare runs."""
+        """The search as plain values, for provenance and comparison."""
         common: dict[str, Any] = {"method": self.method, "seed": self.seed}
         if self.method == "iterative":
             return {"method": self.method, "standard": self.standard, "choices": self.choices}
@@ -152,11 +147,9 @@ class TuneOptions(SearchOptions):
 
 
 def problem(options: TuneOptions, order: GroupOrder) -> tuple[Encoding, Search]:
-    """Returns what genes mean, and a strategy that has not begun.
+    """Returns the encoding, and a strategy that has not begun.
 
-    Args:
-        options: what a user asks for.
-        order: the groups by weight over work on the training jobs.
+    `order` are the groups by weight over work on the training jobs.
 
     Raises:
         ValueError: an option does not go with the others.

@@ -1,9 +1,9 @@
 """A constant order of user groups as settings of Slurm's multifactor priority plugin.
 
-Slurm adds up factors between 0 and 1, each times a weight. A quality of service (QOS) for each group
-gives the order of groups: its factor is its priority over the largest of all. The age of a job orders
-those of one group; its weight is less than the step from one group to the next, so it never lets a job
-pass a more urgent group. What is learned beyond such an order, multifactor cannot express.
+Slurm adds up weighted factors between 0 and 1. A quality of service (QOS) for each group gives the
+order of groups: its factor is its priority over the largest of all. The age of a job orders those
+of one group; its weight is less than the step from one group to the next, so no job passes a more
+urgent group. Multifactor cannot express learned policies beyond such an order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +29,7 @@ USERS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class UserShare:
-    """How much of the work is one user's.
-
-    Attributes:
-        user: number in the log.
-        group: 1 to 5.
-        share: of the resource consumption of all, 0 to 1.
-    """
+    """A user's number in the log, group, 1 to 5, and share of the total resource consumption, 0 to 1."""
 
     user: int
     group: int
@@ -43,12 +37,7 @@ class UserShare:
 
 
 def user_shares(jobs: JobTable, groups: Sequence[int] | np.ndarray) -> tuple[UserShare, ...]:
-    """Returns the users of a workload, group after group, the heaviest first.
-
-    Args:
-        jobs: the workload, n jobs.
-        groups: shape (n,), of each job's user.
-    """
+    """Returns users, group after group, the heaviest first; `groups`, shape (n,), are of each job's user."""
     work = jobs.resource_consumption
     total = float(work.sum())
     users, first, place = np.unique(jobs.user, return_index=True, return_inverse=True)
@@ -83,13 +72,7 @@ def slurm_document(order: GroupOrder, users: Sequence[UserShare]) -> dict[str, o
 
 
 def slurm_text(order: GroupOrder, users: Sequence[UserShare], gains: Mapping[str, float]) -> str:
-    """Returns the settings as an operator types them.
-
-    Args:
-        order: of the groups.
-        users: who belongs where.
-        gains: what this order gains over EASY, percent, by the word for a set of jobs.
-    """
+    """Returns the settings as an operator types them, with the order's gains over EASY, percent."""
     said = "; ".join(f"{words} {gain:+.2f} %" for words, gain in gains.items())
     lines = [
         f"# Serve user groups in the order {' > '.join(map(str, order.groups))}, EASY backfilling.",

@@ -22,19 +22,18 @@ from lrms_sim.windows import window_by_days
 
 
 class WorkloadError(HanseError, ValueError):
-    """A workload that nothing can be tuned on; the text says what is wrong with which."""
+    """A workload that cannot be tuned on; the text names it and says what is wrong."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A log as far as tuning looks at it.
+    """A log prepared for tuning.
 
     Attributes:
-        name: a word for people.
-        training: what a strategy is tuned on.
-        unseen: what it is judged on afterwards; None where no job is left for that.
-        provenance: plain values that tell where the jobs come from.
-        warnings: what a user should know before believing the figures.
+        training: case to tune on.
+        unseen: case to test on; `None` if no job is left for it.
+        provenance: of the jobs, plain values.
+        warnings: caveats for the user.
     """
 
     name: str
@@ -116,7 +115,7 @@ def read_workload(path: Path, options: WorkloadOptions) -> Workload:
 
 
 def split(jobs: JobTable, options: WorkloadOptions) -> tuple[JobTable, JobTable]:
-    """Returns the jobs to tune on and those to judge by, no job in both.
+    """Returns the training and the test jobs, which are disjoint.
 
     Raises:
         ValueError: both spans share a day.

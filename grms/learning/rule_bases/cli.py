@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grms.learning.rule_bases.command import TrainOptions
 
 ARCHIVE = 2
-"""Sets of an archive where nobody says how many: the rails alone, and the best so far."""
+"""Default sets of an archive: the rails alone, and the best so far."""
 
 
 @click.command()
@@ -136,7 +136,7 @@ def _train_options(chosen: dict[str, Any]) -> "TrainOptions":
 
 
 def _further(words: tuple[str, ...], rails: str) -> tuple[str, ...]:
-    """Returns the further features by their names; the default where none are named."""
+    """Returns the further features by their names, or the default."""
     if words:
         return tuple(word.replace("-", "_") for word in words if word != "none")
     return () if rails == "none" else ("requested_time", "starts_now")

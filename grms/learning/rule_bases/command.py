@@ -57,15 +57,12 @@ _Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions(RunOptions):
-    """What a user asks for.
+    """Options of a training run.
 
     Attributes:
-        rules: how many rules evolve, and how their genes begin and move.
-        settings: of the strategy.
-        limits: when to stop.
-        workers: who evaluates.
-        archive: sets of rule bases that each individual meets in self-play beside its generation;
-            None: no self-play, the partners stay as they are.
+        rules: number of rules, and how their genes begin and move.
+        archive: sets of rule bases that each individual meets in self-play in addition to its
+            generation; `None`: no self-play, the partners stay as they are.
 
     Raises:
         ValueError: an option is out of its bounds, or does not go with another.
@@ -78,7 +75,6 @@ class TrainOptions(RunOptions):
     archive: int | None = None
 
     def __post_init__(self) -> None:
-        """Checks what can be checked before anything is read."""
         if self.rails not in RAILS_WORDS:
             raise ValueError(unknown("word for rails", self.rails, RAILS_WORDS))
         if self.rails == NO_RAILS and self.rules.further:
@@ -141,7 +137,7 @@ class TrainOptions(RunOptions):
 
 @dataclass(frozen=True, slots=True)
 class _Problem(Generic[_Fitness]):
-    """What is learned from, or what is judged on."""
+    """What is learned from, or tested on."""
 
     fitness: _Fitness
     names: tuple[str, ...]
@@ -159,7 +155,6 @@ def _learn(
     load_problem: Callable[[Sequence[str]], _Problem[_Fitness]],
     describe: Callable[[_Fitness], Mapping[str, Any]],
 ) -> tuple[_Problem[_Fitness], _Problem[_Fitness] | None, TrainingResult]:
-    """Reads what to learn from and what to judge on, and trains."""
     check_folder(options.folder, resume=options.resume)
     problem = load_problem(options.scenarios)
     unseen = load_problem(options.unseen) if options.unseen else None
@@ -218,7 +213,6 @@ def _compared(
     unseen: _Problem[Fitness] | None,
     result: TrainingResult,
 ) -> tuple[ComparedRow, ...]:
-    """Returns what was learned beside what needs no learning; nothing where nobody has asked."""
     if options.rails == NO_RAILS and unseen is None:
         return ()
     rows = compared(problem.fitness, problem.names, result.best.evaluation)
@@ -260,7 +254,7 @@ def run_self_play(
 
 
 def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutcome) -> None:
-    """Prints what has been learned and where it is."""
+    """Prints the results and the files."""
     if outcome.compared:
         print_compared(console, outcome.compared, outcome.constant)
     else:
@@ -277,7 +271,7 @@ def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutc
 
 
 def print_self_play(console: Console, options: TrainOptions, outcome: SelfPlayOutcome) -> None:
-    """Prints what has been learned and where it is."""
+    """Prints the results and the files."""
     print_compared(console, outcome.compared, outcome.constant)
     _print_end(console, options.folder, outcome.result, "meetings", outcome.files().values())
 
@@ -295,7 +289,7 @@ def _print_end(
 
 
 def print_compared(console: Console, rows: Sequence[ComparedRow], constant: str) -> None:
-    """Prints what was learned beside what needs no learning, and what may be said of it."""
+    """Prints the comparison with constants, and its assessment."""
     replays = dict.fromkeys((row.unseen, row.case) for row in rows)
     for unseen, case in sorted(replays, key=lambda one: one[0]):
         title = Text(f"{'Unseen' if unseen else 'Learned from'}: {case}")
@@ -313,7 +307,7 @@ def print_compared(console: Console, rows: Sequence[ComparedRow], constant: str)
 
 
 def _check_bare(source: TrainingSource, site: str, partners: Sequence[str]) -> None:
-    """Refuses to learn without rails for a site that keeps to rails in the scenario."""
+    """Refuses to learn without rails for a site that has rails in the scenario."""
     for one in source.sites:
         if one.name == site and any(
             isinstance(one.transfer_policies.get(partner), Railed) for partner in partners

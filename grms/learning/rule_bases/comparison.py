@@ -1,8 +1,8 @@
-"""What was learned beside what needs no learning, and what may be said of it.
+"""Comparison of learned policies with constants.
 
-Whoever learns within rails has the rails alone for nothing: a policy that always agrees within them.
-So that is the constant which anything learned has to beat, on workloads it was not chosen by. Without
-rails the constant is accept when fit.
+Within rails the rails alone, a policy that always agrees within them, come for free. So that is the
+constant which anything learned has to beat, on workloads it was not chosen by. Without rails the
+constant is accept when fit.
 """
 
 import math
@@ -22,13 +22,12 @@ class ComparedRow:
     """AWRT of one site in one replay.
 
     Attributes:
-        case: the replay, for people.
-        site: the site.
+        case: the replay, for display.
         alone: without cooperation, seconds; nan for a site without jobs.
-        constant: with what needs no learning, seconds.
-        learned: with what was learned, seconds.
+        constant: with the constant policy, seconds.
+        learned: with the learned policy, seconds.
         evolved: whether a rule base of this site is in it.
-        unseen: whether the workload is none that was learned from.
+        unseen: whether it is a test workload.
     """
 
     case: str
@@ -47,12 +46,7 @@ class ComparedRow:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What may be said of what was learned.
-
-    Attributes:
-        beaten: whether it beats the constant on unseen workloads; None where none was looked at.
-        text: the same for people, with the figures it rests on.
-    """
+    """Whether learning beats the constant on test workloads, `None` without any, and the same in words."""
 
     beaten: bool | None
     text: str
@@ -107,6 +101,6 @@ def verdict(rows: Sequence[ComparedRow], constant: str) -> Assessment:
 
 
 def comparison_table(rows: Sequence[ComparedRow], constant: str, of: str) -> Table:
-    """Returns the table of a page; `of` says of which replays it is, as screen readers list tables."""
+    """Returns the comparison table of a page; `of` names the replays, for screen readers."""
     label = f"{of}: average weighted response times"
     return Table(headings(constant), [cells(row) for row in rows], name=label, words={1})

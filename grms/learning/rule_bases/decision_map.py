@@ -22,7 +22,6 @@ NJP_CELLS = 50
 """Cells along NJP: 2 % each."""
 
 NAME_LENGTH_MAX = 20
-"""Longest name of a site in a picture; longer ones are cut."""
 
 _PALE = 0.22  # how strong the colour of a cell is that no decision has visited
 
@@ -39,17 +38,14 @@ def decision_map(
     requested_time: float = REQUEST_SHOWN,
     starts_now: bool = False,
 ) -> npt.NDArray[np.bool_]:
-    """Returns what a rule base decides on a grid.
+    """Returns the decisions of a rule base on a grid, shape (b, a); True if the site runs the job itself.
 
     Args:
         rule_base: the policy.
         nwp: shape (a,), values of the normalized waiting parallelism.
         njp: shape (b,), values of the normalized job parallelism, percent.
-        requested_time: of the job, seconds, where the rules look at it.
-        starts_now: whether the job would start at once, where the rules look at it.
-
-    Returns:
-        Shape (b, a); True where the site runs the job itself.
+        requested_time: of the job, seconds, if the rules use it.
+        starts_now: whether the job would start at once, if the rules use it.
     """
     output = rule_base.compiled.output
     return np.array(
@@ -76,10 +72,10 @@ def decision_map_svg(
     starts_now: bool = False,
     key: str = "decision-map",
 ) -> str:
-    """Draws what a rule base decides over NWP × NJP, stronger where a replay has been.
+    """Draws the decisions of a rule base over NWP × NJP, emphasized at the visits of a replay.
 
-    Of a rule base that looks at more this is one section: for the usual request of what it was asked
-    about, and either own jobs or guests.
+    For a rule base with more features this is one section: for the usual request of its questions,
+    and either own jobs or guests.
     """
     edge = float(max(1.0, np.quantile(visits.nwp, 0.999))) if len(visits) else 10.0
     nwp_edges = np.linspace(0.0, edge, NWP_CELLS + 1)

@@ -1,8 +1,8 @@
 """A whole rule base as one genome (the Pittsburgh approach; paper 003, section 4.2, figure 3).
 
 A genome of N rules has 2·F·N real genes, rule by rule (γ and σ of each of F features), and N
-binary genes, the recommendations (True for +1): equation 6. The paper's features are two, NWP and NJP;
-within rails there can be up to two further ones (`grms.policy.features`).
+binary genes, the recommendations (True for +1): equation 6. The paper's features are two, NWP and
+NJP; within rails there can be up to two further ones (`grms.policy.features`).
 """
 
 import math
@@ -21,8 +21,9 @@ REALS_PER_RULE = 4
 """Real genes of a rule of the paper: γ and σ for each of two features."""
 
 AGREEING_SIGMA = 0.25
-"""Width of the membership of `starts_now` where rules begin by always agreeing: rules of the other
-kind count 1e-7 times there."""
+"""Width of the membership of `starts_now` for rules that initially always agree: rules of the other
+kind count 1e-7 times there.
+"""
 
 SIGMA_MIN = 1e-9
 """Least |σ| of a decoded rule: a mutation may hit 0 exactly, which no file may hold."""
@@ -34,7 +35,7 @@ RULES_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class RuleBaseSettings:
-    """How many rules evolve, and how their genes begin and move; the defaults are the paper's.
+    """Number of rules, and how their genes begin and move; the defaults are the paper's.
 
     Attributes:
         rules: rules in a rule base, N.
@@ -42,7 +43,7 @@ class RuleBaseSettings:
         njp_max: genes of NJP start in [0, njp_max], percent.
         nwp_step: standard deviation of the mutation of genes of NWP.
         njp_step: of genes of NJP, percent.
-        further: features beside these two, names of `grms.policy.features` in their order.
+        further: additional features, names of `grms.policy.features` in their order.
     """
 
     rules: int = 10
@@ -53,11 +54,6 @@ class RuleBaseSettings:
     further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks the bounds.
-
-        Raises:
-            ValueError: a setting is out of its bounds.
-        """
         if not 1 <= self.rules <= RULES_MAX:
             raise ValueError(f"rules is {self.rules}; it must be from 1 to {RULES_MAX}")
         for name in ("nwp_max", "njp_max", "nwp_step", "njp_step"):
@@ -90,13 +86,13 @@ class RuleBaseSettings:
     def agreeing(self) -> Genome:
         """The rule base that always agrees: it offers every own job and takes every other.
 
-        Within rails that is what they do alone, so evolution that begins with it begins there. Rules
-        can say it only where they look at whether a job would start now: the rails ask rules about
-        own jobs that would not, and about guests that would. They come in pairs that differ in this
-        alone, so that the sign is the same everywhere.
+        Within rails that equals the rails alone, so evolution begins there. Rules can express it
+        only with the feature of starting now: the rails ask rules about own jobs that would not,
+        and about guests that would. They come in pairs that differ in this alone, so that the sign
+        is the same everywhere.
 
         Raises:
-            ValueError: rules do not look at it, or there is only one.
+            ValueError: rules lack that feature, or there is only one.
         """
         if STARTS_NOW.name not in self.further or self.rules < 2:
             raise ValueError(
@@ -136,15 +132,7 @@ def rule_count(genome: Genome, further: tuple[str, ...] = ()) -> int:
 
 
 def feature_values(rules: int, *values: float) -> FloatArray:
-    """Returns an array like a genome's real part with one value for each feature.
-
-    Args:
-        rules: N.
-        values: of genes that belong to NWP, to NJP, and to each further feature.
-
-    Returns:
-        Shape (2·F·N,).
-    """
+    """Returns an array like a genome's real part, shape (2·F·N,), with one value for each feature."""
     return np.tile(np.repeat(np.array(values, np.float64), 2), rules)
 
 
@@ -172,10 +160,7 @@ def compile_genome(
 ) -> CompiledTransfer:
     """Returns the genome's policy ready to execute, equal to `decode(genome).compiled`.
 
-    Args:
-        genome: the individual.
-        table: memberships computed once each, for the site and the thread that will use it.
-        further: the features it has beside NWP and NJP.
+    `table` caches memberships, for one site and thread.
     """
     return CompiledTransfer.rule_base(
         [(*numbers, 1.0 if accept else -1.0) for numbers, accept in _rules(genome, further)],

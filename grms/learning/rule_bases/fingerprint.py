@@ -51,13 +51,14 @@ def discipline_words(discipline: Discipline) -> str:
 
 
 def describe_fitness(fitness: Fitness) -> dict[str, Any]:
-    """Returns all that the values of a fitness depend on.
+    """Returns everything that the values of a fitness depend on.
 
     Returns:
         `objective`, and `cases`: for each the evolved site, its partners and the sites with
         size, discipline, location policy, policies and workload. The policies of the evolved site
-        for these partners are left out: they are what is being learned. `rails` and `features` are
-        there where the policy evolves within rails.
+        for these partners are left out, as they are being learned. `rails` and `features` are there
+        if the
+        policy evolves within rails.
     """
     return {
         "objective": fitness.objective,
@@ -94,7 +95,7 @@ def describe_meetings(fitness: MeetingFitness) -> dict[str, Any]:
 
 
 def _within(rails: Rails | None, further: tuple[str, ...]) -> dict[str, Any]:
-    """Returns what a rule base decides within, and what it looks at; nothing as in the paper."""
+    """Returns rails and further features of rule bases; empty as in the paper."""
     if rails is None:
         return {}
     word = next((word for word, known in RAILS.items() if known == rails), "own")

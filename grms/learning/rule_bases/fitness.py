@@ -1,7 +1,7 @@
-"""What a policy is worth: the AWRT it brings on training workloads.
+"""Fitness of a policy: the AWRT it brings on training workloads.
 
-Evaluating a genome replays whole workloads in compiled code without the interpreter's lock; the
-workloads are merged once, before.
+Evaluating a genome replays whole workloads in compiled code without the GIL; the workloads are
+merged once, before.
 """
 
 import math
@@ -24,18 +24,18 @@ OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
 
 PENALTY = 10.0
 """Weight of a partner's loss in the objective `no_loser`: one per cent that a partner loses costs
-the site ten per cent of its own, far more than any exchange of work could bring it."""
+the site ten per cent of its own, far more than any exchange of work could bring it.
+"""
 
 
 @dataclass(frozen=True)
 class TrainingCase:
-    """One replay that a policy is judged by.
+    """One replay that evaluates a policy.
 
     Attributes:
-        federation: sites and workloads; the policies of all but the evolved site are used as
-            they stand.
+        federation: sites and workloads; the policies of all but the evolved site are kept.
         site: name of the site whose policy evolves.
-        partners: the partners it is to use the policy with.
+        partners: those to use the policy with.
 
     Raises:
         ValueError: a name is not in the federation, or no partner is named.
@@ -46,7 +46,6 @@ class TrainingCase:
     partners: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Checks the names."""
         names = [site.name for site in self.federation.sites]
         for name in (self.site, *self.partners):
             if name not in names:
@@ -56,25 +55,19 @@ class TrainingCase:
 
 
 class Fitness:
-    """Judges genomes by replay.
+    """Evaluates genomes by replay.
 
     The objective `egoistic` is the paper's: the AWRT of the evolved site, in seconds, averaged
     over the cases. `no_loser` is, averaged over the cases, the evolved site's AWRT relative to
-    its AWRT without cooperation, plus `PENALTY` times what each partner's AWRT exceeds its own
-    without cooperation, relative to it: a policy by which a partner loses is worse than any by
+    its AWRT without cooperation, plus `PENALTY` times the excess of each partner's AWRT over its
+    own without cooperation, relative to it: a policy by which a partner loses is worse than any by
     which none does, or nearly so.
 
-    Args:
+    Attributes:
         cases: at least one, all with an evolved site of one size and the same number of rules.
         objective: which of the two.
-        rails: what the evolved policy decides within; None: nothing.
-        further: the features of its rules beside NWP and NJP, in their order.
-
-    Attributes:
-        cases: the training cases.
-        objective: which of the two.
-        rails: what the evolved policy decides within; None: nothing.
-        further: the features of its rules beside NWP and NJP.
+        rails: constraints of the evolved policy, if any.
+        further: the features of its rules in addition to NWP and NJP, in their order.
         alone: AWRT of each site without cooperation, seconds, for each case in order; nan for a
             site without jobs.
 
@@ -115,11 +108,7 @@ class Fitness:
         self._scratch = Scratch()
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
-        """Replays every case with the genome's policy.
-
-        Args:
-            genome: the individual.
-            bound: not used: an AWRT is known when the replay is over.
+        """Replays every case with the genome's policy; the bound is ignored.
 
         Returns:
             The value, and as figures the AWRT of each site in seconds: a row for each case, sites
@@ -135,9 +124,9 @@ class Fitness:
         return Evaluation(sum(values) / len(values), awrt)
 
     def constant(self) -> tuple[tuple[float, ...], ...]:
-        """Returns what needs no learning: the AWRT of each site where the evolved one uses it, seconds.
+        """Returns the AWRT of each site with the constant policy, in seconds, a row for each case.
 
-        Within rails that is the rails alone, else accept when fit. A row for each case.
+        Within rails that is the rails alone, else accept when fit.
         """
         return self._awrt((AcceptWhenFit() if self.rails is None else AlwaysAgree()).compiled)
 

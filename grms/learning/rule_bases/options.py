@@ -1,4 +1,4 @@
-"""What a user says of a training run, each an option of `grms train` too; nothing is slow to import."""
+"""Settings of a training run, each an option of `grms train` too; nothing is slow to import."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,10 @@ RAILS_WORDS: Final = ("none", "start-now", "short-guests", "fair-exchange")
 """The words of `grms.policy.rails_table`, which is slow to import; a test compares them."""
 
 FEATURE_WORDS: Final = ("requested-time", "starts-now", "none")
-"""What rules within rails can look at beside queue and width."""
+"""Further features of rules within rails."""
 
 Objective = Literal["egoistic", "no_loser"]
-"""What is made small: the site's AWRT alone, or so that no partner falls behind being alone."""
+"""The minimized objective: the site's AWRT alone, or so that no partner falls behind being alone."""
 
 
 def _with_underscores(_: click.Context, __: click.Parameter, word: str) -> str:
@@ -25,20 +25,17 @@ def _with_underscores(_: click.Context, __: click.Parameter, word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What is learned from, for whom, and how.
+    """What is learned from, for which site, and how.
 
     Attributes:
         scenarios: names or files, at least one; their replays are averaged.
         site: whose policy evolves.
-        partners: whom it is to use the policy with.
-        together: one replay with all partners, in place of one with each.
-        rails: word of the rails within which all sites exchange jobs; `none`: as the scenario says.
-        unseen: scenarios that nothing is learned from, in which what was learned is judged.
-        objective: what is made small.
+        partners: those to use the policy with.
+        together: one replay with all partners, instead of one with each.
+        rails: word of the rails within which all sites exchange jobs; `none`: as in the scenario.
+        unseen: test scenarios.
         strategy: one of `grms.learning.evolution.catalog.STRATEGIES`.
-        seed: of its random stream.
-        output: folder for all files; chosen by site and partners where None.
-        resume: go on from the checkpoint there.
+        output: folder for all files; default by site and partners.
     """
 
     scenarios: tuple[str, ...]

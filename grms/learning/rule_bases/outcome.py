@@ -34,8 +34,7 @@ CONVERGENCE = "convergence.svg"
 PAGE = "training.html"
 
 STEM_LENGTH_MAX = 100
-"""Longest name of a rule base's file, without its ending: many partners would make one that no
-file system takes."""
+"""Longest name of a rule base's file, without extension; many partners would exceed file system limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,7 @@ class AwrtRow:
     """AWRT of one site in one training replay.
 
     Attributes:
-        case: the replay, for people.
-        site: the site.
+        case: the replay, for display.
         alone: without cooperation, seconds; nan for a site without jobs.
         after: with the learned policy, seconds.
         evolved: whether it is the site that learned.
@@ -64,16 +62,13 @@ class AwrtRow:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutcome:
-    """What a training run hands over.
+    """Result of a training run.
 
     Attributes:
-        rule_base: with provenance.
         rows: AWRT of every site in every training replay.
-        result: of the training.
-        unit: what a fitness value is, for people.
-        compared: the same beside what needs no learning, on unseen workloads too; empty where
-            nobody has asked.
-        constant: what needs no learning, by its word.
+        unit: of a fitness value, for display.
+        compared: comparison with the constant, on test workloads too; empty if not requested.
+        constant: the word of the constant.
     """
 
     rule_base: RuleBase
@@ -132,7 +127,7 @@ def provenance_of(
     settings: Mapping[str, Any],
     commit: str | None,
 ) -> dict[str, Any]:
-    """Returns what a rule base's file says of how it was learned."""
+    """Returns the provenance in a rule base's file."""
     within = ("rails", "features", "self_play")
     return {
         **program(commit),
@@ -146,7 +141,7 @@ def provenance_of(
 
 
 def unseen_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
-    """Returns what a rule base's file says of unseen workloads; nothing where none were looked at."""
+    """Returns the test results in a rule base's file; empty without any."""
     unseen = [row for row in rows if row.unseen]
     if not unseen:
         return {}
@@ -189,11 +184,7 @@ def rule_base_file(site: str, partners: Sequence[str]) -> str:
 
 
 def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Visits) -> None:
-    """Writes the rule base, both pictures and the page.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Writes the rule base, both pictures and the page; `OSError` if a file cannot be written."""
     site = next(row.site for row in outcome.rows if row.evolved)
     convergence = convergence_svg(outcome.result.history, outcome.unit)
     maps = decision_maps(outcome.rule_base, visits, site)

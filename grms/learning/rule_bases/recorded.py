@@ -1,7 +1,7 @@
-"""What rule bases were asked in a replay, and what they said.
+"""The questions and answers of rule bases in a replay.
 
-Rails decide first, where there are any. What is left for the rules is known to the kernel alone, so the replay is
-run once more with rules that write down what they are asked. It is some times slower, and decides alike.
+Rails decide first, if there are any. Only the kernel knows the questions left for the rules, so the
+replay is repeated with rules that record them. It is slower, with the same decisions.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ _Noted = tuple[float, float, bool, bool, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visits:
-    """The decisions of one site, about its own jobs and about those offered to it, in their order.
+    """The decisions of one site, about its own jobs and about offers, in order.
 
     Attributes:
         nwp: shape (n,), normalized waiting parallelism at each decision (paper 003, equation 9).
         njp: shape (n,), normalized job parallelism, percent (equation 10).
-        accepted: shape (n,), bool; what was decided.
+        accepted: shape (n,), bool; the decision.
         own: shape (n,), bool; False for a partner's offer.
         requested_time: shape (n,), seconds.
     """
@@ -43,13 +43,7 @@ class Visits:
 def recorded_decisions(
     federation: Federation, rule_bases: Mapping[tuple[str, str], RuleBase], rails: Rails | None
 ) -> dict[str, Visits]:
-    """Returns what rule bases decide in a replay, by site.
-
-    Args:
-        federation: sites, workloads, and the policies of all others.
-        rule_bases: by site and partner.
-        rails: what the rule bases decide within; None: nothing.
-    """
+    """Returns the decisions of rule bases, by site and partner, in a replay, by site."""
     noted: dict[str, list[_Noted]] = {site: [] for site, _ in rule_bases}
 
     def recording(site: str, rule_base: RuleBase) -> CompiledTransfer:

@@ -13,7 +13,6 @@ class Scratch:
         self._local = threading.local()
 
     def __reduce__(self) -> tuple[type["Scratch"], tuple[()]]:
-        """Copies nothing of it."""
         return Scratch, ()
 
     def table(self, processors: int, rules: int) -> MembershipTable:

@@ -1,7 +1,7 @@
-"""What a meeting of rule bases is worth, one of each site, all within the same rails.
+"""Fitness of a meeting of rule bases, one of each site, all within the same rails.
 
-The measure is what the rails do alone: a policy that always agrees within them. Whoever learns
-nothing has that for nothing, so an AWRT counts as a part of the AWRT that it brings.
+The baseline is the rails alone, a policy that always agrees within them. It needs no learning, so
+an AWRT counts as a part of the AWRT that it brings.
 """
 
 import math
@@ -31,17 +31,17 @@ def within_rails_alone(sites: Sequence[Site], rails: Rails) -> list[Site]:
 
 
 class MeetingFitness:
-    """Judges meetings of rule bases by replay.
+    """Evaluates meetings of rule bases by replay.
 
-    The cost to a site is its AWRT as a part of what the rails alone bring it, averaged over the
-    cases; with the objective `no_loser` also `PENALTY` times what each other site's AWRT exceeds
-    that of the rails alone. The value of the meeting is the mean of all parts, and `PENALTY` times
-    what any of them exceeds 1, under both objectives: a set of rule bases is of use where no site
-    is worse off than without any.
+    The cost to a site is its AWRT as a part of its AWRT with the rails alone, averaged over the
+    cases; with the objective `no_loser` also `PENALTY` times the excess of each other site's AWRT
+    over that of the rails alone. The value of the meeting is the mean of all parts, and `PENALTY`
+    times any excess over 1, under both objectives: a set of rule bases is useful if it leaves no
+    site worse off.
 
     Args:
         cases: sites with workloads, the same names and sizes in all.
-        rails: what all keep to.
+        rails: constraints of all sites.
         settings: of the rule bases.
         objective: of each site.
 
@@ -81,11 +81,7 @@ class MeetingFitness:
         self._scratch = Scratch()
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
-        """Replays every case with a rule base at each site.
-
-        Args:
-            genome: a meeting, see `grms.learning.evolution.self_play.joined`.
-            bound: not used.
+        """Replays every case with the rule bases of a meeting; the bound is ignored.
 
         Returns:
             The value, and as figures first the cost to each site, then the AWRT of each, seconds, a

@@ -38,14 +38,7 @@ UNIT = "AWRT / AWRT within rails alone + penalty"
 
 @dataclass(frozen=True, slots=True)
 class SelfPlayOutcome:
-    """What self-play hands over.
-
-    Attributes:
-        rule_bases: with provenance, by site; each is for all the others.
-        compared: AWRT beside the rails alone, on all replays.
-        constant: the word of the rails.
-        result: of the run.
-    """
+    """Result of self-play: rule bases by site, each for all the others, and AWRT next to the rails alone."""
 
     rule_bases: Mapping[str, RuleBase]
     compared: tuple[ComparedRow, ...]
@@ -91,11 +84,7 @@ def make_self_play_outcome(
 
 
 def write_self_play(folder: Path, fitness: MeetingFitness, outcome: SelfPlayOutcome) -> None:
-    """Writes the rule bases, the pictures and the page.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Writes the rule bases, the pictures and the page; `OSError` if a file cannot be written."""
     federation = fitness.federations[0]
     pairs = {
         (site.name, partner): outcome.rule_bases[site.name]

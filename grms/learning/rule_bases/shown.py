@@ -17,13 +17,7 @@ DECISION_MAP: Final = "decision-map"
 
 @dataclass(frozen=True, slots=True)
 class DrawnMap:
-    """A picture of what a rule base decides.
-
-    Attributes:
-        file: its name in the folder of the run.
-        caption: which section it is; empty where rules look at queue and width alone.
-        picture: an `<svg>` element.
-    """
+    """A picture of a rule base's decisions; the caption is empty if rules use queue and width alone."""
 
     file: str
     caption: str

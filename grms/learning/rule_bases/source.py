@@ -1,8 +1,7 @@
-"""Where the workloads to learn from come from.
+"""Sources of training workloads.
 
-Scenario files belong to a floor above this one. What reads them is plugged in from there: an
-installed package names a function in the entry point group `hanse.scenario_loaders`, and the
-command `grms train` looks it up when it is run.
+Scenario files belong to a higher layer, whose reader is a plugin: an installed package names a
+function in the entry point group `hanse.scenario_loaders`, and `grms train` looks it up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,19 +16,17 @@ from lrms_sim.plugins import SCENARIO_GROUP, load_plugin, plugin_names
 
 
 class SourceError(HanseError, ValueError):
-    """A scenario that cannot be learned from; the text says what, where and what to do."""
+    """A scenario that cannot be learned from; the text says what, where, and a remedy."""
 
 
 @dataclass(frozen=True)
 class TrainingSource:
-    """A scenario, as far as training looks at it.
+    """A scenario for training.
 
     Attributes:
-        name: a word for people.
         sites: with workloads and policies, in the order that breaks ties.
-        provenance: by site, plain values that tell where its workload comes from: the log, its
-            checksum, the window.
-        warnings: what a user should know before believing the figures.
+        provenance: of each site's workload, plain values: the log, its checksum, the window.
+        warnings: caveats for the user.
     """
 
     name: str
@@ -39,11 +36,11 @@ class TrainingSource:
 
 
 ScenarioLoader = Callable[[str], TrainingSource]
-"""Reads the scenario that a user named; raises SourceError where it cannot."""
+"""Reads the scenario that a user named; raises SourceError if it cannot."""
 
 
 def load_source(reference: str) -> TrainingSource:
-    """Reads a scenario with the loader that is installed.
+    """Reads a scenario with the installed loader.
 
     Raises:
         SourceError: no loader is installed, or the scenario cannot be read.
@@ -65,15 +62,10 @@ def load_source(reference: str) -> TrainingSource:
 def training_cases(
     source: TrainingSource, site: str, partners: Sequence[str], *, together: bool = False
 ) -> list[TrainingCase]:
-    """Returns the replays by which a site's policy for its partners is judged.
+    """Returns the replays that evaluate a site's policy for its partners, at least one.
 
-    Sites that are neither are left out of the replays, with all that concerns them.
-
-    Args:
-        source: the scenario.
-        site: whose policy evolves.
-        partners: whom it is to use the policy with, at least one.
-        together: one replay with all partners, in place of one with each.
+    Other sites are left out of the replays, with everything about them. With `together` there is
+    one replay with all partners, else one with each.
 
     Raises:
         SourceError: there is no such site, a partner comes twice or is the site itself, or the
@@ -97,7 +89,7 @@ def training_cases(
 
 
 def _only(sites: Sequence[Site], names: set[str]) -> list[Site]:
-    """Returns some of the sites, without what they have to do with the others."""
+    """Returns some of the sites, without references to the others."""
     return [
         replace(
             site,

@@ -1,4 +1,4 @@
-"""What was learned, beside what needs no learning, on workloads learned from and on others."""
+"""Comparison of learned policies with constants, on training and test workloads."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def compared_meeting(
 
 
 def check_same_sites(learned: Sequence[Site], others: Sequence[Site], scenario: str) -> None:
-    """Refuses unseen workloads of other machines than those that were learned on.
+    """Refuses test workloads whose machines differ from the training ones.
 
     Raises:
         SourceError: sizes differ.

@@ -262,14 +262,7 @@ cli.set_sections(
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs the command line.
-
-    Args:
-        arguments: what follows the command's name.
-
-    Returns:
-        The status for the process: 0, or one of the `EXIT_…` values.
-    """
+    """Runs the command line and returns the exit status: 0, or one of the `EXIT_…` values."""
     return run_group(
         cli,
         "gorba",

@@ -34,18 +34,16 @@ from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 __all__ = ["BrokerClient", "CallError"]
 
 TIMEOUT_S: Final = 30.0
-"""How long a call is tried unless told otherwise, seconds."""
+"""Default time to keep trying a call, seconds."""
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the broker."""
 
 
 class BrokerClient:
-    """A connection to a broker; a context.
+    """A connection to a broker at its Unix socket; a context.
 
-    Args:
-        socket: the broker's Unix socket.
-        timeout_s: how long a call is tried, seconds.
+    Each call is tried for `timeout_s` seconds.
     """
 
     def __init__(self, socket: str | Path, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -65,7 +63,6 @@ class BrokerClient:
         self._resources: Any = resource_pb2_grpc.ResourceServiceStub(self._channel)
 
     def __enter__(self) -> Self:
-        """Returns itself; the connection is made by the first call."""
         return self
 
     def __exit__(
@@ -74,7 +71,6 @@ class BrokerClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Hangs up."""
         self._channel.close()
 
     # --- workflows -----------------------------------------------------------------------------
@@ -82,12 +78,10 @@ class BrokerClient:
     def submit(
         self, workflow: Workflow, programs: Iterable[Program] = (), *, key: str | None = None
     ) -> workflow_pb2.Workflow:
-        """Hands in a workflow. When this returns, the broker will not lose it.
+        """Submits a workflow; once this returns, the broker will not lose it.
 
-        Args:
-            workflow: what is to be done.
-            programs: what its tasks run at sites with a real batch system.
-            key: the same key gives the same workflow; a new one is made where left out.
+        `programs` are what its tasks run at sites with a real batch system. Submissions with the
+        same `key` give the same workflow; by default the key is new.
 
         Raises:
             CallError: the broker has refused, or cannot be reached in time.
@@ -115,7 +109,7 @@ class BrokerClient:
         return found
 
     def watch(self, workflow_id: str) -> Iterator[workflow_pb2.Workflow]:
-        """Yields a workflow as it stands and every change until its end, over restarts too."""
+        """Yields the current workflow and every change until its end, across restarts too."""
         request = workflow_pb2.WatchRequest(workflow_id=workflow_id)
         shown = -1
         deadline, backoff = time.monotonic() + self._timeout_s, Backoff(PAUSES)
@@ -140,7 +134,7 @@ class BrokerClient:
     # --- the plan ------------------------------------------------------------------------------
 
     def plan(self) -> plan_pb2.Plan:
-        """Returns the plan as it stands."""
+        """Returns the current plan."""
         found: plan_pb2.Plan = self._call(self._plans.Get, plan_pb2.GetPlanRequest())
         return found
 
@@ -164,7 +158,7 @@ class BrokerClient:
         return int(self._call(self._plans.Replan, plan_pb2.ReplanRequest()).number)
 
     def open_page(self) -> plan_pb2.OpenPageResponse:
-        """Returns an address that shows the broker's page to one browser, once and for a minute.
+        """Returns a link to the broker's page, valid once and for a minute.
 
         Raises:
             CallError: no page is served.
@@ -187,7 +181,7 @@ class BrokerClient:
         self._call(self._resources.Register, request)
 
     def update(self, supply: Supply) -> None:
-        """Replaces a resource, or says that it is broken or in order again."""
+        """Replaces a resource, or marks it broken or repaired."""
         request = resource_pb2.UpdateRequest(resource=write_supply(supply))
         self._call(self._resources.Update, request)
 
@@ -208,11 +202,6 @@ class BrokerClient:
                 self._pause_or_raise(error, deadline, backoff.next_s())
 
     def _pause_or_raise(self, error: Any, deadline: float, pause: float) -> None:
-        """Returns when it is time to try again.
-
-        Raises:
-            CallError: it is not worth it, or there is no time left.
-        """
         code, reason = error.code(), error.details() or ""
         absent = is_absent(error)
         if absent and time.monotonic() + pause < deadline:

@@ -1,9 +1,9 @@
-"""The broker's daemon: puts the parts together, and ends them in order.
+"""The broker's daemon: assembles the parts, and ends them in order.
 
-One task group holds everything. The first signal drains: nothing new is taken, calls that are being
-answered get their answers, the journal is brought to rest, and the process ends; tasks go on at
-their sites and are taken up at the next start. A second signal ends at once, which loses nothing
-that was acknowledged either.
+One task group holds everything. The first signal drains: new requests are refused, calls in
+progress are answered, the journal is flushed, and the process ends; tasks continue at their sites
+and are resumed at the next start. A second signal ends at once, which loses nothing that was
+acknowledged either.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ SERVICES = (
 )
 
 CLOSING_S: Final = 10.0
-"""How long calls have that are being answered over a channel that is given up, seconds."""
+"""Time for calls in progress over a channel that is given up, seconds."""
 
 
 class DaemonError(BrokerError):
@@ -76,13 +76,10 @@ class Daemon:
 
     Attributes:
         engine: with the state.
-        ready: set when it serves.
 
     Args:
-        config: of the broker.
         journal: of the broker; its records are read.
-        log: where events go.
-        path: of the configuration, which SIGHUP lets it read anew; None for one without a file.
+        path: of the configuration, which SIGHUP lets it read anew; `None` for one without a file.
         behind: the clock may be behind the journal's last record by any time.
 
     Raises:
@@ -198,10 +195,10 @@ class Daemon:
     # --- life ----------------------------------------------------------------------------------
 
     def reload(self) -> None:
-        """Reads the configuration anew; what cannot be used is logged, and nothing has changed then.
+        """Reloads the configuration; if it is unusable, that is logged and nothing changes.
 
-        Into force come other addresses of sites and renewed keys and certificates; what else has
-        changed takes a restart, and is named.
+        Addresses of sites and renewed keys and certificates take effect; other changes need a
+        restart and are named.
         """
         if self._path is None:
             return
@@ -359,7 +356,7 @@ def _make_room(path: Path) -> None:
     """Removes the socket that a broker has left behind.
 
     Raises:
-        DaemonError: somebody listens there, it is no socket, or the folder cannot be written.
+        DaemonError: it is in use or no socket, or the folder cannot be written.
     """
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise DaemonError(f"{path}: cannot be listened on; the folder must exist and be writable")
@@ -381,14 +378,7 @@ def _lasting(site: SiteConfig) -> dict[str, Any]:
 
 
 class _Connected:
-    """A site, and the channel to it.
-
-    Attributes:
-        remote: what speaks over the channel.
-
-    Raises:
-        DaemonError: its keys cannot be used.
-    """
+    """A site, and the channel to it; `DaemonError` if its keys cannot be used."""
 
     def __init__(self, site: SiteConfig) -> None:
         self._way = _Way(_channel(site), _shown(site))
@@ -396,10 +386,10 @@ class _Connected:
         self.remote = RemoteSite(self._way.channel)
 
     def other_way(self, site: SiteConfig) -> "_Way | None":
-        """Returns the way to a site that is elsewhere now, or has other keys; None where all is as it was.
+        """Returns a new channel if a site's address or keys have changed, else `None`.
 
         Raises:
-            DaemonError: these cannot be used.
+            DaemonError: these keys cannot be used.
         """
         shown = _shown(site)
         return None if shown == self._way.shown else _Way(_channel(site), shown)
@@ -413,7 +403,6 @@ class _Connected:
         self.remote.speak_over(way.channel)
 
     async def close(self) -> None:
-        """Closes the channel, and those before it."""
         await asyncio.gather(self._way.channel.close(), *self._closing)
 
 
@@ -460,10 +449,7 @@ def _channel(site: SiteConfig) -> aio.Channel:
 def serve(config_path: Path, log: Log, *, behind: bool = False) -> None:
     """Runs a broker until it is stopped by a signal.
 
-    Args:
-        config_path: the broker's configuration.
-        log: where events go.
-        behind: the clock may be behind the journal's last record by any time.
+    With `behind` the clock may lag the journal's last record by any time.
 
     Raises:
         FileError: the configuration cannot be used.

@@ -5,7 +5,7 @@ from lrms_sim.errors import HanseError
 
 
 class BrokerError(HanseError):
-    """The base of every error that a user can put right; its text says what, where and how."""
+    """Base of all errors that a user can fix; the text says what, where and how."""
 
 
 class FileError(MistakesError, BrokerError):
@@ -17,16 +17,11 @@ class InputError(BrokerError):
 
 
 class OutputError(BrokerError):
-    """A result cannot be written where it should."""
+    """A result cannot be written."""
 
 
 class CallError(BrokerError):
-    """A broker has refused, or cannot be reached.
-
-    Attributes:
-        code: the gRPC status, `NOT_FOUND` and so on.
-        reason: for a person.
-    """
+    """A broker has refused or cannot be reached; `code` is the gRPC status, such as `NOT_FOUND`."""
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
@@ -35,7 +30,7 @@ class CallError(BrokerError):
 
 
 def unreached(socket: object) -> CallError:
-    """Returns the error that nobody listens on a socket."""
+    """Returns the error for a socket without a listener."""
     return CallError(
         "UNAVAILABLE",
         f"no broker answers on {socket}; is it running? `gorba serve CONFIG` runs one, --broker or "

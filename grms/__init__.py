@@ -30,8 +30,6 @@ _HOMES: Final = {
     "replay_alone": "federation.federation",
     "save_rule_base": "policy.files",
 }
-"""The module of each name."""
-
 __all__ = [
     "AcceptWhenFit",
     "AlwaysKeep",

@@ -1,7 +1,7 @@
-"""The commands of `grms` on what exchange brings a site's own users, from its journal.
+"""The commands of `grms` on how exchange affected a site's own users, from its journal.
 
-The daemon may run meanwhile: its journal is read beside it. Everything heavy is imported by the command
-that needs it, so that help and errors come at once.
+The daemon may be running. Heavy modules are imported by the commands that need them, so that help
+and errors come at once.
 """
 
 import math
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grms.site.configuration.config import SiteConfig
 
 NAME_WIDTH = 13
-"""Columns of a site's name."""
+"""In columns."""
 
 _RUNS = "{:<13} {:>8} {:>10} {:>8} {:>8} {:>9} {:>9} {:>7}"
 _ADVICE = "{:<18} {:>6} {:>6} {:>9} {:>9} {:>7} {:>18}"

@@ -13,13 +13,10 @@ from grms.site.configuration.guard_table import guard_of
 def exchange_document(
     found: ExchangeReport, settings: SiteConfig, word: str, seen: Compared | None
 ) -> dict[str, Any]:
-    """Returns what `grms exchange` tells programs.
+    """Returns the JSON of `grms exchange`.
 
-    Args:
-        found: what exchange has brought.
-        settings: of the site.
-        word: for the discipline of its machine alone.
-        seen: the jobs that its guard looks at; None where it has none.
+    `word` stands for the discipline of the site's machine alone, `seen` for the jobs that its guard
+    looks at, or `None`.
     """
     report = {each.name: getattr(found, each.name) for each in fields(found)}
     left_out = report.pop("left_out")
@@ -48,12 +45,7 @@ def _guard(guard: ExchangeGuard | None, seen: Compared | None) -> dict[str, Any]
 
 
 def guard_words(guard: ExchangeGuard | None, seen: Compared | None) -> str:
-    """Returns what a site's guard says by its journal, for a person; empty where it has none.
-
-    Args:
-        guard: of the site.
-        seen: the jobs that it looks at.
-    """
+    """Returns what a site's guard says by its journal, for a person; empty if it has none."""
     if guard is None or seen is None:
         return ""
     jobs = "1 own job" if seen.jobs == 1 else f"{seen.jobs:,} own jobs"

@@ -1,8 +1,8 @@
-"""TLS handshakes that fail: why, in words, at both sides.
+"""Failed TLS handshakes: the reason in words, at both sides.
 
-The side that refuses sees OpenSSL's error. The side that is refused gets an alert (RFC 8446, section
-6), which gRPC turns into "Socket closed"; so after a failure it shakes hands once more with Python's
-`ssl`, which says what the alert was (`why_refused`).
+The side that refuses sees OpenSSL's error. The side that is refused gets an alert (RFC 8446,
+section 6), which gRPC turns into "Socket closed"; so after a failure it shakes hands once more with
+Python's `ssl`, which reports the alert (`why_refused`).
 """
 
 import socket
@@ -56,7 +56,7 @@ _TIME: Final = {9: "not valid yet", 10: "expired"}
 """What OpenSSL's codes for a certificate's time mean (`X509_V_ERR_…`)."""
 
 _UNKNOWN: Final = frozenset({2, 7, 18, 19, 20, 21})
-"""OpenSSL's codes where no known authority has signed, or not rightly."""
+"""OpenSSL's codes for a missing or invalid signature of a known authority."""
 
 _PLAIN: Final = (
     "HTTP_REQUEST",
@@ -83,11 +83,7 @@ _ALERTS: Final = {
 
 
 def handshake_problem(error: ssl.SSLError) -> tuple[Handshake, str]:
-    """Returns how a handshake has failed, and that in words about the other side.
-
-    Args:
-        error: as OpenSSL has met it at this side.
-    """
+    """Returns the kind of a failed handshake, and words about the other side."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate_problem(error)
     if isinstance(error, ssl.SSLEOFError):
@@ -121,16 +117,10 @@ def _alert(reason: str) -> str | None:
 
 
 def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> str:
-    """Returns why no TLS connection to a partner comes about; empty where one does.
+    """Returns why no TLS connection to a partner comes about; empty if one does. Blocks.
 
-    It connects, shows this site's certificate and waits for the first byte: in TLS 1.3 a server says
-    that it refuses a client after the client's handshake has ended. It blocks.
-
-    Args:
-        endpoint: where the partner is.
-        files: of this site.
-        partner: whose certificate is wanted there.
-        timeout_s: for each step, seconds.
+    It connects, shows this site's certificate and waits for the first byte: in TLS 1.3 a server
+    refuses a client after the client's handshake has ended. Each step may take `timeout_s` seconds.
     """
     try:
         context, name = _context(files), tls_name(partner)
@@ -144,19 +134,13 @@ def why_refused(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: fl
 
 
 def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> bytes:
-    """Returns the certificate (DER) that a partner shows at an address.
+    """Returns the certificate (DER) that a partner shows at an address. Blocks.
 
-    It blocks.
-
-    Args:
-        endpoint: where the partner is.
-        files: of this site.
-        partner: whose certificate is wanted there.
-        timeout_s: for each step, seconds.
+    Each step may take `timeout_s` seconds.
 
     Raises:
-        OSError: no handshake comes about.
-        PkiError: the own files cannot be used.
+        OSError: the handshake fails.
+        PkiError: the site's own files are unusable.
     """
     context = _context(files)
     with (
@@ -169,20 +153,14 @@ def shown_by(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float
 
 
 def certificates_end(endpoint: Endpoint, files: TlsFiles, partner: str, timeout_s: float) -> float:
-    """Returns when the first of the two certificates of a connection ends, seconds since 1970.
+    """Returns when the first certificate of a connection expires, seconds since 1970. Blocks.
 
-    gRPC does not say what the other side has shown, and does not look at it again as long as the connection
-    stands. So it shakes hands once more. It blocks.
-
-    Args:
-        endpoint: where the partner is.
-        files: this site's keys and authorities.
-        partner: its name.
-        timeout_s: for each step, seconds.
+    gRPC neither reports the other side's certificate nor checks it again while the connection
+    stands, so this shakes hands once more. Each step may take `timeout_s` seconds.
 
     Raises:
-        OSError: no connection comes about.
-        PkiError: the own files cannot be used.
+        OSError: the connection fails.
+        PkiError: the site's own files are unusable.
     """
     shown = shown_by(endpoint, files, partner, timeout_s)
     theirs = x509.load_der_x509_certificate(shown).not_valid_after_utc

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from grms.client import Job
 
 LINES_AT_ONCE = 1000
-"""Lines of a list that are written together."""
-
 _JOB_COLUMNS = "{:<14} {:<10} {:>6} {:>12} {:<12} {:<14} {}"
 
 STATES = [
@@ -37,7 +35,6 @@ STATES = [
     "suspect",
     "ended",
 ]
-"""Where a job can stand, as `grms.client.JobState` has it."""
 
 
 @click.command()
@@ -119,11 +116,6 @@ def jobs(
 
 
 def _moment(since: "datetime") -> float:
-    """Returns a local time in seconds since 1970.
-
-    Raises:
-        BadParameter: it is too near to the first or the last year that there is.
-    """
     try:
         return since.timestamp()
     except (ValueError, OverflowError) as error:
@@ -147,7 +139,6 @@ def job_line(job: "Job") -> str:
 def _intervene(
     socket: Path, timeout_s: float, *, job_ids: tuple[str, ...], act: str, risk: str, yes: bool
 ) -> None:
-    """Does something about jobs at partners, after a look at what it risks."""
     if not yes:
         click.echo(textwrap.fill(risk, WIDTH), err=True)
         count = f"{len(job_ids)} jobs" if len(job_ids) > 1 else job_ids[0]

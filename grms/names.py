@@ -1,7 +1,7 @@
-"""Names of sites and endpoints: what is allowed, and the names that follow from them.
+"""Names of sites and endpoints: which are allowed, and names derived from them.
 
-A site's name goes into MQTT topics, certificates, file names and logs, so it has none of the
-characters that mean something there. An endpoint is where a daemon listens.
+A site's name is used in MQTT topics, certificates, file names and logs, so it has none of the
+characters that are special there.
 """
 
 import ipaddress
@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass
 
 SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-"""A site's name: letters, digits, `_`, `.` and `-`, at most 64, as scenario files have it."""
+"""Letters, digits, `_`, `.` and `-`, at most 64 characters, as in scenario files."""
 
 PSEUDONYM = re.compile(r"[0-9a-f]{32}")
 """What a site calls one of its users to a partner."""
 
 ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-"""Name of a local account for jobs: never a number, and never what a program would take for an option."""
+"""A local account for jobs: never a number, and never what could be read as an option."""
 
 HOST_CHARACTERS_MAX = 253
 """Longest host name in the domain name system (RFC 1035, section 2.3.4)."""
@@ -29,11 +29,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 def check_site_name(name: str) -> str:
-    """Returns the name of a site.
-
-    Raises:
-        ValueError: it is no name for a site.
-    """
+    """Returns the name of a site; `ValueError` if it is no name for a site."""
     if SITE_NAME.fullmatch(name) is None:
         raise ValueError(
             f"{name!r} is no name for a site; 1 to 64 letters, digits, `_`, `.` and `-` are, "
@@ -43,7 +39,7 @@ def check_site_name(name: str) -> str:
 
 
 def site_uri(name: str) -> str:
-    """Returns the URI that stands for a site in its certificate: `hanse://site/<name>`.
+    """Returns a site's URI for certificates: `hanse://site/<name>`.
 
     Raises:
         ValueError: it is no name for a site.
@@ -52,7 +48,7 @@ def site_uri(name: str) -> str:
 
 
 def site_of_uri(uri: str) -> str | None:
-    """Returns the site that a URI stands for, None where it stands for none."""
+    """Returns the site of a URI, or `None`."""
     name = uri.removeprefix(_URI_PREFIX)
     return name if name != uri and SITE_NAME.fullmatch(name) else None
 
@@ -81,12 +77,7 @@ def is_tls_name(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a daemon listens.
-
-    Attributes:
-        host: a host name or an IP address, the latter without brackets.
-        port: 1 to 65535.
-    """
+    """Where a daemon listens: a host name or an IP address without brackets, and a port."""
 
     host: str
     port: int
@@ -104,7 +95,7 @@ class Endpoint:
 
     @property
     def is_unspecified(self) -> bool:
-        """Whether it stands for all addresses of a machine: one listens there, nobody calls it."""
+        """Whether it is the wildcard address: for listening only."""
         try:
             return ipaddress.ip_address(self.host).is_unspecified
         except ValueError:
@@ -161,10 +152,10 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def read_fingerprint(text: str) -> str:
-    """Returns the SHA-256 fingerprint of a certificate, 64 hexadecimal digits, of any way in which programs write one.
+    """Returns a certificate's SHA-256 fingerprint, 64 hexadecimal digits, from any common spelling.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no fingerprint.
     """
     digits = text.strip().rpartition("=")[2].replace(":", "").replace(" ", "").lower()
     if len(digits) != 64 or set(digits) - set("0123456789abcdef"):

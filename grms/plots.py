@@ -11,9 +11,7 @@ from lrms_sim.schedule import Schedule
 def flows(schedule: Schedule, *, axes: Axes | None = None) -> Axes:
     """Draws how many jobs of each site (rows) ran at which (columns); dark cells are large parts.
 
-    Args:
-        schedule: of a federation.
-        axes: where to draw; a new figure where left out.
+    It draws on `axes`, or on a new figure.
     """
     if axes is None:
         axes = Figure(figsize=(5.0, 4.5), layout="constrained").subplots()
@@ -34,10 +32,8 @@ def flows(schedule: Schedule, *, axes: Axes | None = None) -> Axes:
 def gains(alone: Schedule, together: Schedule, *, axes: Axes | None = None) -> Axes:
     """Draws by how many percent the AWRT of each site's own users improves.
 
-    Args:
-        alone: of `replay_alone`.
-        together: of `replay`, of the same sites.
-        axes: where to draw; a new figure where left out.
+    `alone` is from `replay_alone`, `together` from `replay` of the same sites. It draws on `axes`,
+    or on a new figure.
     """
     if axes is None:
         axes = Figure(figsize=(6.0, 3.5), layout="constrained").subplots()

@@ -95,7 +95,7 @@ def _here(site: "SyncClient", job_id: str) -> "tuple[Results, str]":
 
 
 def _stays(results: "Results", site: str) -> str:
-    """Returns where files are that are not handed out, and until when; empty where there are none."""
+    """Returns where files that are not handed out are, and until when; empty if there are none."""
     from datetime import datetime  # noqa: PLC0415  # see the module's docstring
 
     kept = [file for file in results.files if file.problem == "too_large"]
@@ -114,7 +114,7 @@ def _stays(results: "Results", site: str) -> str:
 def _fetched(
     site: "SyncClient", job_id: str, file: "ResultFile", target: Path, *, force: bool
 ) -> str:
-    """Returns what went wrong; empty where nothing did."""
+    """Returns what went wrong; empty if nothing did."""
     import hashlib  # noqa: PLC0415  # see the module's docstring
     import os  # noqa: PLC0415  # same
 

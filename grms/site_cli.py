@@ -162,7 +162,7 @@ def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
 
 
 def guard_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
-    """Returns what a site's guard does, in lines for the terminal; none where it has no guard."""
+    """Returns what a site's guard does, in lines for the terminal; none if it has no guard."""
     if not answer.HasField("guard"):
         return []
     guard = answer.guard

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grms.client import Job, SyncClient
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
-"""Names the socket of the site where no option does."""
+"""Names the site's socket if no option does."""
 
 site_option = click.option(
     "--socket",
@@ -54,23 +54,19 @@ def job_words(job: "Job") -> str:
 
 
 def place_words(job: "Job") -> str:
-    """Returns where a queued job may go in a round of offers; empty where nobody is asked."""
+    """Returns where a queued job may go in a round of offers; empty if no one is asked."""
     if not job.offered_to:
         return ""
     return f"{'leaving for' if job.leaving else 'offered to'} {printable(job.offered_to)}"
 
 
 def await_site(socket: Path, timeout_s: float) -> None:
-    """Waits until there is a socket, and checks that what speaks over it is installed.
+    """Waits for a socket, at most `timeout_s` seconds, and checks that gRPC is installed.
 
-    gRPC, which takes longer to import than all else that a command does, waits until then.
-
-    Args:
-        socket: the site's Unix socket.
-        timeout_s: how long it may take, seconds.
+    gRPC takes longer to import than all else that a command does, so that waits until then.
 
     Raises:
-        SiteUnavailable: nobody has listened there in time.
+        SiteUnavailable: nothing listens there in time.
         ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
     """
     require("google.protobuf")
@@ -83,12 +79,10 @@ def await_site(socket: Path, timeout_s: float) -> None:
 def client_of(socket: Path, timeout_s: float) -> "SyncClient":
     """Returns a client of the site at a socket, as soon as that is there.
 
-    Args:
-        socket: the site's Unix socket.
-        timeout_s: how long the socket may take, and then each answer, seconds.
+    `timeout_s` limits, in seconds, the wait for the socket and then for each answer.
 
     Raises:
-        SiteUnavailable: nobody has listened there in time.
+        SiteUnavailable: nothing listens there in time.
         ModuleNotFoundError: gRPC is not installed; `run` says what brings it.
     """
     await_site(socket, timeout_s)

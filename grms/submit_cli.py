@@ -1,11 +1,12 @@
-"""The command `grms submit`: a job of numbers, or one that is written for Slurm.
+"""The command `grms submit`: a job given by numbers, or one written for Slurm.
 
-A job that is written for Slurm (`grms submit [options of sbatch] job.sh [arguments]`) is read by Slurm
-alone: `sbatch --test-only` says what its options and its lines `#SBATCH` come to, as the user and on the
-user's host, and submits nothing. From then on it is a job as any other. One that asks for what a partner
-cannot be told is handed to `sbatch` as it is, and is none of the site's.
+A job written for Slurm (`grms submit [options of sbatch] job.sh [arguments]`) is parsed by Slurm
+itself: `sbatch --test-only` reports what its options and `#SBATCH` lines amount to, as the user and
+on the user's host, and submits nothing. From then on it is a job like any other. One whose
+requirements cannot be expressed to a partner is handed to `sbatch` as it is, and is none of the
+site's.
 
-Everything heavy is imported by the command that needs it, so that help and errors come at once.
+Heavy modules are imported by the commands that need them, so that help and errors come at once.
 """
 
 import os
@@ -42,22 +43,22 @@ OWN: Final = {
     "-h": False,
     "--help": False,
 }
-"""Options of this command that mean the same for a job that is written for Slurm; True: with a value."""
+"""Options of this command that mean the same for a job written for Slurm; True: with a value."""
 
 NUMBERS: Final = {"--script": True, "--processors": True, "--run-time": True, "--name": True}
-"""Options by which one knows the other kind of job: sbatch has none of these."""
+"""Options that identify the other kind of job: sbatch has none of these."""
 
 SBATCH_TIMEOUT_S: Final = 60.0
 """Slurm's programs try for some ten seconds to reach its controller."""
 
 NAME_MAX: Final = 128
-"""Most characters of a job's name at a site."""
+"""In characters."""
 
 SCRIPT_BYTES_MAX: Final = 256 << 10
 """A longer script is for sbatch alone."""
 
 HOME_BYTES_MAX: Final = 256 << 10
-"""Likewise where its user's variables are more."""
+"""Likewise if its user's variables are larger."""
 
 _SLURM: Final = "hanse.sbatch"
 _STDIN: Final = "hanse.stdin"
@@ -358,17 +359,14 @@ class _Handed(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that sbatch gives it."""
         return Path(self.words.script).name or "sbatch"
 
     def command(self, options: Sequence[str]) -> list[str]:
-        """Returns the words behind `sbatch`."""
         words = self.words
         script = [_path(words.script), *words.arguments] if words.script else []
         return [*options, *script]
 
     def text(self) -> bytes:
-        """Returns its script."""
         if self.words.script:
             return Path(self.words.script).read_bytes()
         return self.stdin or b""  # of `--wrap` there is none

@@ -1,10 +1,9 @@
-"""Mutual TLS between sites: what servers and channels need, and who the other side is.
+"""Mutual TLS between sites: what servers and channels need, and the peer's identity.
 
-Three checks stand between a stranger and a service. TLS makes sure that the other side has the key
-of a certificate that the federation's authority signed and that is valid. The certificate says
-which site that is; neither its address, nor an MQTT topic, nor a field of a message does. The list
-of partners says whether this site deals with it at all, at every call, so that whoever is taken
-off the list is out at once, on open connections too.
+Three checks stand between a stranger and a service. TLS verifies that the peer has the key of a
+valid certificate signed by the federation's authority. The certificate identifies the site; neither
+its address, nor an MQTT topic, nor a field of a message does. The list of partners is checked at
+every call, so that removing a site from it takes effect at once, on open connections too.
 """
 
 import hashlib
@@ -31,13 +30,13 @@ class AdmissionRefusal(StrEnum):
     """Why the other side of a connection is not let in."""
 
     NO_CERTIFICATE = "no_certificate"
-    """It showed none: the connection is not one of mutual TLS."""
+    """The connection is not one of mutual TLS."""
 
     NO_IDENTITY = "no_identity"
     """Its certificate is the authority's, but names no site, as an MQTT broker's does."""
 
     EXPIRED = "expired"
-    """Its certificate has ended since the connection began."""
+    """Its certificate has expired since the connection began."""
 
     NOT_LISTED = "not_listed"
     """It is a site, but not a partner of this one."""
@@ -48,12 +47,9 @@ class CertificateTimeError(PkiError):
 
 
 class NotAdmittedError(Exception):
-    """The other side of a connection is not let in.
+    """The peer of a connection is refused.
 
-    Attributes:
-        refusal: why.
-        site: who it is, None where that is not known.
-        status: with which gRPC status the call ends.
+    `site` is `None` if unknown; `status` is the gRPC status of the call.
     """
 
     def __init__(self, refusal: AdmissionRefusal, site: str | None = None) -> None:
@@ -154,18 +150,11 @@ def fingerprint(certificate: bytes) -> str:
 
 
 class CertificateTrust:
-    """Whether a certificate that TLS has once verified is to be believed still.
+    """Whether a certificate that TLS has verified is still trusted.
 
-    TLS verifies a certificate when a connection begins, and never again. A session that TLS takes up again
-    is not verified at all.
-
-    Attributes:
-        files: of this site.
-        refused: fingerprints of certificates that are believed no more, as `fingerprint` has them.
-
-    Args:
-        files: of this site; a changed file of authorities is read again.
-        refused: see the attribute.
+    TLS verifies a certificate only when a connection begins, and not at all in a resumed session.
+    `refused` are fingerprints, as `fingerprint` returns them; a changed file of authorities is read
+    again.
     """
 
     def __init__(self, files: TlsFiles, refused: Iterable[str] = ()) -> None:
@@ -188,12 +177,9 @@ class CertificateTrust:
         return _word(self._content)
 
     def problem(self, pem: bytes, authority: str, *, now: float) -> str:
-        """Returns why a certificate is not believed any more, in words about it; empty where it is.
+        """Returns why a certificate (PEM) is no longer trusted, in words; empty if it is.
 
-        Args:
-            pem: as TLS has verified it.
-            authority: what `authority` was when it did.
-            now: seconds since 1970.
+        `authority` is that of the time of the verification; `now` is in seconds since 1970.
         """
         if fingerprint(ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))) in self.refused:
             return "it is among those that tls.refused names"
@@ -234,9 +220,6 @@ class ServerTls:
     Attributes:
         authority: by which authorities `context` has the other side verified, in the word of
             `CertificateTrust.authority`.
-
-    Args:
-        files: keys and certificates.
 
     Raises:
         PkiError: a file cannot be read, or key and certificate do not belong together.
@@ -281,7 +264,7 @@ class ServerTls:
 
 
 def shown_site(pem: bytes) -> str:
-    """Returns the site of a certificate that TLS has verified; empty where it names none."""
+    """Returns the site of a certificate that TLS has verified; empty if it names none."""
     try:
         return _identity(pem)[0]
     except ValueError:
@@ -289,9 +272,9 @@ def shown_site(pem: bytes) -> str:
 
 
 def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
-    """Returns credentials with which a site calls a partner; they hold the files' content.
+    """Returns credentials for calls to a partner, with the files' present content.
 
-    A renewed certificate is used by channels that are made with new credentials.
+    Renewed certificates need new credentials.
 
     Raises:
         PkiError: a file cannot be read.
@@ -307,8 +290,8 @@ def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
 def channel_options(partner: str) -> tuple[tuple[str, str], ...]:
     """Returns the options of a channel that ends at one partner and nowhere else.
 
-    The channel fails (UNAVAILABLE) where the server at its address has a certificate that does
-    not stand for this partner, so an address can be taken from anywhere.
+    The channel fails (UNAVAILABLE) if the server's certificate is not this partner's, so an address
+    may come from anywhere.
 
     Raises:
         ValueError: it is no name for a site.
@@ -319,15 +302,12 @@ def channel_options(partner: str) -> tuple[tuple[str, str], ...]:
 def admit(
     connection: Mapping[str, Iterable[bytes]], partners: Container[str], *, now: float
 ) -> str:
-    """Returns the partner at the other side of a call.
+    """Returns the partner at the other side of a call; `now` is in seconds since 1970.
 
-    Args:
-        connection: what was shown, as gRPC's `auth_context` has it.
-        partners: the sites that are let in.
-        now: seconds since 1970.
+    `connection` is gRPC's `auth_context`; `partners` are the sites that may call.
 
     Raises:
-        NotAdmittedError: there is none that may be let in; it has the status for the call.
+        NotAdmittedError: the caller is refused; it has the status for the call.
     """
     shown = list(connection.get("x509_pem_cert", ()))
     if len(shown) != 1:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from grms.v1 import operator_pb2
 
 JOBS_SHOWN: Final = 200
-"""Most jobs that are asked for: those that were received last."""
+"""Most jobs requested: those received last."""
 
 BAR_WIDTH: Final = 40
 """Columns of the bar of processors."""
 
 PIPE_WIDTH: Final = 80
-"""Columns where the output is no terminal."""
+"""Columns if the output is no terminal."""
 
 
 @click.command(short_help="Show a site as it is now, until Ctrl-C.")
@@ -73,13 +73,9 @@ def screen(
     jobs: Sequence["Job"],
     room: int,
 ) -> "Group":
-    """Returns what is shown; it fits into 80 columns.
+    """Returns the screen, 80 columns wide at most.
 
-    Args:
-        status: of the site.
-        partners: what it knows of each.
-        jobs: that have not ended, the last one first.
-        room: lines for jobs.
+    `jobs` have not ended, the last one first; `room` is the number of lines for them.
     """
     from rich.console import Group  # noqa: PLC0415  # help comes at once
     from rich.text import Text  # noqa: PLC0415  # same

@@ -1,11 +1,11 @@
 """Sites with utility machines that exchange jobs, on one clock.
 
-A site may let the value of its own machine's state decide: it runs a job itself, its own or a
-partner's, iff the value rises by that. Nobody learns anything but yes or no; the value function,
-the utilities and the load of a site stay with it.
+The value of a site's own machine state may decide: it runs a job itself, its own or a partner's,
+iff the value rises by that. Others learn only yes or no; the value function, the utilities and the
+load of a site stay private.
 
 At one instant all sites end what ends and make their passes; then jobs arrive in the order (submit
-time, site, job). One is decided completely, and its machine makes a pass, before the next.
+time, site, job). Each is decided completely, and its machine makes a pass, before the next.
 """
 
 import math
@@ -28,7 +28,7 @@ from lrms_sim.utility.value import ValueFunction
 Transfer = Literal["keep", "awf", "value"]
 
 BATCH: Final = 1000
-"""Arrivals between two calls of whoever watches."""
+"""Arrivals between two calls of the progress function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,10 @@ class UtilitySite:
     """A site, its users' jobs and how it decides.
 
     Attributes:
-        name: of the site.
         workload: its users' jobs; none wider than its machine.
-        processors: of its machine.
-        policy: by which the machine schedules.
         transfer: which jobs it runs: `keep`, its own and no others; `awf`, those that fit on the
             free processors now; `value`, those by which the value of its machine's state rises.
         value: of its machine's states; for `value`, and for policies by value.
-        options: of its machine.
     """
 
     name: str
@@ -81,7 +77,6 @@ class Exchange:
         executed_on: shape (n,), where it was given.
         end: shape (n,), seconds; when it completed or left, NaN for neither.
         utility: shape (n,), what it brought.
-        suspensions: of each site.
     """
 
     workload: UtilityJobs
@@ -122,7 +117,6 @@ class _Replay:
         self._open: list[tuple[int, int, int]] = []
 
     def reach(self, now: float) -> None:
-        """Ends what ends now or before, and lets homes know of their delegated jobs."""
         for kernel in self.kernels:
             if kernel.reach(now):
                 kernel.make_pass()
@@ -138,7 +132,6 @@ class _Replay:
         self._open = rest
 
     def book(self, home: int, partner: int, consumption: float, response: float) -> None:
-        """Notes that a job given to a partner has completed, as the partner reports."""
         self._consumption[home, partner] += consumption
         self._weighted[home, partner] += consumption * response
 
@@ -148,7 +141,6 @@ class _Replay:
         return [partner for partner in order if partner != home]
 
     def submit(self, job: int) -> None:
-        """Decides where a job runs, and gives it to that site."""
         home = int(self.origin[job])
         place = self._decide(home, job)
         self.executed[job] = place
@@ -167,7 +159,6 @@ class _Replay:
         return home
 
     def column(self, name: str, empty: float) -> FloatArray:
-        """Returns a result of each job from where it was given."""
         if not len(self.executed):
             return np.full(0, empty)
         every = np.stack([kernel.results[name] for kernel in self.kernels])
@@ -177,14 +168,9 @@ class _Replay:
 def exchange(
     sites: Sequence[UtilitySite], *, progress: Callable[[int], None] | None = None
 ) -> Exchange:
-    """Replays the workloads of all sites together.
+    """Replays the workloads of all sites, in site order; `ValueError` if there is no site.
 
-    Args:
-        sites: in site order.
-        progress: is told the number of arrivals done, now and then.
-
-    Raises:
-        ValueError: there is no site.
+    `progress` is called now and then with the number of arrivals done.
     """
     if not sites:
         raise ValueError("an exchange needs at least one site")

@@ -1,8 +1,8 @@
-"""Values of which very many are made, and none is ever changed.
+"""Immutable values of which very many are made.
 
-`@dataclass(frozen=True)` has each field of a new object set by a call that gets past the lock which the
-same class puts on itself; a daemon makes dozens of them for every job. The lock of `dataclass` here is the
-type checker's alone: to that it is the one of the standard library, and whoever changes a field is told.
+`@dataclass(frozen=True)` sets each field of a new object through a call that bypasses the class's
+own lock, and a daemon makes dozens of objects for every job. The lock of `dataclass` here is
+enforced only by the type checker, to which it is the standard library's.
 """
 
 import dataclasses
@@ -17,9 +17,7 @@ T = TypeVar("T")
 def dataclass(*, frozen: bool, slots: bool) -> Callable[[type[T]], type[T]]:
     """Makes a dataclass whose objects are compared, and hashed, by their fields.
 
-    Args:
-        frozen: has to be; it is what type checkers see to.
-        slots: as in the standard library.
+    `frozen` is required and enforced by type checkers; `slots` is as in the standard library.
     """
     assert frozen
     return dataclasses.dataclass(slots=slots, unsafe_hash=True)

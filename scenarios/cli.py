@@ -298,7 +298,6 @@ def _with_transfer(spec: "ScenarioSpec", policy: str) -> "ScenarioSpec":
 
 
 def _cannot_draw() -> bool:
-    """Returns whether there is nothing to draw a page's figures with, and says so."""
     if has("matplotlib"):
         return False
     click.echo("note: no report.html: its figures need pip install 'hanse[report]'", err=True)
@@ -315,14 +314,7 @@ def _print_result(result: "ScenarioResult", *, as_json: bool) -> None:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs the command line.
-
-    Args:
-        arguments: what follows the command's name.
-
-    Returns:
-        The status for the process: 0, or one of the `EXIT_…` values.
-    """
+    """Runs the command line and returns the exit status: 0, or one of the `EXIT_…` values."""
     return run_group(
         cli,
         "scenario",

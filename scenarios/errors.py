@@ -5,7 +5,7 @@ from lrms_sim.errors import HanseError
 
 
 class ScenarioError(HanseError):
-    """The base of every error that a user can put right; its text says what, where and how."""
+    """Base of all errors that a user can fix; the text says what, where and how."""
 
 
 class SpecError(MistakesError, ScenarioError):

@@ -18,13 +18,7 @@ from scenarios.spec.workloads import LublinWorkload, TraceWorkload
 def print_list(
     console: Console, specs: Sequence[ScenarioSpec], environment: Mapping[str, str]
 ) -> None:
-    """Prints a line for each scenario, and how to get the logs that are not here.
-
-    Args:
-        console: where to.
-        specs: the scenarios.
-        environment: where the folder of logs is looked up.
-    """
+    """Prints a line for each scenario, and how to get the logs that are not here."""
     table = _table("scenario", "sites", "logs", "title")
     missing = [key for key in TRACES if find_trace(key, environment) is None]
     for spec in specs:
@@ -44,14 +38,7 @@ def print_list(
 def print_scenario(
     console: Console, spec: ScenarioSpec, path: Path, environment: Mapping[str, str]
 ) -> None:
-    """Prints what a scenario is about.
-
-    Args:
-        console: where to.
-        spec: the scenario.
-        path: its file.
-        environment: where the folder of logs is looked up.
-    """
+    """Prints what a scenario is about."""
     console.print(Text(printable(spec.title or spec.name), "bold"))
     if spec.description:
         console.print(Text(printable(" ".join(spec.description.split()))))

@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from scenarios.spec.spec import ScenarioSpec
 
 SPEED_MAX = 1e9
-"""Seconds of a scaled clock for a real one, as a site's configuration has it."""
+"""Seconds of a scaled clock per real one, as in a site's configuration."""
 
 PLAY_SPEED = 600.0
-"""The same where somebody looks on: ten minutes a second."""
+"""The same with a spectator: ten minutes a second."""
 
 PLAY_SPEED_BROKER = 200.0
-"""The same with a broker, which needs real time to search and to book between a plan and its tasks."""
+"""The same with a broker, which needs real time to search and to book between a plan and its
+tasks."""
 
 PLAY_BEGIN_S = 5.0
-"""How long after the start of the daemons the first job comes, real seconds."""
+"""Real seconds from the start of the daemons to the first job."""
 
 
 def number(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -40,7 +41,7 @@ def number(_: click.Context, __: click.Parameter, value: float | None) -> float 
 
 
 def live_folder(folder: Path) -> Path:
-    """Returns where the daemons of a run work; raises LiveError where they cannot."""
+    """Returns the folder of a run's daemons; LiveError if they cannot work there."""
     from scenarios.live.folder import check_claim  # noqa: PLC0415  # see the docstring
 
     named = folder if folder.name not in ("", "..") else folder.resolve()
@@ -54,7 +55,7 @@ def live_folder(folder: Path) -> Path:
 def run_live(
     done: "Run", place: Path, speed: float | None, shown: "Bars", *, html: bool
 ) -> tuple[str, str]:
-    """Returns what to tell of a replay through daemons, and what is wrong with it."""
+    """Returns messages and errors of a replay through daemons."""
     from scenarios.live.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
 
     expected = done.result.schedule

@@ -80,7 +80,6 @@ _strategy_study = field_options(
     StrategyOptions,
     ("folder", "seeds", "generations", "start", "logs", "front", "scaled", "workers"),
 )
-"""Adds what both studies on strategies of one machine take."""
 
 
 @paper.command("greedy-criteria")

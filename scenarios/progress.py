@@ -16,7 +16,7 @@ class Bars:
     """A bar for each stage of a run, on standard error, if that is a terminal.
 
     Attributes:
-        progress: rich's; None where nothing is shown.
+        progress: rich's; `None` if nothing is shown.
     """
 
     def __init__(self, progress: Progress | None) -> None:
@@ -25,12 +25,9 @@ class Bars:
         self._step: TaskID | None = None
 
     def update(self, stage: str, done: int, total: int | None) -> None:
-        """Shows how far a stage is.
+        """Shows the progress of a stage; each new one, named for people, gets a bar.
 
-        Args:
-            stage: a word for people; a new one gets a bar.
-            done: how much is done.
-            total: how much there is; None where nobody knows.
+        `total` is `None` if unknown.
         """
         if self.progress is None:
             return
@@ -39,7 +36,7 @@ class Bars:
         self.progress.update(self._tasks[stage], completed=done, total=total)
 
     def step(self, stage: str) -> None:
-        """Shows a stage whose length nobody knows, in place of the step before."""
+        """Shows a stage of unknown length in place of the previous one."""
         if self.progress is None:
             return
         if self._step is not None:
@@ -49,11 +46,9 @@ class Bars:
 
 @contextmanager
 def bars(*, wanted: bool = True, download: bool = False) -> Iterator[Bars]:
-    """Yields bars that disappear when the block ends.
+    """Yields bars that disappear when the block ends; none are shown unless `wanted`.
 
-    Args:
-        wanted: nothing is shown where this is False.
-        download: whether what is counted are bytes.
+    With `download` the counts are bytes.
     """
     console = Console(stderr=True)
     if not (wanted and console.is_terminal):
@@ -68,9 +63,8 @@ def bars(*, wanted: bool = True, download: bool = False) -> Iterator[Bars]:
 def event_log(*, verbose: bool, log_format: LogFormat) -> Callable[..., None]:
     """Returns a function that takes an event's name, keys and values.
 
-    Args:
-        verbose: write every event to standard error; otherwise warnings alone, in plain words.
-        log_format: `console` for people, `json` for programs, one object for each line.
+    `verbose` writes every event to standard error; otherwise only warnings in plain words.
+    `log_format` is `console`, or `json` for one object per line.
     """
     if not verbose:
         return _only_warnings

@@ -108,12 +108,7 @@ class ResultShown(Shown):
 
 
 def listed(specs: Sequence[ScenarioSpec], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Returns scenarios as `ListShown` has them.
-
-    Args:
-        specs: the scenarios.
-        environment: where the folder of logs is looked up.
-    """
+    """Returns scenarios as `ListShown` has them."""
     return {
         "scenarios": [
             {
@@ -129,13 +124,7 @@ def listed(specs: Sequence[ScenarioSpec], environment: Mapping[str, str]) -> dic
 
 
 def described(spec: ScenarioSpec, path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a scenario as `ScenarioShown` has it.
-
-    Args:
-        spec: the scenario.
-        path: its file.
-        environment: where the folder of logs is looked up.
-    """
+    """Returns a scenario as `ScenarioShown` has it."""
     names = tuple(ScenarioSiteShown.model_fields)[2:]
     return {
         "name": spec.name,

@@ -20,7 +20,6 @@ class _Studies(click.Group):
     """The studies below, and those of plugins, which are looked up for other names alone."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns the names of all studies."""
         return [*super().list_commands(ctx), *plugin_names(STUDY_GROUP)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -43,7 +42,6 @@ class _Studies(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the study of a command line; fails with all that there are."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             ctx.fail(unknown("study", args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)

@@ -1,7 +1,7 @@
-"""How the broker's records stand in its journal.
+"""How the broker's records are encoded in its journal.
 
-Workflows and resources stand there as the wire has them, so that both grow by the same rules; everything else as it
-is. Floats keep every bit.
+Workflows and resources are encoded as on the wire, so that both evolve by the same rules. Floats
+are kept exactly.
 """
 
 import msgspec
@@ -34,11 +34,11 @@ class BrokerCodec:
         self._codec = RecordCodec[Record](_STORED.get(kind, kind) for kind in KINDS)
 
     def encode(self, records: list[Record]) -> bytes:
-        """See `Codec.encode`."""
+        """Encodes records."""
         return self._codec.encode([_stored(record) for record in records])
 
     def decode(self, body: bytes) -> list[Record]:
-        """See `Codec.decode`."""
+        """Decodes records."""
         try:
             return [_read(record) for record in self._codec.decode(body)]
         except (DecodeError, ValueError) as error:

@@ -1,8 +1,8 @@
-"""What the broker wants done: the commands that `BrokerState.handle` returns.
+"""Commands that `BrokerState.handle` returns.
 
-The shell carries them out in order. Everything after an `Append` waits until its records are
+The shell carries them out in order; everything after an `Append` waits until its records are
 durable. Commands about one booking are carried out in order, repeated until the site has answered,
-and may come a second time after a restart: the booking's name makes a repetition harmless.
+and may be repeated after a restart: the booking's name makes that harmless.
 """
 
 from dataclasses import dataclass
@@ -39,18 +39,14 @@ class Append(Command):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Command):
-    """Answers a question.
-
-    Attributes:
-        cause: id of the event that asked.
-    """
+    """Answers a question."""
 
     cause: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyWorkflow(Answer):
-    """Answers with a workflow as it stands."""
+    """Answers with the current workflow."""
 
     workflow_id: str
 
@@ -64,7 +60,7 @@ class ReplyPlan(Answer):
 
 @dataclass(frozen=True, slots=True)
 class ReplyResource(Answer):
-    """Answers with a resource as it stands."""
+    """Answers with the current resource."""
 
     name: str
 
@@ -73,11 +69,7 @@ class ReplyResource(Answer):
 class Refuse(Answer):
     """Answers any question with an error.
 
-    Attributes:
-        cause: id of the event that asked.
-        refusal: which.
-        reason: for a person: what is wrong, and what is allowed.
-        field: of the request that is wrong; empty where it is none.
+    `reason` is for a person; `field` is the wrong one, or empty.
     """
 
     refusal: Refusal
@@ -90,13 +82,7 @@ class Refuse(Answer):
 
 @dataclass(frozen=True, slots=True)
 class StartPlanning(Command):
-    """Begins a search; leads to `PlanFound` or `PlanFailed`.
-
-    Attributes:
-        number: of the plan to come.
-        situation: what is to be planned.
-        reason: why now, for a person.
-    """
+    """Begins a search; leads to `PlanFound` or `PlanFailed`."""
 
     number: int
     situation: Situation
@@ -128,11 +114,9 @@ class Launch(Command):
     """Runs a task in its reservation; leads to `Started` and `Ended`, or to `BookingLost`.
 
     Attributes:
-        booking: the attempt.
-        program: what runs; None where it is only simulated.
+        program: what runs; `None` if it is only simulated.
         work: the task's, seconds.
-        name: of workflow and task, for people.
-        started: when its run is known to have begun; None where that is not known.
+        started: when its run is known to have begun; `None` if unknown.
     """
 
     booking: Booking
@@ -144,11 +128,9 @@ class Launch(Command):
 
 @dataclass(frozen=True, slots=True)
 class Extend(Command):
-    """Moves the end of all reservations of an attempt; leads to `Extended` or `ExtensionRefused`.
+    """Moves the end of all reservations of an attempt to `end`, in seconds.
 
-    Attributes:
-        booking: the attempt, whose task runs.
-        end: the new end, seconds.
+    Leads to `Extended` or `ExtensionRefused`.
     """
 
     booking: Booking
@@ -177,12 +159,7 @@ class PublishWorkflow(Command):
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan(Command):
-    """Tells watchers that there is a plan, or why there is none.
-
-    Attributes:
-        number: of it.
-        problem: why there is none; empty where there is.
-    """
+    """Tells watchers that there is a plan, or, in `problem`, why there is none."""
 
     number: int
     problem: str = ""

@@ -1,11 +1,11 @@
 """When to plan, what, and what becomes of a plan.
 
-Planning begins every `cycle` seconds while there is something to plan; at once when much of the plan
-cannot be kept, as a resource breaks or a site vanishes, or when somebody asks for it; and earlier
-than the cycle has it for what can wait a little: a run has failed, a booking was refused. Such
-events are gathered, so that many of them cost one planning and not one each. The end of the planning
-slot is the line: what starts before it was fixed by the old plan before the search began, what
-starts after it belongs to the new one. So nothing is fixed while a search runs.
+While there is something to plan, planning begins every `cycle` seconds; at once if much of the plan
+cannot be kept (a resource breaks, a site vanishes) or on request; and somewhat earlier than the
+cycle after events that can wait a little (a failed run, a refused booking). Those are gathered, so
+that many of them cost one planning. The end of the planning slot is the line: earlier starts were
+fixed by the old plan before the search began, later ones belong to the new plan, so nothing is
+fixed during a search.
 """
 
 import math
@@ -22,20 +22,11 @@ from broker.core.turn import Turn
 from broker.model.plan import Placement, Plan
 
 TAKEN_MAX = 10_000
-"""Most spans of refused time that are remembered; the oldest are forgotten."""
+"""Most spans of refused time that are remembered; the oldest are dropped."""
 
 
 class Cycle:
-    """See the module.
-
-    Attributes:
-        running: number of the plan that is being searched; 0 for none.
-        reason: why that search was begun.
-
-    Args:
-        memory: what is known.
-        settings: how the broker works.
-    """
+    """Decides when to plan; `running` is the number of the plan being searched, or 0."""
 
     def __init__(self, memory: Memory, settings: BrokerSettings) -> None:
         self._memory = memory
@@ -57,7 +48,7 @@ class Cycle:
 
     @property
     def number(self) -> int:
-        """Of the plan that will be made with what is known now."""
+        """Number of the next plan."""
         return self._number + 1
 
     def take_replaced(self) -> bool:
@@ -108,7 +99,7 @@ class Cycle:
             turn.do(StopPlanning(self.running))
 
     def avoid(self, taken: Taken) -> None:
-        """Keeps plans away from time that somebody else has."""
+        """Keeps plans away from time that others hold."""
         self._taken = [*self._taken[-TAKEN_MAX + 1 :], taken]
 
     def avoid_others(self, site: str, taken: tuple[Taken, ...]) -> None:
@@ -116,7 +107,7 @@ class Cycle:
         self._others[site] = taken
 
     def advance(self, turn: Turn, down: Collection[str]) -> None:
-        """Begins planning where it is due."""
+        """Begins planning if it is due."""
         if turn.now < self.next_time:
             return
         self._number += 1

@@ -24,21 +24,14 @@ from broker.core.turn import Turn
 from broker.model.workflow import Task, Workflow
 
 KEY_MAX = 128
-"""Longest key of a submission, characters."""
+"""In characters."""
 
 SHOWN_MAX = 10
-"""Most tasks that an error names."""
+"""Most tasks named in an error."""
 
 
 class Desk:
-    """See the module.
-
-    Args:
-        memory: what is known.
-        settings: how the broker works.
-        cycle: is told when a plan is wanted.
-        floor: gives up what is booked and runs.
-    """
+    """Answers requests of users."""
 
     def __init__(
         self, memory: Memory, settings: BrokerSettings, cycle: Cycle, floor: Floor

@@ -1,8 +1,8 @@
-"""What can happen to the broker: the events that `BrokerState.handle` takes.
+"""Events that `BrokerState.handle` takes.
 
 Questions carry an `id`, chosen by the shell; the commands that answer carry it as `cause`. Any
-event may be handed over twice, late, or after it has lost its meaning; it then changes nothing,
-and where it was a question it gets the same answer.
+event may be delivered twice, late, or after it has lost its meaning; it then changes nothing, and a
+question gets the same answer.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,7 @@ from broker.model.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that has happened.
-
-    Attributes:
-        id: names a question; 0 for what nobody waits for.
-    """
+    """Something that has happened; `id` is that of a question, else 0."""
 
     id: int
 
@@ -40,7 +36,7 @@ class Tick(Event):
 
 @dataclass(frozen=True, slots=True)
 class Submit(Event):
-    """Somebody hands in a workflow. Answered by `ReplyWorkflow` or `Refuse`."""
+    """A submission of a workflow. Answered by `ReplyWorkflow` or `Refuse`."""
 
     key: str
     workflow: Workflow
@@ -49,14 +45,14 @@ class Submit(Event):
 
 @dataclass(frozen=True, slots=True)
 class Cancel(Event):
-    """Somebody wants a workflow to end. Answered by `ReplyWorkflow` or `Refuse`."""
+    """A request to end a workflow. Answered by `ReplyWorkflow` or `Refuse`."""
 
     workflow_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Replan(Event):
-    """Somebody wants a plan now. Answered by `ReplyPlan`."""
+    """A request for a new plan. Answered by `ReplyPlan`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +84,8 @@ class PlanFound(Event):
     """The search has ended with a plan.
 
     Attributes:
-        id: 0.
         number: of the plan, as `StartPlanning` had it.
-        plan: what was found.
-        fitness: of it; None where there was nothing to search.
+        fitness: of it; `None` if there was nothing to search.
         unplanned: workflow, task and reason of those without a place.
     """
 
@@ -114,25 +108,14 @@ class PlanFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class BookingEvent(Event):
-    """Something has become of an attempt.
-
-    Attributes:
-        id: 0.
-        booking: names the attempt.
-    """
+    """Something has become of an attempt."""
 
     booking: str
 
 
 @dataclass(frozen=True, slots=True)
 class Booked(BookingEvent):
-    """Every resource is reserved.
-
-    Attributes:
-        id: 0.
-        booking: names the attempt.
-        reservations: the sites' names for them, in the order of its holds.
-    """
+    """Every resource is reserved; `reservations` are the sites' names, in the order of the holds."""
 
     reservations: tuple[str, ...] = ()
 
@@ -141,11 +124,7 @@ class Booked(BookingEvent):
 class BookingLost(BookingEvent):
     """It has certainly not run and will not: refused, expired, or not launched in time.
 
-    Attributes:
-        id: 0.
-        booking: names the attempt.
-        reason: for a person.
-        taken: indexes of the holds whose time somebody else has; the plan avoids it.
+    `taken` are indexes of holds whose time others have; the plan avoids it.
     """
 
     reason: str
@@ -154,26 +133,16 @@ class BookingLost(BookingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Extended(BookingEvent):
-    """Its reservations end later now.
-
-    Attributes:
-        id: 0.
-        booking: names the attempt.
-        end: of them, seconds.
-    """
+    """Its reservations end later now, at `end`, in seconds."""
 
     end: float
 
 
 @dataclass(frozen=True, slots=True)
 class ExtensionRefused(BookingEvent):
-    """Its reservations end when they would have ended.
+    """Its reservations keep their end.
 
-    Attributes:
-        id: 0.
-        booking: names the attempt.
-        reason: for a person.
-        taken: the time behind them belongs to somebody; else it cannot be had at all.
+    If `taken`, the time after them belongs to others; else it is not available at all.
     """
 
     reason: str
@@ -189,16 +158,7 @@ class Started(BookingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Ended(BookingEvent):
-    """Its run is over.
-
-    Attributes:
-        id: 0.
-        booking: names the attempt.
-        outcome: how.
-        start_time: seconds; None where it never started.
-        end_time: seconds.
-        reason: for a person; may be empty.
-    """
+    """Its run is over. Times are in seconds; `start_time` is `None` if it never started."""
 
     outcome: Outcome
     start_time: float | None
@@ -208,7 +168,7 @@ class Ended(BookingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Released(BookingEvent):
-    """Nothing is held or run by it any more."""
+    """It no longer holds or runs anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,15 +194,7 @@ class SiteLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class Offered(Event):
-    """A site says what it has to reserve.
-
-    Attributes:
-        id: 0.
-        site: its name.
-        offers: all of its resources.
-        begin: of the time that is spoken of, seconds.
-        end: of it, seconds.
-    """
+    """A site says what it has to reserve from `begin` to `end`, in seconds."""
 
     site: str
     offers: tuple[ResourceOffer, ...]

@@ -47,7 +47,7 @@ from broker.core.situation import Taken
 from broker.core.turn import Turn
 
 SLOT_TOLERANCE = 1e-6
-"""Seconds beyond the planning slot that still belong to it: rounding."""
+"""Seconds beyond the planning slot that still belong to it, for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,7 @@ class _Stay:
 
 
 class Floor:
-    """See the module.
-
-    Attributes:
-        down: sites that do not answer.
-        overruns: extends runs that take longer.
-
-    Args:
-        memory: what is known.
-        settings: how the broker works.
-        cycle: is told when a plan is wanted.
-        epoch: begins the names of bookings.
-    """
+    """Executes tasks; `down` are the sites that do not answer, `overruns` extends long runs."""
 
     def __init__(self, memory: Memory, settings: BrokerSettings, cycle: Cycle, epoch: str) -> None:
         self._memory = memory
@@ -92,7 +81,7 @@ class Floor:
         return self._due[0][0] if self._due else math.inf
 
     def advance(self, turn: Turn) -> None:
-        """Does what is due now, for the tasks touched, or for all where that may be any."""
+        """Does what is due now, for the tasks touched, or for all if any may be affected."""
         tasks = turn.touched
         if self._cycle.take_replaced() or self._all:
             self._all = False
@@ -226,7 +215,7 @@ class Floor:
             self._again(task, turn, f"{task.name}: {reason}")
 
     def close(self, workflow: LiveWorkflow, turn: Turn, *, running: bool, reason: str) -> None:
-        """Gives up what a workflow holds; what runs too where that is said."""
+        """Gives up a workflow's bookings, and its runs if requested."""
         for task in workflow.tasks.values():
             if task.state in HELD:
                 self.free(task, turn, reason)
@@ -235,7 +224,7 @@ class Floor:
         turn.changed(workflow)
 
     def resource_gone(self, name: str, turn: Turn, reason: str) -> None:
-        """Gives up what is booked on a resource, and ends what runs there."""
+        """Gives up the bookings on a resource, and ends its runs."""
         for task in list(self._memory.tasks()):
             if task.booking is None or name not in task.booking.placement.resources:
                 continue
@@ -269,7 +258,7 @@ class Floor:
             turn.changed(task.owner)
 
     def lost(self, event: BookingLost, turn: Turn) -> None:
-        """The booking is nothing any more."""
+        """The booking is void."""
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None:
             return
@@ -349,7 +338,7 @@ class Floor:
         return cost
 
     def released(self, event: Released, turn: Turn) -> None:
-        """Nothing is held any more."""
+        """The booking holds nothing now."""
         self.overruns.released(event.booking, turn)
         if event.booking in self._memory.releasing:
             turn.note(BookingReleased(turn.now, event.booking))
@@ -383,7 +372,7 @@ class Floor:
         self._cycle.want_now(reason)
 
     def site_lost(self, event: SiteLost, turn: Turn) -> None:
-        """What runs there is given up where the configuration says so."""
+        """Gives up the runs there if the configuration says so."""
         if self._settings.on_lost != "rerun":
             return
         for task in list(self._memory.tasks()):

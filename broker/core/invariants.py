@@ -5,11 +5,7 @@ from broker.core.memory import Memory
 
 
 def check(memory: Memory) -> None:
-    """Checks it all; for tests and after a restart.
-
-    Raises:
-        AssertionError: something does not hold.
-    """
+    """Checks everything, for tests and after a restart; `AssertionError` if it does not hold."""
     for workflow in memory.workflows.values():
         assert (memory.live.get(workflow.workflow.name) is workflow) != workflow.has_ended
         for task in workflow.tasks.values():

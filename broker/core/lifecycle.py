@@ -1,12 +1,11 @@
-"""The states of workflows and tasks, and which may follow which.
+"""The states of workflows and tasks, and their transitions.
 
-The tables are the law: every change of a state goes through `legal`, the documentation has its
-tables from here, and a move that is not listed is an error of this program.
+Every change of a state goes through `legal`, and the documentation's tables come from here; a
+transition that is not listed is an error of this program.
 
-A task's life may go back to its beginning as often as the world makes it: a reservation is
-refused, a resource breaks, a site vanishes. It is planned again each time and never lost. It ends
-as COMPLETED; or as FAILED, when it has failed as often as the configuration allows; or as
-CANCELLED, with its workflow.
+A task may return to its beginning any number of times (a reservation is refused, a resource breaks,
+a site vanishes): it is planned again and never lost. It ends COMPLETED; FAILED, after as many
+failures as configured; or CANCELLED, with its workflow.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ State = TypeVar("State", bound=Enum)
 
 
 class WorkflowState(Enum):
-    """Where a workflow stands; the wire has the same names."""
+    """State of a workflow; the wire has the same names."""
 
     ACCEPTED = "accepted"
     RUNNING = "running"
@@ -29,7 +28,7 @@ class WorkflowState(Enum):
 
 
 class TaskState(Enum):
-    """Where a task stands; the wire has the same names."""
+    """State of a task; the wire has the same names."""
 
     WAITING = "waiting"
     BOOKING = "booking"
@@ -75,8 +74,6 @@ WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
     WorkflowState.FAILED: {},
     WorkflowState.CANCELLED: {},
 }
-"""What a workflow's state may become, and by what."""
-
 TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     TaskState.WAITING: {
         TaskState.BOOKING: "its start lies within the planning slot",
@@ -116,8 +113,6 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     TaskState.FAILED: {},
     TaskState.CANCELLED: {},
 }
-"""What a task's state may become, and by what."""
-
 TASK_ENDS = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED})
 WORKFLOW_ENDS = frozenset({WorkflowState.COMPLETED, WorkflowState.FAILED, WorkflowState.CANCELLED})
 HELD = frozenset({TaskState.BOOKING, TaskState.BOOKED})
@@ -134,11 +129,7 @@ class IllegalMove(Exception):  # noqa: N818  # named for what it says, as the st
 def legal(
     moves: Mapping[State, Mapping[State, str]], name: str, before: State, after: State
 ) -> State:
-    """Returns the state that follows.
-
-    Raises:
-        IllegalMove: it may not.
-    """
+    """Returns the state that follows; `IllegalMove` if it may not."""
     if after not in moves[before]:
         raise IllegalMove(f"{name} is {before.name} and cannot become {after.name}")
     return after

@@ -45,12 +45,10 @@ class Booking:
     """An attempt to run a task.
 
     Attributes:
-        booking: names it for ever.
-        placement: where and when.
         holds: the same in the words of sites, the primary resource first.
         run_time: seconds that the run should take at most.
-        reservations: the sites' names for what is reserved, in the order of the holds; empty
-            while that is open.
+        reservations: the sites' names for what is reserved, in the order of the holds; empty while
+            that is open.
         extended: seconds by which its end was moved.
     """
 
@@ -63,7 +61,7 @@ class Booking:
 
     @property
     def latest_start(self) -> float:
-        """After that moment the run does not fit into its reservation any more; seconds."""
+        """After this moment, in seconds, the run no longer fits into its reservation."""
         return max(self.placement.start, self.placement.end - self.run_time)
 
     @property
@@ -77,18 +75,13 @@ class LiveTask:
     """A task and where it stands.
 
     Attributes:
-        owner: its workflow.
-        task: what it is.
-        state: where it stands.
-        placement: where and when it is planned to run, or runs, or has run; None for no place.
-        booking: the present attempt; None where there is none.
-        start_time: of the present or last run; None before.
-        end_time: of the run that completed it; None before.
+        placement: where and when it is planned to run, or runs, or has run; `None` for no place.
+        booking: the present attempt; `None` if there is none.
+        start_time: of the present or last run; `None` before.
+        end_time: of the run that completed it; `None` before.
         runs: launches so far.
         failures: those among them that count.
         reason: why it stands where it stands; may be empty.
-        successors: the tasks that wait for it.
-        predecessors: the tasks that it waits for.
     """
 
     owner: "LiveWorkflow"
@@ -121,11 +114,7 @@ class LiveTask:
         return self.state is TaskState.WAITING or ending
 
     def move(self, state: TaskState) -> None:
-        """Changes the state.
-
-        Raises:
-            IllegalMove: the table does not allow it.
-        """
+        """Changes the state; `IllegalMove` if the table does not allow it."""
         self.state = legal(TASK_MOVES, f"task {self.name}", self.state, state)
 
 
@@ -134,17 +123,11 @@ class LiveWorkflow:
     """A workflow and where it stands.
 
     Attributes:
-        workflow_id: the broker's name for it.
-        key: the submitter's.
-        workflow: what it is.
-        programs: what its tasks run, by their names.
         submit_time: seconds.
         tasks: by name, in their order.
-        state: where it stands.
         cancelled: its end was asked for.
         failed: a task has failed for good.
-        end_time: seconds; None before.
-        revision: counts its changes.
+        end_time: seconds; `None` before.
         planned: the workflow as planners see it: one that says no earliest start has that of its
             submission, as the time allowed until its due date counts from there.
     """
@@ -163,7 +146,6 @@ class LiveWorkflow:
     planned: Workflow = field(init=False)
 
     def __post_init__(self) -> None:
-        """Says when it was submitted."""
         said = self.workflow.earliest_start > -math.inf
         self.planned = (
             self.workflow if said else replace(self.workflow, earliest_start=self.submit_time)
@@ -171,7 +153,7 @@ class LiveWorkflow:
 
     @property
     def closing(self) -> bool:
-        """Whether nothing of it is begun any more."""
+        """Whether no more of its tasks are begun."""
         return self.cancelled or self.failed
 
     @property
@@ -213,12 +195,9 @@ class Memory:
         workflows: by id, in the order in which they were received.
         live: those that have not ended, by name.
         by_key: all of them by the submitter's key.
-        supplies: resources by name.
         booked: tasks by the name of their present attempt.
         releasing: attempts that are given up and may still hold something, by name.
-        plan: the last plan adopted; None before the first.
-        workflows_count: so many were ever received.
-        bookings_count: so many attempts were ever made.
+        plan: the last plan adopted; `None` before the first.
         latest: time of the last record, seconds.
 
     Args:
@@ -250,11 +229,7 @@ class Memory:
         return sum(len(workflow.tasks) for workflow in self.live.values())
 
     def apply(self, record: Record) -> None:  # noqa: C901  # one case for each kind of record
-        """Changes what is known.
-
-        Raises:
-            IllegalMove, KeyError: the record contradicts what is known.
-        """
+        """Applies a record; `IllegalMove` or `KeyError` if it contradicts the state."""
         self.latest = max(self.latest, record.time)
         match record:
             case WorkflowSubmitted():

@@ -1,7 +1,7 @@
-"""What a site says it has to reserve, and what of its time others have.
+"""What a site offers for reservation, and how much of its time others hold.
 
-A site tells when its resources are free, whoever holds the rest. What the broker itself holds there
-is taken out of that, so that its own bookings never keep its plans away.
+A site reports when its resources are free, whoever holds the rest. The broker's own bookings are
+subtracted, so that they never block its plans.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,6 @@ class ResourceOffer:
     """A resource that a site offers.
 
     Attributes:
-        resource: under the site's own name for it.
         labels_kind: whether the site says of which kind it is.
         free: begin, end and units of each stretch of time with any units free, seconds.
     """
@@ -28,13 +27,7 @@ class ResourceOffer:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Units of a resource that the broker holds.
-
-    Attributes:
-        begin: seconds.
-        end: seconds.
-        units: of it.
-    """
+    """Units of a resource that the broker holds from `begin` to `end`, in seconds."""
 
     begin: float
     end: float
@@ -44,8 +37,8 @@ class Held:
 def learned(known: Resource, offer: ResourceOffer) -> Resource:
     """Returns a resource as its site now describes it.
 
-    Speed and size are the site's word; so are price and kind where it says any. Hours, price rules
-    and the name are the broker's own.
+    Speed and size are the site's, as are price and kind if it gives any. Hours, price rules and the
+    name are the broker's own.
     """
     said = offer.resource
     return Resource(
@@ -63,16 +56,10 @@ def learned(known: Resource, offer: ResourceOffer) -> Resource:
 def held_by_others(
     offer: ResourceOffer, own: Iterable[Held], begin: float, end: float
 ) -> Sequence[tuple[float, float]]:
-    """Returns when others hold all that the broker does not hold itself.
+    """Returns when others hold all that the broker does not hold itself: joined spans in order.
 
-    Args:
-        offer: what the site has said of this window.
-        own: what the broker holds there.
-        begin: of the window, seconds.
-        end: of the window, seconds.
-
-    Returns:
-        Spans in order, joined.
+    `offer` is the site's for the window from `begin` to `end`, in seconds; `own` is what the broker
+    holds there.
     """
     mine = [each for each in own if each.end > begin and each.begin < end]
     edges = {begin, end}

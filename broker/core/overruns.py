@@ -1,9 +1,9 @@
-"""Runs that take longer than was thought.
+"""Runs that take longer than expected.
 
-A reservation is longer than the run in it by the margin. A run that is still going shortly before its
-reservation ends gets a later end, if the time behind it is free; else what this broker itself has
-booked there gives way and is planned again. Only where neither helps, or after the most that may be
-added, the site cuts the run off.
+A reservation is longer than its run by the margin. Shortly before it ends, the reservation of a run
+that is still going is extended if the time after it is free; else the broker's own bookings there
+give way and are planned again. Only if neither helps, or after the longest extension, the site cuts
+the run off.
 """
 
 import math
@@ -20,10 +20,10 @@ from broker.core.settings import BrokerSettings
 from broker.core.turn import Turn
 
 ASKED_BEFORE = 0.25
-"""Share of the margin by which the end of a reservation is foreseen."""
+"""Share of the margin by which an end is anticipated."""
 
 LEAST_MARGINS = 4.0
-"""The least extension, in margins: asking takes its time, too."""
+"""Least extension, in margins: asking takes time, too."""
 
 
 @dataclass(slots=True)
@@ -35,14 +35,7 @@ class _Asked:
 
 
 class Overruns:
-    """See the module.
-
-    Args:
-        memory: what is known.
-        settings: how the broker works.
-        cycle: is told when a plan is wanted.
-        free: gives up the booking of a task, with a reason.
-    """
+    """Extends reservations; `free` gives up the booking of a task, with a reason."""
 
     def __init__(
         self,
@@ -58,10 +51,9 @@ class Overruns:
         self._asked: dict[str, _Asked] = {}
 
     def advance(self, booking: Booking, turn: Turn) -> float:
-        """Extends an attempt whose run is at a site, where that is due.
+        """Extends an attempt whose run is at a site, if due.
 
-        Returns:
-            When to look at it again, seconds; infinity where something else has to happen first.
+        Returns when to look again, in seconds; infinity if something else has to happen first.
         """
         end = booking.placement.end
         more = self._more(booking)

@@ -16,12 +16,7 @@ from broker.model.workflow import Demand, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a task runs on a real batch system.
-
-    Attributes:
-        task: its name.
-        content: a serialized `grms.v1.Program`; handed on as it is.
-    """
+    """What a task runs on a real batch system: `content` is a serialized `grms.v1.Program`."""
 
     task: str
     content: bytes
@@ -34,7 +29,6 @@ class Supply:
     Attributes:
         resource: what is planned with.
         site: the site that has it; empty for the simulated launcher.
-        site_resource: its name there.
         broken: nothing can run on it.
         requires: what tasks hold together with it, which may require more in its turn; counted in
             by whoever hands in a workflow.
@@ -54,13 +48,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Units of one resource at one site.
-
-    Attributes:
-        site: its name; empty for the simulated launcher.
-        resource: its name there.
-        units: of it.
-    """
+    """Units of one resource at one site; `site` is empty for the simulated launcher."""
 
     site: str
     resource: str
@@ -68,11 +56,7 @@ class Hold:
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
-    """A fact.
-
-    Attributes:
-        time: when it became one, seconds.
-    """
+    """A fact; `time` is when it became one, in seconds."""
 
     time: float
 
@@ -93,13 +77,13 @@ class WorkflowCancelled(Record, frozen=True):
 
 
 class WorkflowForgotten(Record, frozen=True):
-    """It had ended, and is not remembered any more."""
+    """It had ended, and has been dropped."""
 
     workflow_id: str
 
 
 class Counted(Record, frozen=True):
-    """So many names were ever given; it outlives the records of what is forgotten."""
+    """Number of names given so far; it outlives the records of what is forgotten."""
 
     workflows: int
     bookings: int
@@ -122,7 +106,7 @@ class PlanAdopted(Record, frozen=True):
 
     Attributes:
         number: of the plan, counted from 1.
-        fitness: of it; None where there was nothing to search.
+        fitness: of it; `None` if there was nothing to search.
         placements: of tasks that were subject to planning; all others of these have no place.
         unplanned: workflow, task and reason of those without a place.
     """
@@ -137,10 +121,6 @@ class TaskFixed(Record, frozen=True):
     """A task's place is final, and its resources are to be reserved.
 
     Attributes:
-        workflow_id: its workflow.
-        task: its name.
-        booking: names this attempt for ever.
-        placement: where and when.
         holds: the same in the words of sites, the primary resource first.
         run_time: seconds that the run may take there; not more than the placement has.
     """
@@ -160,13 +140,7 @@ class BookingRecord(Record, frozen=True):
 
 
 class TaskBooked(BookingRecord, frozen=True):
-    """Its resources are reserved.
-
-    Attributes:
-        time: when it became one, seconds.
-        booking: names the attempt.
-        reservations: the sites' names for them, in the order of its holds.
-    """
+    """Its resources are reserved; `reservations` are the sites' names, in the order of its holds."""
 
     reservations: tuple[str, ...]
 
@@ -182,13 +156,7 @@ class TaskStarted(BookingRecord, frozen=True):
 
 
 class TaskExtended(BookingRecord, frozen=True):
-    """Its run takes longer than was thought, and its reservations end later.
-
-    Attributes:
-        time: when it became one, seconds.
-        booking: names the attempt.
-        end: of the reservations, seconds.
-    """
+    """Its run takes longer than expected; its reservations end later, at `end`, in seconds."""
 
     end: float
 
@@ -214,9 +182,8 @@ class TaskEnded(BookingRecord, frozen=True):
     Attributes:
         state: COMPLETED, FAILED, CANCELLED, or WAITING: it is planned again.
         counted: whether the run counts as a failure of the task.
-        start_time: seconds; None where it never started.
+        start_time: seconds; `None` if it never started.
         end_time: seconds.
-        cost: of the run.
         reason: for a person; may be empty.
     """
 
@@ -229,7 +196,7 @@ class TaskEnded(BookingRecord, frozen=True):
 
 
 class BookingReleased(BookingRecord, frozen=True):
-    """Nothing is held by it any more."""
+    """It no longer holds anything."""
 
 
 KINDS: Final = tuple(
@@ -237,4 +204,3 @@ KINDS: Final = tuple(
     for kind in (*Record.__subclasses__(), *BookingRecord.__subclasses__())
     if kind is not BookingRecord
 )
-"""Every kind of record."""

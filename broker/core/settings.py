@@ -44,7 +44,6 @@ class BrokerSettings:
     on_lost: OnLost = "wait"
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         for word, value in (("cycle", self.cycle), ("slot", self.slot), ("pause", self.pause)):
             if not 0 < value < math.inf:
                 raise ValueError(f"the {word} is {value} s; it must be more than 0 and finite")

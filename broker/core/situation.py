@@ -1,8 +1,8 @@
-"""What is to be planned at a moment, and the problem that a planner is given of it.
+"""What is to be planned at a moment, and the planner's problem.
 
 Resources that are broken, at a site that does not answer, or taken by others are left out of the
-problem, and with them the alternatives that need them. A task that then can run nowhere is left out
-too, with all that wait for it: it stays where it is, with the reason, until a resource is back.
+problem, as are the alternatives that need them. A task that then can run nowhere is left out too,
+with all its successors: it keeps its state, with the reason, until a resource is back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +17,7 @@ from broker.model.workflow import Task, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Time of a resource that somebody else has.
-
-    Attributes:
-        resource: its name.
-        begin: seconds.
-        end: seconds.
-    """
+    """Time of a resource that others hold, from `begin` to `end`, in seconds."""
 
     resource: str
     begin: float
@@ -57,11 +51,9 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """What a planner gets.
+    """A planner's input; `problem` is `None` if nothing can be planned.
 
-    Attributes:
-        problem: None where nothing can be planned.
-        unplanned: workflow, task and reason of those that were left out.
+    `unplanned` are workflow, task and reason of those left out.
     """
 
     problem: Problem | None

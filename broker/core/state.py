@@ -56,7 +56,6 @@ class BrokerState:
         cycle: when it plans; to be looked at only.
 
     Args:
-        settings: how it works.
         records: what the journal holds, oldest first; nothing for a new broker. Afterwards the
             event `Restarted` takes up what was open.
         epoch: of the journal; begins the names of bookings, so that two journals share none.
@@ -105,15 +104,10 @@ class BrokerState:
         return cls(settings, records, epoch=epoch)
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """Takes an event and returns what is to be done, in this order.
+        """Handles an event and returns the commands to carry out, in this order.
 
-        Args:
-            event: what has happened.
-            now: seconds; never less than in the call before.
-
-        Returns:
-            The commands. If there are records to be journaled, one `Append` with all of them comes
-            first.
+        If there are records to be journaled, one `Append` with all of them comes first. `now` is in
+        seconds and never less than in the call before.
 
         Raises:
             IllegalMove: this program is wrong; the state must not be used any more.

@@ -6,15 +6,9 @@ from broker.core.records import Record
 
 
 class Turn:
-    """Gathers records and commands while one event is handled.
+    """Gathers records and commands while one event is handled at `now`, in seconds.
 
-    Attributes:
-        now: seconds.
-        touched: tasks for which something may be due now.
-
-    Args:
-        memory: changes with every record noted.
-        now: seconds.
+    `touched` are tasks for which something may be due. Every record noted changes the memory.
     """
 
     def __init__(self, memory: Memory, now: float) -> None:

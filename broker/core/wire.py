@@ -14,18 +14,14 @@ from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.v1 import request_pb2
 
 LISTS_SHARED: Final = 256
-"""Lists of alternatives of which tasks that come later share the object; the latest."""
+"""Lists of alternatives, the latest, that later tasks share."""
 
 ALTERNATIVES_SHARED: Final = 65_536
 """The same for single alternatives."""
 
 
 class WireError(ValueError):
-    """A message that means nothing.
-
-    Attributes:
-        field: of the request that is wrong.
-    """
+    """A meaningless message; `field` is the one that is wrong."""
 
     def __init__(self, field: str, reason: str) -> None:
         self.field = field
@@ -123,12 +119,7 @@ def write_demands(demands: Iterable[Demand]) -> list[workflow_pb2.Demand]:
 
 
 def write_live(live: LiveWorkflow, *, tasks: bool = True) -> workflow_pb2.Workflow:
-    """Returns a workflow as it stands.
-
-    Args:
-        live: the workflow.
-        tasks: whether its tasks are shown.
-    """
+    """Returns the current state of a workflow."""
     members = list(live.tasks.values())
     placed = [task.placement for task in members if task.placement is not None]
     message = workflow_pb2.Workflow(
@@ -164,7 +155,7 @@ def _reason(tasks: list[LiveTask]) -> str:
 
 
 def write_task(task: LiveTask) -> workflow_pb2.Task:
-    """Returns a task as it stands."""
+    """Returns the current state of a task."""
     message = workflow_pb2.Task(
         name=task.task.name,
         state=f"TASK_STATE_{task.state.name}",
@@ -181,11 +172,7 @@ def write_task(task: LiveTask) -> workflow_pb2.Task:
 
 
 def read_workflow_state(number: int) -> WorkflowState:
-    """Returns a state that a request names.
-
-    Raises:
-        WireError: there is no such state.
-    """
+    """Returns a state that a request names; `WireError` if there is no such state."""
     for state in WorkflowState:
         if workflow_pb2.WorkflowState.Value(f"WORKFLOW_STATE_{state.name}") == number:
             return state
@@ -196,11 +183,7 @@ def read_workflow_state(number: int) -> WorkflowState:
 
 
 def read_supply(message: resource_pb2.Resource) -> Supply:
-    """Returns a resource and where it is.
-
-    Raises:
-        WireError: it is none; the text says why.
-    """
+    """Returns a resource and its place; `WireError` if it is none, with the reason."""
     if not message.name:
         raise WireError("resource.name", "the resource has no name")
     try:
@@ -247,7 +230,7 @@ def _write_window(window: WeeklyWindow) -> resource_pb2.WeeklyWindow:
 
 
 def write_supply(supply: Supply) -> resource_pb2.Resource:
-    """Returns a resource and where it is."""
+    """Returns a resource and its place."""
     resource = supply.resource
     message = resource_pb2.Resource(
         name=resource.name,
@@ -277,13 +260,7 @@ def write_supply(supply: Supply) -> resource_pb2.Resource:
 
 
 def write_plan(memory: Memory, now: float, next_planning: float) -> plan_pb2.Plan:
-    """Returns the plan as it stands.
-
-    Args:
-        memory: what the broker knows.
-        now: seconds.
-        next_planning: when planning begins anew, seconds; infinity for never.
-    """
+    """Returns the plan; `now` and `next_planning` are in seconds, the latter infinity for never."""
     message = plan_pb2.Plan(now_s=now)
     if memory.plan is not None:
         message.number = memory.plan.number

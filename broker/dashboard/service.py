@@ -18,24 +18,13 @@ from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, fil
 from lrms_sim.version import __version__
 
 SAMPLE_S: Final = 1.0
-"""How often the document is made anew, real seconds."""
+"""How often the document is rebuilt, real seconds."""
 
 STATIC: Final = Path(__file__).with_name("static")
-"""Page and script."""
 
 
 class Dashboard:
-    """What a broker has for those who look with a browser.
-
-    Args:
-        config: of the broker, with a dashboard.
-        state: that is looked at.
-        clock: of the broker.
-        log: where events go.
-
-    Attributes:
-        server: serves the page.
-    """
+    """The broker's page for browsers; the configuration has a dashboard."""
 
     def __init__(
         self,
@@ -67,7 +56,7 @@ class Dashboard:
         )
 
     async def run(self) -> None:
-        """Serves until it is cancelled; where that cannot be, says so and does not."""
+        """Serves until it is cancelled; if that is impossible, logs it."""
         try:
             with self.server:
                 self._log.info("dashboard", address=self.server.address)

@@ -11,21 +11,14 @@ BARS_MAX: Final = 2000
 """Most bars of the chart: the first in time."""
 
 WORKFLOWS_MAX: Final = 200
-"""Most workflows that are listed: those that have not ended, then the youngest."""
+"""Most workflows listed: those that have not ended, then the youngest."""
 
 REASON_LENGTH: Final = 200
-"""Longer reasons are cut."""
-
 Document = dict[str, Any]
 
 
 def plan_document(state: BrokerState, now: float) -> Document:
-    """Returns when the broker plans next, and what is planned, booked and running.
-
-    Args:
-        state: of the broker, which is only looked at.
-        now: seconds.
-    """
+    """Returns the next planning, and what is planned, booked and running; `now` is in seconds."""
     memory, cycle = state.memory, state.cycle
     due = cycle.next_time
     bars = _bars(memory)

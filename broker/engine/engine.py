@@ -1,7 +1,7 @@
-"""The loop of the broker: hands events to the pure state, and has its commands carried out.
+"""The event loop of the broker: hands events to the pure state and carries out its commands.
 
-Nobody is told what a power failure could take back, and nothing is done that rests on what is not in the journal
-(`grms.kit.loop`).
+Nothing that a power failure could take back is told to anyone, and nothing is done before its
+records are in the journal (`grms.kit.loop`).
 """
 
 import asyncio
@@ -32,8 +32,6 @@ from grms.kit.clock import RealClock
 from grms.kit.loop import EngineFailedError, Loop
 
 SiteCommand = Book | Launch | Extend | Release
-"""What is done at sites."""
-
 Log = structlog.typing.FilteringBoundLogger
 
 
@@ -51,15 +49,11 @@ class Hands(Protocol):
 
 
 class Engine(Loop[Event, Command, BrokerState]):
-    """See the module.
+    """Runs the broker's state.
 
     Args:
-        state: of the broker.
         write: makes records durable, all or none.
-        hands: do what the engine cannot.
-        clock: tells the time.
-        log: where it is told that the journal cannot be written.
-        checked: whether the state's memory is checked as a whole before its records are written.
+        checked: whether the whole memory is checked before its records are written.
     """
 
     append = Append
@@ -90,7 +84,7 @@ class Engine(Loop[Event, Command, BrokerState]):
         return self._latest
 
     def new_id(self) -> int:
-        """Returns the id of a question; of what nobody waits for it is 0."""
+        """Returns the id of a question; events without an answer have 0."""
         return next(self._ids)
 
     async def run(self) -> None:

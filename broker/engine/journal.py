@@ -1,10 +1,10 @@
 """The journal of the broker: its records in one append-only file (`grms.kit.journal`).
 
-What has no meaning any more goes by and by: a plan with the next one, a workflow's records when it is forgotten. So
-the file grows with what is open and not with time.
+Obsolete records are dropped: a plan with the next one, a workflow's when it is forgotten. So the
+file grows with open work rather than with time.
 
-A journal must never be put back from an older copy: the broker would give names of bookings a second time, and
-sites would answer for the first. Begin a new one instead.
+Never restore a journal from an older copy: the broker would reuse names of bookings, and sites
+would answer for the first. Begin a new one instead.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ __all__ = [
 _log = structlog.get_logger()
 
 COMPACTED_FROM: Final = 16 << 20
-"""A file of so many bytes is compacted, and again when it is twice as long as it was after that."""
+"""A file of this size, in bytes, is compacted, and again whenever it has doubled since."""
 
 REPLACED: Final = (PlanAdopted, Counted)
 """Kinds of which only the last record counts."""
@@ -68,11 +68,11 @@ class Journal(JournalFile[Record]):
         epoch: begins the names of bookings; no two journals have the same.
 
     Args:
-        path: of the file; made where it does not exist, in an existing folder.
+        path: of the file; made if it does not exist, in an existing folder.
 
     Raises:
-        JournalError: another process has it, it is damaged or no journal, it is of a later
-            version, or it cannot be opened.
+        JournalError: another process has it, it is damaged or no journal, it is of a later version,
+            or it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,13 +81,13 @@ class Journal(JournalFile[Record]):
         self._compact_at = COMPACTED_FROM
 
     def append(self, records: Iterable[Record]) -> None:
-        """See `JournalFile.append`; a file that has grown much is compacted first."""
+        """Appends records durably; a file that has grown much is compacted first."""
         if self.size_bytes >= self._compact_at:
             self._compact()
         super().append(records)
 
     def records(self, kinds: Iterable[type[Record]] | None = None) -> Iterator[Record]:
-        """See `JournalFile.records`; what has no meaning any more is left out."""
+        """Yields the records, oldest first, without obsolete ones."""
         yield from needed(super().records(kinds))
 
     def _compact(self) -> None:

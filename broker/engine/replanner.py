@@ -1,7 +1,7 @@
-"""Plans in a thread of its own, and tells how far it is.
+"""Plans in a thread of its own, and reports progress.
 
-A plan has to be there when its planning slot ends. So a search gets what preparation leaves of that
-time, less what the end of the work has needed the last times.
+A plan is due when its planning slot ends. So a search gets the time that preparation leaves, less
+what the last plannings needed at their end.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from broker.planner.search import Budget, Progress, Search
 Log = structlog.typing.FilteringBoundLogger
 
 RESERVE_SHARE = 0.05
-"""Least share of the period that is kept for the end of the work."""
+"""Least share of the period reserved for the end of the work."""
 
 RESERVE_FACTOR = 1.25
-"""By which more is kept than the last plannings needed."""
+"""Factor on what the last plannings needed."""
 
 REMEMBERED = 5
-"""So many plannings."""
+"""Number of plannings."""
 
 NO_TIME = "no time was found: every alternative is closed too soon"
 
@@ -40,12 +40,10 @@ class PlanningSettings:
 
     Attributes:
         seconds: its budget, real seconds from the order on; preparation is part of it.
-        evaluations: its budget, schedules that it builds; with infinite seconds the plan depends
-            on nothing but what is planned and the seed.
-        workers: threads; None for all processors.
-        population: individuals of GLEAM.
+        evaluations: its budget, schedules that it builds; with infinite seconds the plan depends on
+            nothing but what is planned and the seed.
+        workers: threads; `None` for all processors.
         seed: of all chance; the number of the plan is added.
-        goals: what plans are judged by.
         period: real seconds from the order on in which the plan has to be there; what preparation
             and the end of the work need of it is no search's.
     """
@@ -61,13 +59,7 @@ class PlanningSettings:
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """How far the search that runs is.
-
-    Attributes:
-        number: of the plan to come.
-        reason: why it was begun.
-        progress: of the search.
-    """
+    """How far the search that runs is."""
 
     number: int
     reason: str
@@ -75,18 +67,7 @@ class Searching:
 
 
 class Replanner:
-    """See the module.
-
-    Attributes:
-        searching: how far the search that runs is; None where none runs.
-
-    Args:
-        settings: how the search works.
-        tell: hands an event to the state.
-        log: where events go.
-        on_progress: told of progress.
-        clock: returns real seconds.
-    """
+    """Plans situations; `searching` is the progress of the running search, or `None`."""
 
     def __init__(
         self,
@@ -118,7 +99,7 @@ class Replanner:
             self._search.stop()
 
     async def run(self) -> None:
-        """Plans what is ordered until it is cancelled; a search that runs then is ended."""
+        """Plans what is ordered until it is cancelled, which ends a running search."""
         while True:
             order, since = await self._orders.get()
             deadline = since + self._seconds()
@@ -182,14 +163,10 @@ def plan_situation(
     on_progress: Callable[[Progress], None] | None = None,
     began: Callable[[Search], None] | None = None,
 ) -> PlanFound:
-    """Plans a situation.
+    """Plans a situation; the seconds of `settings` begin now.
 
-    Args:
-        number: of the plan to come.
-        situation: what is to be planned.
-        settings: how the search works; its seconds begin now.
-        on_progress: called after each generation, in this thread.
-        began: called with the search before it runs, so that another thread can stop it.
+    `on_progress` is called in this thread after each generation, `began` with the search before it
+    runs, so that another thread can stop it.
     """
     began_at = time.monotonic()
     posed = pose(situation)

@@ -1,7 +1,7 @@
-"""The two Gantt charts of a plan: who does what when, by resource and by workflow.
+"""The two Gantt charts of a plan, by resource and by workflow.
 
-Every workflow has a colour in both charts; where there is one workflow only, every kind of task
-has one. The critical path is drawn in ink.
+Every workflow has a colour in both charts; with one workflow only, every kind of task has one. The
+critical path is drawn in ink.
 """
 
 import math
@@ -24,22 +24,22 @@ from lrms_sim.places import held
 from lrms_sim.spelling import duration
 
 COLORS: Final = 8
-"""Number of colours; further workflows begin again with the first."""
+"""Number of colours; further workflows start over."""
 
 CLOSED_MAX: Final = 400
 """Most spans of one resource that are drawn as closed."""
 
 ROWS_MAX: Final = 100
-"""Most rows of a chart; what is beyond is drawn together, the most urgent having rows."""
+"""Most rows of a chart; the rest is drawn together, the most urgent having rows."""
 
 CROWDS_MAX: Final = 6
-"""Most kinds of resources that have a row each where resources are drawn together."""
+"""Most kinds of resources that have a row each if resources are drawn together."""
 
 TITLES_MAX: Final = 10_000
-"""Most bars that say what they are when pointed at; beyond, a page would be too large."""
+"""Most bars with tooltips; beyond, a page would be too large."""
 
 WIDTH: Final = 1180.0
-"""Width of a chart in its own units."""
+"""In its own units."""
 
 LEFT: Final = 138.0
 RIGHT: Final = 1036.0
@@ -53,11 +53,8 @@ class Picture:
     """What both charts draw.
 
     Attributes:
-        problem: that was planned.
-        plan: for it.
         critical: keys of the tasks on the critical path of the plan.
         holding: keys of the tasks on the critical path of each workflow.
-        color: number of the colour of each task.
         legend: names of the colours that need one.
     """
 
@@ -93,7 +90,7 @@ def colors(workflows: Sequence[Workflow]) -> tuple[dict[tuple[str, str], int], l
     """Returns the colour of each task, and the names of colours.
 
     Workflows have colours, in order. A single workflow's tasks have them by kind: their names
-    without numbers, the commonest first.
+    without numbers, the most common first.
     """
     if len(workflows) > 1:
         found = {
@@ -183,7 +180,6 @@ def _row(
     placements: Sequence[Placement],
     figures: Sequence[tuple[str, bool]],
 ) -> Row:
-    """Returns a row in which tasks that overlap have lanes of their own."""
     spans = [(each.start, each.end) for each in placements]
     lanes = [lane for ((lane, _),) in held(spans, [1] * len(spans), len(spans))]
     number = max(lanes, default=0) + 1
@@ -246,7 +242,7 @@ def urgency(workflow: Workflow, outcome: WorkflowOutcome) -> tuple[float, ...]:
 def first_rows(
     rows: Sequence[_Row], key: Callable[[_Row], tuple[float, ...]]
 ) -> tuple[Sequence[_Row], Sequence[_Row]]:
-    """Returns what has a row, and what is drawn together: where all have rows, in their order."""
+    """Returns what has a row, and what is drawn together: if all have rows, in their order."""
     if len(rows) <= ROWS_MAX:
         return rows, []
     order = sorted(range(len(rows)), key=lambda number: (key(rows[number]), number))
@@ -288,7 +284,7 @@ def _cost_text(workflow: Workflow, outcome: WorkflowOutcome) -> str:
 
 
 def closed_spans(resource: Resource, begin: float, end: float) -> list[tuple[float, float]]:
-    """Returns when a resource is closed between two moments; none where that would be a blur."""
+    """Returns when a resource is closed between two moments; none if that would be a blur."""
     spans = [
         (max(a, begin), min(b, end)) for a, b in resource.closure_spans() if a < end and b > begin
     ]

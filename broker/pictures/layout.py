@@ -15,20 +15,14 @@ def axis_of(
     now: float,
     bend: float = math.inf,
 ) -> Axis:
-    """Returns the axis of a chart; dates of the calendar are shown as such, times of studies not.
+    """Returns the axis of a chart; dates are shown as such, times of studies count from `now`.
 
-    Args:
-        begin: seconds.
-        end: seconds.
-        left: where the axis begins on paper.
-        right: where it ends.
-        now: seconds; where times of a study count from.
-        bend: seconds; from when on time is drawn narrower.
+    `begin`, `end` and `now` are in seconds, as is `bend`, after which time is drawn narrower.
     """
     end = end if end > begin else begin + 1.0
     return Axis(begin, end, left, right, None if now >= CALENDAR_BEGINS else now, bend)
 
 
 def lane_height(count: int, *, room: float = 56.0, least: float = 3.5, most: float = 15.0) -> float:
-    """Returns the height of a lane in a row of so many: they share a room as long as they can."""
+    """Returns the height of a lane in a row of so many lanes, which share a room if possible."""
     return min(max(room / max(count, 1), least), most)

@@ -51,12 +51,8 @@ class MethodRow:
     """One way of planning, as a row of the comparison.
 
     Attributes:
-        name: of the method.
-        measures: of its plan.
-        fitness: of its plan, from 0 to 100,000; None where it has not been assessed.
-        seconds: that it took.
-        evaluations: schedules that it built; None where it does not count them.
-        chosen: whether its plan is the one shown.
+        fitness: of its plan, from 0 to 100,000; `None` if it has not been assessed.
+        evaluations: schedules that it built; `None` if it does not count them.
     """
 
     name: str
@@ -75,14 +71,9 @@ def render_page(
     methods: Sequence[MethodRow] = (),
     made: Iterable[tuple[str, str]] = (),
 ) -> str:
-    """Returns a plan as an HTML document that opens offline; equal plans give equal documents.
+    """Returns a plan as a self-contained HTML document; equal plans give equal documents.
 
-    Args:
-        problem: what was planned.
-        plan: for it.
-        title: of the page.
-        methods: ways of planning to compare; no table where there are none.
-        made: names and values for the part that says how the plan was made.
+    `methods` are compared in a table, `made` are names and values that say how the plan was made.
     """
     paths = CriticalPaths(plan, problem.workflows)
     chain = paths.ending_with()
@@ -216,7 +207,6 @@ def _times(picture: Picture) -> str:
 
 
 def _cut(picture: Picture) -> str:
-    """Returns what a reader has to know of charts that do not draw everything alike."""
     axis = picture.axis
     said = ""
     if axis.bend < math.inf:

@@ -18,20 +18,15 @@ from lrms_sim.pages.parts import Strong, Table, Words
 from lrms_sim.spelling import NOTHING, count, duration, shorten
 
 WORKFLOWS_MAX = 20
-"""Most workflows that are listed, those with the largest trouble first."""
+"""Most workflows listed, those with the largest trouble first."""
 
 NAME_LENGTH = 18
-"""Longer names are cut."""
 
 
 def print_plan(console: Console, problem: Problem, plan: Plan, results: Sequence[Result]) -> None:
     """Prints what a plan achieves, methods beside each other, and what becomes of each workflow.
 
-    Args:
-        console: where to; its width is kept to, down to 80 columns.
-        problem: that was planned.
-        plan: for it.
-        results: of all methods, one of which found the plan.
+    The output is as wide as `console`, but at least 80 columns.
     """
     console.print()
     console.print(terminal.text(console, headline(problem, plan), "bold"))

@@ -54,21 +54,14 @@ STATUS: Final = {
     Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
     Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
-"""The status of each refusal."""
-
 NEWS_MAX: Final = 1000
-"""News that wait for a slow watcher; the oldest are dropped."""
+"""Updates queued for a slow watcher; the oldest are dropped."""
 
 
 class Frontend:
-    """What the services share: the way to the engine, and who watches.
+    """Shared by the services: the engine and the watchers.
 
-    Attributes:
-        stopping: the daemon ends; nothing new is taken.
-
-    Args:
-        engine: answers.
-        watchers_max: calls that watch at one time.
+    While `stopping`, nothing new is accepted.
     """
 
     def __init__(self, engine: Engine, watchers_max: int) -> None:
@@ -81,10 +74,7 @@ class Frontend:
     async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
         """Returns what is read in the answer to a question; a refusal ends the call.
 
-        Args:
-            context: of the call.
-            event: the question.
-            read: is given the answer, at a moment at which the state is what the journal says.
+        `read` is called with the answer while the state is exactly what the journal says.
         """
         await self.check(context)
         try:
@@ -99,7 +89,7 @@ class Frontend:
         return found
 
     async def look(self, context: Context, read: Callable[[BrokerState], T]) -> T:
-        """Returns what is read in the state, which is durable; ends the call where it cannot be."""
+        """Returns what is read in the state, which is durable; ends the call if that is impossible."""
         try:
             return await self.engine.look(read)
         except NotWrittenError as error:
@@ -121,14 +111,14 @@ class Frontend:
     # --- those who watch -----------------------------------------------------------------------
 
     async def room(self, context: Context) -> None:
-        """Ends a call that watches where too many do."""
+        """Ends a watching call if there are too many."""
         await self.check(context)
         if len(self._workflows) + len(self._plans) >= self._watchers_max:
             reason = f"{self._watchers_max} calls watch, the most; use Get, or try again later"
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
 
     def watch_workflow(self, workflow_id: str) -> asyncio.Event:
-        """Returns what is set when a workflow changes or the daemon ends."""
+        """Returns an event that is set when a workflow changes or the daemon ends."""
         changed = asyncio.Event()
         self._workflows[changed] = workflow_id
         return changed
@@ -140,7 +130,7 @@ class Frontend:
         return queue
 
     def unwatch(self, what: "asyncio.Event | asyncio.Queue[plan_pb2.PlanNews | None]") -> None:
-        """Tells somebody who watched nothing more."""
+        """Ends a subscription."""
         if isinstance(what, asyncio.Event):
             self._workflows.pop(what, None)
         else:
@@ -193,11 +183,7 @@ def write_progress(searching: Searching) -> plan_pb2.Progress:
 
 
 class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
-    """See `proto/broker/v1/workflow.proto`.
-
-    Args:
-        frontend: the way to the engine.
-    """
+    """Implements `proto/broker/v1/workflow.proto`."""
 
     def __init__(self, frontend: Frontend) -> None:
         self._frontend = frontend
@@ -246,7 +232,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: workflow_pb2.WatchRequest, context: Context
     ) -> AsyncIterator[workflow_pb2.Workflow]:
-        """Sends a workflow as it stands and every change, until its end."""
+        """Sends the current workflow and every change, until its end."""
         await self._frontend.room(context)
         message = await self._find(context, request.workflow_id)
         changed = self._frontend.watch_workflow(message.workflow_id)
@@ -284,12 +270,9 @@ def _name(answer: ReplyWorkflow) -> str:
 
 
 class PlanService(plan_pb2_grpc.PlanServiceServicer):
-    """See `proto/broker/v1/plan.proto`.
+    """Implements `proto/broker/v1/plan.proto`.
 
-    Args:
-        frontend: the way to the engine.
-        searching: returns how far the search that runs is.
-        page: makes an address that shows the broker's page to one browser; empty where none is served.
+    `page` makes a link to the broker's page for one browser; it is empty if none is served.
     """
 
     def __init__(
@@ -318,7 +301,7 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
         request: plan_pb2.GetPlanRequest,  # noqa: ARG002  # gRPC hands it over
         context: Context,
     ) -> plan_pb2.Plan:
-        """Returns the plan as it stands."""
+        """Returns the current plan."""
         engine = self._frontend.engine
         return await self._frontend.look(
             context, lambda state: write_plan(state.memory, engine.now(), state.cycle.next_time)
@@ -358,12 +341,7 @@ def _number(answer: ReplyPlan) -> plan_pb2.ReplanResponse:
 
 
 class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
-    """See `proto/broker/v1/resource.proto`.
-
-    Args:
-        frontend: the way to the engine.
-        sites: names of the sites that resources may be at.
-    """
+    """Implements `proto/broker/v1/resource.proto`; `sites` are the sites that resources may be at."""
 
     def __init__(self, frontend: Frontend, sites: Sequence[str]) -> None:
         self._frontend = frontend

@@ -1,7 +1,7 @@
-"""Publishes the broker's plan over MQTT for those who watch; nothing here ever waits for that.
+"""Publishes the broker's plan over MQTT for watchers; nothing here ever waits for that.
 
-Of a plan only the newest counts, so one waits at the most while the MQTT broker is gone. Whoever
-watches learns from the broker's presence, which has a last will, whether the plan is still kept.
+Only the newest plan counts, so at most one waits while the MQTT broker is away. The broker's
+presence, which has a last will, tells watchers whether the plan is still kept.
 """
 
 import asyncio
@@ -22,18 +22,11 @@ WORD_MAX: Final = 256
 """Longer names are cut in what is published."""
 
 STOP_S: Final = 5.0
-"""So long a daemon that ends tries to say so."""
+"""Time for an ending daemon to say so, seconds."""
 
 
 class PlanTelemetry(Publisher[None]):
-    """See the module.
-
-    Args:
-        settings: where the MQTT broker is.
-        instance: names this start of the daemon; another one after each.
-        log: where events go.
-        rng: where the chance in pauses comes from.
-    """
+    """Publishes plans; `instance` is different for each start of the daemon."""
 
     def __init__(
         self,
@@ -60,7 +53,7 @@ class PlanTelemetry(Publisher[None]):
         self.wake = self.link.wake
 
     def publish(self, memory: Memory) -> None:
-        """Publishes what is planned, booked and running now; never waits and never raises."""
+        """Publishes current plans, bookings and runs; never waits and never raises."""
         if memory.plan is None:
             return
         try:
@@ -69,18 +62,11 @@ class PlanTelemetry(Publisher[None]):
             self._log.error("plan_not_encodable", error=str(error)[:WORD_MAX])  # no bug of the plan
 
     def plan(self, placements: Sequence[Placement], *, revision: int, time: float) -> None:
-        """Publishes a plan; never waits.
+        """Publishes a plan without waiting; `ValueError` if a number in it is NaN or infinite.
 
-        A plan of several parts is one message a part, on topics that end in the part's number
-        from the second on; parts that an earlier plan had beyond it are emptied.
-
-        Args:
-            placements: all tasks of the plan.
-            revision: counts the plans.
-            time: when it was made, seconds of the broker's clock.
-
-        Raises:
-            ValueError: a number in it is none.
+        A plan of several parts is one message a part, on topics that end in the part's number from
+        the second on; surplus parts of an earlier plan are emptied. `time` is when the plan was
+        made, in seconds of the broker's clock.
         """
         parts = plan_parts(placements, revision=revision, time=time)
         for part in parts:

@@ -11,25 +11,14 @@ T = TypeVar("T")
 
 @types.coroutine
 def sleep(seconds: float) -> Generator[float, None, None]:
-    """Waits in a coroutine that `ManualClock.run` runs.
-
-    Args:
-        seconds: 0 and more.
-    """
+    """Waits in a coroutine that `ManualClock.run` runs; `seconds` is at least 0."""
     yield seconds
 
 
 class ManualClock:
-    """Time, and calls that are due at moments of it.
+    """Simulated time, and calls due at moments of it; `now` is in seconds.
 
-    Calls due at one moment are made in the order in which they were asked for.
-
-    Attributes:
-        now: seconds.
-        made: how many calls have been made.
-
-    Args:
-        now: where it begins.
+    Calls due at one moment are made in the order in which they were scheduled.
     """
 
     def __init__(self, now: float = 0.0) -> None:
@@ -50,11 +39,9 @@ class ManualClock:
         coroutine: Coroutine[Any, Any, T],
         done: Callable[[T | None, Exception | None], object],
     ) -> None:
-        """Runs a coroutine that waits for nothing but `sleep`.
+        """Runs a coroutine that waits only for `sleep`, from now on.
 
-        Args:
-            coroutine: it begins at once.
-            done: called with what it returns, or with its error.
+        `done` is called with what it returns, or with its error.
         """
         try:
             delay = coroutine.send(None)
@@ -67,7 +54,7 @@ class ManualClock:
 
     @property
     def next_time(self) -> float:
-        """When the next call is due, seconds; infinity where there is none."""
+        """When the next call is due, seconds; infinity if there is none."""
         return self._due[0][0] if self._due else math.inf
 
     def step(self) -> bool:
@@ -80,7 +67,7 @@ class ManualClock:
         return True
 
     def advance(self, to: float) -> None:
-        """Makes every call due up to and including `to`, and stands there.
+        """Makes every call due up to and including `to`, the new time.
 
         Raises:
             ValueError: the moment is past.

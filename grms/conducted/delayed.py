@@ -27,12 +27,12 @@ from grms.site.facts.commands import AnswerOffer, Command, SendOffer
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How messages and clocks are late.
+    """Delays of messages and clock offsets.
 
     Attributes:
-        message: each message takes so long, seconds, at least 0.
-        late: so many of the answers to offers are later, a part; 0 to 1.
-        extra: by so much, seconds, at least 0.
+        message: delay of each message, seconds, at least 0.
+        late: share of the answers to offers that are later, 0 to 1.
+        extra: their additional delay, seconds, at least 0.
         clocks: by how much each site's clock is ahead, seconds, in site order; empty: by nothing.
 
     Raises:
@@ -45,7 +45,6 @@ class Delays:
     clocks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
         for name in ("message", "extra"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be finite, at least 0")
@@ -60,17 +59,10 @@ AT_ONCE = Delays()
 class PatientNetwork:
     """Carries messages between sites, each once; see the module.
 
-    Attributes:
-        offers: how many questions were put so far.
-        delivered: how many messages have arrived so far that took time.
-
-    Args:
-        clock: of the simulation.
-        delays: how messages are late.
-        rng: draws which answers are later than others; needed where some are.
+    `delivered` counts messages that took time, `offers` the questions; `rng` draws late answers.
 
     Raises:
-        ValueError: there is nothing to draw from.
+        ValueError: late answers are wanted, and there is no `rng`.
     """
 
     def __init__(

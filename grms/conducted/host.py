@@ -55,16 +55,12 @@ from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
 
 Question = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
-"""What one site says to another."""
-
 Make = Callable[[int], Event]
-"""Makes an event of its id."""
+"""Makes an event with an id."""
 
 Reply = Callable[[Command], None]
-"""Takes the answer to a question."""
-
 StateFactory = Callable[[SiteSettings, Iterable[Record]], SiteState]
-"""Makes a state of settings and a journal's records."""
+"""Makes a state from settings and a journal's records."""
 
 
 class Network(Protocol):
@@ -77,30 +73,15 @@ class Network(Protocol):
         arrive: Callable[[], None],
         message: Command | None = None,
     ) -> None:
-        """Sends a message.
+        """Sends a message; `arrive` is called once for each copy that gets through.
 
-        Args:
-            source: name of the site that sends it.
-            target: and of the one that it is for.
-            arrive: called once for each copy that gets through.
-            message: a question or an answer; None where a site is asked who it is.
+        `message` is a question or an answer; `None` asks a site who it is.
         """
 
 
 @dataclass(slots=True, kw_only=True)
 class Host(ABC):
-    """A site in memory.
-
-    Attributes:
-        settings: of the site.
-        clock: of the simulation.
-        clock_offset: what the site's own clock shows more, seconds.
-        network: to the partners.
-        sites: all sites by name, this one too.
-        factory: makes its state.
-        up: it runs.
-        state: of the site.
-    """
+    """A site in memory; `clock_offset` is how far its own clock is ahead, in seconds."""
 
     settings: SiteSettings
     clock: ManualClock
@@ -120,7 +101,6 @@ class Host(ABC):
     _execute: dict[type[Command], Callable[[Any], None]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Says what is done about each kind of command; nobody watches."""
         replies = (ReplyJob, ReplyReservation, Refuse, AnswerOffer, AnswerStatus, AnswerReport)
         questions = (SendOffer, SendResolve, SendWithdraw, SendReport, SendProbe)
         published = (Publish, PublishReservation, PublishRound)
@@ -230,7 +210,7 @@ class Host(ABC):
         target.ask(question(command, name, target.load), reply)
 
     def says(self, answer: Command) -> Command:
-        """Returns what a partner hears of an answer; an honest site says what is so."""
+        """Returns a partner's version of an answer; an honest site says the truth."""
         return answer
 
     def _hear(self, call: int, life: int, answer: Command) -> None:
@@ -242,13 +222,7 @@ class Host(ABC):
 
 
 def question(command: Question, home: str, load: Callable[[], Load | None]) -> Make:
-    """Returns the event that a question is at the partner.
-
-    Args:
-        command: by which it is put.
-        home: name of the site that puts it.
-        load: of the partner.
-    """
+    """Returns the event that a question is at the partner."""
     if isinstance(command, SendOffer):
         offer = command
         return lambda i: OfferReceived(
@@ -277,10 +251,7 @@ def outcome(  # noqa: PLR0911  # one for each kind of question
 ) -> Make:
     """Returns the event that an answer is to the site that has asked.
 
-    Args:
-        command: by which it has asked.
-        answer: None where none came in time; a refusal is no answer either.
-        load: of the site.
+    `answer` is `None` if none came in time; a refusal is no answer either.
     """
     name = command.partner
     if isinstance(command, SendReport):

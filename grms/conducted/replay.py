@@ -59,17 +59,9 @@ class ReplayedSite(Host):
     """A site of a replay: its state above its machine.
 
     Attributes:
-        machine: its batch system.
-        index: its place among all.
         period: of its rounds of offers, seconds; infinity for none.
         keys: of the jobs that its machine has had; empty for one that has left the queue.
-        rows: which of all jobs they are.
-        owes_pass: its queue is to make a pass, as jobs have left it.
-
-    Args:
-        replay: that it is part of.
-        index: see the attribute.
-        site: what it is.
+        owes_pass: jobs have left its queue, which must make a pass.
     """
 
     def __init__(self, replay: "ConductedReplay", index: int, site: Site) -> None:
@@ -126,11 +118,7 @@ class ReplayedSite(Host):
         self.happen(lambda i: PartnerUp(i, self.load(), partner.name, partner.processors))
 
     def die(self, records: Iterable[Record]) -> None:
-        """Ends at once, and begins anew at this instant, when all others have done what they do.
-
-        Args:
-            records: of its journal.
-        """
+        """Ends at once, and begins anew at this instant, when all others have done what they do."""
         self._kept += self._askers.values()
         self._die()
         self.clock.after(0.0, self.start, records)
@@ -270,21 +258,16 @@ class ConductedReplay:
     """A replay of a federation through site states.
 
     Attributes:
-        sites: the sites.
         clock: the virtual clock.
-        network: between the sites.
-        by_name: their states and machines, by name.
         hosts: the same in site order.
-        journal: is given records.
         run_time: of each job, seconds.
         executed_on: index of the site that has each job; -1 while nobody has.
         holding: the site whose round of offers is under way; empty between rounds.
 
     Args:
         sites: as for `grms.federation.federation.replay`.
-        journal: is given the name of a site and records of it, before what depends on them is
-            done; by default none are kept.
-        delays: how messages and clocks are late.
+        journal: is given the name of a site and records of it, before what depends on them is done;
+            by default none are kept.
         rng: draws which answers are later than others; needed where some are.
 
     Raises:
@@ -347,7 +330,7 @@ class ConductedReplay:
         self.settle()
 
     def settle(self) -> None:
-        """Does what is due at this instant, each with all that it leads to: messages arrive, the dead begin anew."""
+        """Does what is due at this instant, with all it leads to: messages arrive, sites restart."""
         while self.clock.next_time <= self.clock.now:
             self.clock.step()
             for host in self.hosts:
@@ -355,12 +338,10 @@ class ConductedReplay:
                     host.make_pass()
 
     def advance(self, now: float, *, inclusive: bool = False) -> None:
-        """Brings all machines to a moment and tells what has happened there.
+        """Advances all machines to `now`, in seconds, and reports what happened there.
 
-        Args:
-            now: seconds.
-            inclusive: at a machine that makes passes per event also what it does at this very instant,
-                which comes after arrivals.
+        If `inclusive`, a machine that makes passes per event also does what is due at this very
+        instant, which comes after arrivals.
         """
         self.clock.now = now
         due = [host for host in self.hosts if host.machine.next_event_time <= now]

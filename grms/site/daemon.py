@@ -1,9 +1,9 @@
-"""The site daemon: puts the parts together, and ends them in order.
+"""The site daemon: assembles the parts, and ends them in order.
 
-One task group holds everything. The first signal drains: nothing new is taken, calls that are
-being answered get their answers, the journal is brought to rest, and the process ends; jobs go on
-in the batch system and are taken up at the next start. A second signal ends at once, which loses
-nothing that was acknowledged either.
+One task group holds everything. The first signal drains: new requests are refused, calls in
+progress are answered, the journal is flushed, and the process ends; jobs continue in the batch
+system and are resumed at the next start. A second signal ends at once, which loses nothing that was
+acknowledged either.
 """
 
 import asyncio
@@ -52,25 +52,17 @@ from grms.tls import ServerTls, TlsFiles
 Log = structlog.typing.FilteringBoundLogger
 
 TRUST_LOOKED_AT_S = 30.0
-"""How often it is looked whether the file of authorities has changed, without a reload."""
+"""Interval of checks for a changed file of authorities, without a reload."""
 
 DEADLINES_LOOKED_AT_S = 2.0
-"""How often it is looked whether a job is overdue."""
+"""Interval of checks for overdue jobs."""
 
 
 class Daemon:
-    """A site daemon that serves.
+    """A site daemon that serves; `owners` knows whose guests' jobs are, and who is banned.
 
-    Attributes:
-        owners: whose guests' jobs are, and who is banned.
-        ready: it serves.
-
-    Args:
-        core: the parts without sockets.
-        config_path: the configuration's file, which is read again for its policies.
-        log: where events go.
-        users: the users' socket where it is open already, and what is left for the port of partners;
-            it is closed by whoever has opened it.
+    `users` is the users' socket, if it is open already, and the descriptors left for the port of
+    partners; whoever opened it closes it.
     """
 
     def __init__(
@@ -326,7 +318,6 @@ class Daemon:
         return Replay(core.engine, core.journal, lrms, core.clock, core.links)
 
     async def _stopped_or(self, *others: Coroutine[Any, Any, object]) -> None:
-        """Returns when the daemon is to stop, or when something else is over."""
         waits = [
             asyncio.ensure_future(wait)
             for wait in (self._stop.wait(), self._core.engine.failed.wait(), *others)

@@ -26,27 +26,18 @@ Log = structlog.typing.FilteringBoundLogger
 DAY_S: Final = 86400.0
 
 RESULTS_END: Final = ".results"
-"""In the journal's folder, after the site's name: what has come home from partners."""
+"""In the journal's folder, after the site's name: results from partners."""
 
 INPUTS_END: Final = ".inputs"
-"""Likewise: files that jobs are given."""
+"""Likewise: input files of jobs."""
 
 OWNERS_END: Final = ".owners"
-"""Likewise: whose guests' jobs are."""
+"""Likewise: owners of guests' jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept, and who looks after it.
-
-    Attributes:
-        supplies: what jobs are given.
-        owners: whose guests' jobs are, and who is banned.
-        inputs: files that jobs are given.
-        results: hands out what jobs leave.
-        collector: brings that home from partners.
-        sweeper: deletes it when it is old.
-    """
+    """What is kept beside the journal; `owners` knows whose guests' jobs are, and who is banned."""
 
     supplies: Supplies
     owners: GuestOwners

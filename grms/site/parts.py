@@ -1,7 +1,7 @@
 """The parts of a daemon that have no socket: what the journal says, the engine, the links.
 
-Reading a long journal takes seconds, so it is apart (`load`): it needs no event loop and can be done
-in a thread while something else answers.
+Reading a long journal takes seconds, so `load` needs no event loop: it can run in a thread while
+something else answers.
 """
 
 import asyncio
@@ -70,20 +70,11 @@ if TYPE_CHECKING:
 Log = structlog.typing.FilteringBoundLogger
 
 PROBLEMS_LOGGED_PER_S = 1 / 30
-"""How often it is logged why a partner cannot be reached, where that changes."""
+"""Rate of logging why a partner cannot be reached, if that changes."""
 
 
 def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
-    """Returns what the pure state is told.
-
-    Args:
-        config: of the site.
-        epoch: of its journal.
-        shown: what errors call the configuration's file.
-
-    Raises:
-        ConfigError: a policy cannot be used.
-    """
+    """Returns the settings of the pure state; `ConfigError` if a policy cannot be used."""
     limits, virtual = config.limits, config.clock.kind == "virtual"
     transfer, location = policies_of(config, shown)
     speed = config.clock.speed
@@ -125,15 +116,9 @@ class Core:
     """The parts of a daemon that have no socket.
 
     Attributes:
-        config: of the site.
-        journal: of the site.
         engine: with the state.
-        driver: the batch system.
-        clock: tells the time.
-        links: to the partners.
-        observer: sees what happens, for those who watch; None where nobody does.
-        dashboard: pages for operators; None where there are none.
-        events: logs what happens.
+        observer: sees what happens, for those who watch; `None` if nobody does.
+        dashboard: pages for operators; `None` if there are none.
         shared: what is common with partners, as the configuration has it now.
     """
 
@@ -154,10 +139,8 @@ class Loaded:
     """What the journal has made.
 
     Attributes:
-        state: of the site.
         lrms: the batch system, which goes on where it was.
-        clock: tells the time.
-        latest: moment of the last record, seconds; minus infinity where there is none.
+        latest: moment of the last record, seconds; minus infinity if there is none.
     """
 
     state: SiteState
@@ -179,8 +162,8 @@ def load(
         config: of the site.
         config_path: its file.
         journal: of the site; its records are read.
-        log: where events go.
-        progress: is told how far it is, and may stop it.
+        log: of the daemon.
+        progress: notes how far it is, and may stop it.
 
     Raises:
         ConfigError: a policy cannot be used.
@@ -220,14 +203,10 @@ def load(
 
 
 def check_certificate(config: SiteConfig, log: Log) -> None:
-    """Looks at the site's certificate before anything begins.
+    """Checks the site's certificate before anything begins.
 
-    One that is not valid now is logged and no reason not to start: partners are refused until it is
-    renewed, and users are served.
-
-    Args:
-        config: of the site.
-        log: where it is told.
+    An expired or future one is only logged: partners are refused until it is renewed, and users are
+    served.
 
     Raises:
         ConfigError: it is another site's, not of the authority, or its key is another.
@@ -244,16 +223,12 @@ def check_certificate(config: SiteConfig, log: Log) -> None:
 
 
 def check_privileges(config: SiteConfig, log: Log) -> None:
-    """Logs it where the configuration needs sudo and this process is denied new privileges.
+    """Logs a warning if the configuration needs sudo and this process is denied new privileges.
 
-    It is no reason not to start: users' jobs need none of it.
-
-    Args:
-        config: of the site.
-        log: where it is told.
+    It does not prevent the start: users' jobs need none of it.
 
     Raises:
-        ConfigError: the map of accounts cannot be used.
+        ConfigError: the map of accounts is unusable.
     """
     problem = in_the_way([*guest_accounts(config).needs_sudo, *config.lrms.needs_sudo])
     if problem:
@@ -275,8 +250,8 @@ def build_core(
         config: of the site.
         config_path: its file.
         journal: of the site.
-        log: where events go.
-        loaded: what its records have made; they are read where it is left out.
+        log: of the daemon.
+        loaded: what its records have made; they are read if it is omitted.
         behind: the clock may be behind the last record by any time.
 
     Raises:

@@ -47,27 +47,23 @@ from grms.v1 import (
 Log = structlog.typing.FilteringBoundLogger
 
 PENDING_MAX: Final = (1 << 31) - 1
-"""Calls that gRPC lets wait for their turn: how many there may be is known before it has them (`CallShares`). By
-itself it would end some of a thousand by chance, whose ever they are."""
+"""Most calls that wait in gRPC, known before it has them (`CallShares`). By itself it would end
+some of a thousand by chance, whoever made them."""
 
 CONDUCTOR_SOCKET: Final = ".conductor"
-"""What the path of the conductor's socket has after that of the users' socket."""
+"""Appended to the path of the users' socket."""
 
 
 class Servers:
     """Makes the servers of one daemon.
 
     Attributes:
-        reload: reads the configuration anew; None before the server of users is made.
+        reload: reads the configuration anew; `None` before the server of users is made.
 
     Args:
         core: the parts without sockets.
         kept: what is kept beside the journal.
         door: says who may ask how often.
-        watchers: users who follow jobs.
-        reservations: resources that can be reserved.
-        serving: whether the daemon serves, for the health services.
-        log: where events go.
     """
 
     def __init__(
@@ -94,9 +90,7 @@ class Servers:
     def users(self, users: UserSocket, config_path: Path) -> aio.Server:
         """Returns the server of users and operators.
 
-        Args:
-            users: their socket.
-            config_path: the configuration's file, which operators have read anew.
+        `config_path` is the file that operators can have reloaded.
         """
         core, door, owners = self._core, self._door, self._kept.owners
         server = self._server(self._unexpected())
@@ -149,12 +143,10 @@ class Servers:
     def partners(self, port: PartnerPort, replay: Replay | None) -> aio.Server:
         """Returns the server of partners and brokers.
 
-        Args:
-            port: where they come in.
-            replay: this site's part of one; None where time goes on by itself.
+        `replay` is this site's part of one; `None` if time goes on by itself.
 
         Raises:
-            ConfigError: the file with the key of pseudonyms cannot be used.
+            ConfigError: the file with the key of pseudonyms is unusable.
         """
         core, door = self._core, self._door
         # A partner with a thousand offers at once has them wait (RFC 9113, section 5.1.2), where its connection
@@ -194,12 +186,7 @@ class Servers:
         return server
 
     def conductor(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
-        """Returns the server of a replay's conductor, on a socket of its own.
-
-        Args:
-            replay: this site's part.
-            stack: deletes the socket's file in the end.
-        """
+        """Returns the server of a replay's coordinator, on its own socket; `stack` deletes it."""
         # Whoever can open the socket's file is the daemon's own user, or root.
         path = Path(self._core.config.listen.users + CONDUCTOR_SOCKET)
         remove_stale_socket(path)

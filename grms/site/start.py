@@ -1,7 +1,7 @@
 """The start of a site's daemon as a process, and its end.
 
-The users' socket is open from the first moment: while the journal is read, in a thread, whoever asks
-hears that the daemon is starting. The service manager, where there is one, is told when it serves.
+The users' socket is open from the first moment: while the journal is read, in a thread, clients are
+told that the daemon is starting. The service manager, if any, is notified once it serves.
 """
 
 import asyncio
@@ -47,11 +47,7 @@ async def lifeline(stop: Callable[[], None], *, wanted: bool) -> AsyncIterator[N
 
 
 class _Reins:
-    """What signals wish of a daemon, also before there is one.
-
-    Attributes:
-        stopping: it is to end.
-    """
+    """What signals wish of a daemon, also before there is one."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -68,13 +64,11 @@ class _Reins:
             daemon.reload()
 
     def stop(self) -> None:
-        """Lets the daemon drain and end."""
         self.stopping = True
         if self._daemon is not None:
             self._daemon.stop()
 
     def reload(self) -> None:
-        """Lets the daemon read its configuration anew, once it serves."""
         self._reloading = True
         if self._daemon is not None:
             self._daemon.reload()
@@ -83,11 +77,7 @@ class _Reins:
 def serve(config_path: Path, log: Log, *, until_eof: bool = False, behind: bool = False) -> None:
     """Runs a site daemon until it is stopped by a signal.
 
-    Args:
-        config_path: the site's configuration.
-        log: where events go.
-        until_eof: the end of standard input stops it too.
-        behind: the clock may be behind the journal's last record by any time.
+    With `behind` the clock may lag the journal's last record by any time.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -151,7 +141,7 @@ def serve(config_path: Path, log: Log, *, until_eof: bool = False, behind: bool 
 async def _loaded(
     config: SiteConfig, config_path: Path, journal: Journal, progress: Progress, log: Log
 ) -> Loaded | None:
-    """Reads the journal in a thread; returns None where the daemon is to stop meanwhile."""
+    """Reads the journal in a thread; returns `None` if the daemon is to stop meanwhile."""
     try:
         return await asyncio.to_thread(load, config, config_path, journal, log, progress)
     except StoppedError:

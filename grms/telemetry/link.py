@@ -1,11 +1,11 @@
-"""One connection to an MQTT broker, made again whenever it breaks.
+"""A connection to an MQTT broker that is restored whenever it breaks.
 
-Whoever publishes puts into an outbox and never waits; this module carries the outbox to the
-broker when there is one. A message leaves the outbox when the broker has acknowledged it (quality
-of service 1), so it arrives at least once, in order.
+Publishers put messages into an outbox without waiting; this module carries the outbox to the broker
+when there is one. A message leaves the outbox when the broker has acknowledged it (quality of
+service 1), so it arrives at least once, in order.
 
-The client's identifier is a new random one for each connection: brokers close an older connection
-of the same identifier, so one that others could guess would let them end ours.
+The client's identifier is random for each connection: brokers close an older connection of the same
+identifier, so others could end ours by guessing it.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ QOS = 1
 """Messages are acknowledged: they arrive at least once."""
 
 INCOMING_MAX = 10_000
-"""Most messages that wait to be read; those beyond it are dropped by the client, which logs it."""
+"""Most messages waiting to be read; the client drops and logs those beyond."""
 
 GATHER_S = 0.02
 """Pause after each round of messages, seconds, in which the next one gathers."""
 
 _REFUSED = 0x80
-"""What the broker grants where it refuses a subscription (MQTT 3.1.1, section 3.9.3)."""
+"""Granted by the broker if it refuses a subscription (MQTT 3.1.1, section 3.9.3)."""
 
 _STEADY_S = 10.0
-"""A connection that lasted so long, in seconds, was a good one: pauses begin anew."""
+"""After a connection that lasted so long, in seconds, pauses begin anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,10 @@ class MqttSettings:
     """The address of the MQTT broker, and the account there.
 
     Attributes:
-        host: name or address.
         port: 1 to 65535.
-        user: a name at the broker; None where the certificate says it, or none is needed.
+        user: a name at the broker; `None` if the certificate says it, or none is needed.
         password: goes with it; never logged.
-        tls: the site's keys; None for a plain connection, which only loopback may have.
+        tls: the site's keys; `None` for a plain connection, which only loopback may have.
         keep_alive_s: how often the connection shows that it lives, seconds; after one and a half
             times as long of silence the broker publishes the last will.
         answer_s: how long an answer of the broker is waited for, seconds.
@@ -68,7 +67,6 @@ class MqttSettings:
     backoff: BackoffSettings = field(default_factory=BackoffSettings)
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         check_host(self.host)
         if not 1 <= self.port <= PORT_MAX:
             raise ValueError(f"port is {self.port}; it must be 1 to {PORT_MAX}")
@@ -86,13 +84,7 @@ class MqttSettings:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to publish.
-
-    Attributes:
-        topic: where.
-        content: what.
-        retain: whether the broker keeps it for those who come later.
-    """
+    """A message to publish; the broker keeps it for later subscribers if `retain`."""
 
     topic: str
     content: bytes
@@ -110,33 +102,23 @@ class Source(Protocol):
         """Is called when there is a new connection, before anything is taken."""
 
     def take(self) -> Sequence[Outgoing]:
-        """Returns what is to be published next, in order; none if there is nothing."""
+        """Returns the next messages to publish, in order; none if there are none."""
 
     def sent(self) -> None:
         """Is called when all that was last taken has arrived."""
 
     def farewell(self) -> Sequence[Outgoing]:
-        """Returns what is published last, before the connection ends in order."""
+        """Returns the last messages before the connection ends in order."""
 
 
 Receive = Callable[[str, bytes], None]
-"""Is given topic and content of each message that one has subscribed to."""
+"""Gets topic and content of each message subscribed to."""
 
 
 class MqttLink:
-    """Keeps up one connection, publishes what a source has and hands over what comes.
+    """Keeps up one connection, publishes from a source and delivers messages.
 
-    Args:
-        settings: where the broker is.
-        source: what to publish.
-        subscriptions: topics or filters to receive.
-        receive: is given what comes; what it raises is logged and changes nothing.
-        rng: where the chance in pauses comes from.
-        log: where events go.
-
-    Attributes:
-        connected: whether there is a connection now.
-        connections: how many there have been.
+    What `receive` raises is logged and changes nothing.
     """
 
     def __init__(
@@ -178,8 +160,8 @@ class MqttLink:
     async def run(self) -> None:
         """Keeps the connection up until `stop` is called or this task is cancelled.
 
-        Never raises because of the broker. A cancellation waits for an attempt to connect that is
-        under way, at most five seconds, or `keep_alive_s` where TLS gets no answer.
+        Never raises because of the broker. A cancellation waits for a connection attempt in
+        progress, at most five seconds, or `keep_alive_s` if TLS gets no answer.
         """
         while not self._stopping.is_set():
             reason = await self._connection()

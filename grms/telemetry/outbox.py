@@ -1,13 +1,12 @@
-"""What waits to be published, while the MQTT broker is gone or slow.
+"""What waits to be published while the MQTT broker is gone or slow.
 
-There are two kinds. Of *events* every one counts, so they wait in order, up to a limit; beyond it
-the oldest is dropped for each new one and counted, and the sequence numbers that readers see have
-a gap. Of *states* (a plan, figures) only the newest counts, so one for each topic waits;
-it is published as retained, and once more on each new connection, because a broker that was
-started anew may have forgotten it.
+Of *events* every one counts, so they wait in order, up to a limit; beyond it the oldest is dropped
+and counted, and readers see a gap in the sequence numbers. Of *states* (a plan, figures) only the
+newest counts, so one per topic waits; it is published as retained, and again on each new
+connection, because a restarted broker may have forgotten it.
 
-An event is taken out only when the broker has acknowledged it: after a broken connection it is
-sent again rather than lost.
+An event is removed only when the broker has acknowledged it: after a broken connection it is sent
+again rather than lost.
 """
 
 from collections import deque
@@ -21,28 +20,17 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class Numbered(Generic[E]):
-    """An event and its place.
-
-    Attributes:
-        sequence: 1, 2, 3, …
-        event: what waits.
-    """
+    """An event and its sequence number, counted from 1."""
 
     sequence: int
     event: E
 
 
 class Outbox(Generic[E]):
-    """What waits to be published.
-
-    Args:
-        events_max: how many events may wait, at least 1.
-
-    Attributes:
-        dropped: how many events were never published.
+    """Messages waiting to be published; `dropped` counts events never published.
 
     Raises:
-        ValueError: the limit is below 1.
+        ValueError: `events_max` is below 1.
     """
 
     def __init__(self, events_max: int) -> None:
@@ -60,7 +48,7 @@ class Outbox(Generic[E]):
         return len(self._events) + len(self._states)
 
     def put(self, event: E) -> None:
-        """Adds an event; where there is no room the oldest one goes."""
+        """Adds an event; if there is no room the oldest one goes."""
         if len(self._events) == self._events_max:
             self._events.popleft()
             self.dropped += 1
@@ -68,12 +56,12 @@ class Outbox(Generic[E]):
         self._events.append(Numbered(self._sequence, event))
 
     def put_state(self, topic: str, content: bytes) -> None:
-        """Sets what is to be published on a topic; an older state that still waits goes."""
+        """Sets the state of a topic, replacing an older one that still waits."""
         self._version += 1
         self._states[topic] = (self._version, content)
 
     def first(self, count: int) -> Sequence[Numbered[E]]:
-        """Returns the oldest events, at most so many; they go on waiting."""
+        """Returns the oldest events, at most so many, without removing them."""
         return tuple(islice(self._events, count))
 
     def confirm(self, sequence: int) -> None:

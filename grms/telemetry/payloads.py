@@ -186,11 +186,7 @@ PAYLOADS: dict[str, type[Payload]] = {
 
 
 def encode(payload: Payload) -> bytes:
-    """Returns a payload as JSON.
-
-    Raises:
-        PayloadError: it is longer than `PAYLOAD_BYTES_MAX`.
-    """
+    """Returns a payload as JSON; `PayloadError` if it is longer than `PAYLOAD_BYTES_MAX`."""
     content = payload.model_dump_json(exclude_none=True).encode()
     if len(content) > PAYLOAD_BYTES_MAX:
         raise PayloadError(
@@ -200,11 +196,7 @@ def encode(payload: Payload) -> bytes:
 
 
 def decode_presence(content: bytes) -> Presence:
-    """Returns the presence that somebody has published.
-
-    Raises:
-        PayloadError: it is none.
-    """
+    """Returns the presence that somebody has published; `PayloadError` if it is none."""
     if len(content) > PAYLOAD_BYTES_MAX:
         raise PayloadError(f"a payload of {len(content)} bytes is too long")
     try:

@@ -14,14 +14,12 @@ class Publisher(Generic[E]):
     """A source for an `MqttLink`.
 
     Args:
-        topic: of its presence.
-        online: says there that it is there.
-        offline: says that it is gone; also the last will.
-        events_max: how many events wait while there is no MQTT broker; beyond it the oldest are
+        offline: the presence of an ended daemon; also the last will.
+        events_max: most events waiting while there is no MQTT broker; beyond it the oldest are
             dropped and counted.
 
     Attributes:
-        wake: is called when there is something to publish; the link's `wake`.
+        wake: called when there is something to publish; the link's `wake`.
 
     Raises:
         ValueError: the limit is below 1.
@@ -42,7 +40,7 @@ class Publisher(Generic[E]):
         self.wake()
 
     def say_online(self) -> None:
-        """Says once more that it is there: somebody has said in its name that it is gone."""
+        """Publishes its presence again: another has published its absence."""
         self.put_state(self._topic, self._online)
 
     # --- what the link asks for --------------------------------------------------------------
@@ -53,7 +51,7 @@ class Publisher(Generic[E]):
         return Outgoing(self._topic, self._offline, retain=True)
 
     def begin(self) -> None:
-        """Says on a new connection that it is there, and its last states once more."""
+        """Publishes its presence and its last states on a new connection."""
         self._outbox.revive_states()
         self._outbox.put_state(self._topic, self._online)
 
@@ -68,5 +66,5 @@ class Publisher(Generic[E]):
             self._outbox.confirm_state(topic, version)
 
     def farewell(self) -> Sequence[Outgoing]:
-        """Returns that it is gone."""
+        """Returns the message that it is gone."""
         return [Outgoing(self._topic, self._offline, retain=True)]

@@ -5,35 +5,27 @@ from grms.names import SITE_NAME, check_site_name
 ROOT = "hanse/v1"
 
 PLAN = f"{ROOT}/broker/plan"
-"""The broker's plan; retained."""
+"""Retained."""
 
 BROKER_PRESENCE = f"{ROOT}/broker/presence"
-"""Whether the broker is there; retained."""
+"""Retained."""
 
 PRESENCE_OF_ALL = f"{ROOT}/sites/+/presence"
-"""The filter to subscribe to for the presence of every site."""
+"""Filter for the presence of every site."""
 
 
 def presence(site: str) -> str:
-    """Returns the topic on which a site says that it is there; retained.
-
-    Raises:
-        ValueError: it is no name for a site.
-    """
+    """Returns the retained topic of a site's presence; `ValueError` if it is no name for a site."""
     return f"{ROOT}/sites/{check_site_name(site)}/presence"
 
 
 def jobs(site: str) -> str:
-    """Returns the topic of what happens to a site's jobs.
-
-    Raises:
-        ValueError: it is no name for a site.
-    """
+    """Returns the topic of a site's job events; `ValueError` if it is no name for a site."""
     return f"{ROOT}/sites/{check_site_name(site)}/jobs"
 
 
 def metrics(site: str) -> str:
-    """Returns the topic of a site's figures, which are for its operators alone; retained.
+    """Returns the retained topic of a site's figures, for its operators alone.
 
     Raises:
         ValueError: it is no name for a site.
@@ -42,7 +34,7 @@ def metrics(site: str) -> str:
 
 
 def site_of_presence(topic: str) -> str | None:
-    """Returns the site whose presence a topic is, None for another topic."""
+    """Returns the site whose presence a topic is, `None` for another topic."""
     parts = topic.split("/")
     matches = len(parts) == 5 and [*parts[:3], parts[4]] == ["hanse", "v1", "sites", "presence"]
     return parts[3] if matches and SITE_NAME.fullmatch(parts[3]) else None

@@ -39,13 +39,11 @@ from grms.testing.draws import Draws
 from grms.testing.site import SimulatedSite
 
 WISHES_MAX: Final = 5
-"""Most reservations that are wanted in one run."""
-
 BOOKED_UNTIL: Final = 50.0
 """When the last of them is wanted, seconds."""
 
 _EXPECTED: Final = frozenset({Refusal.PRECONDITION, Refusal.UNAVAILABLE})
-"""What a broker may hear: it was too late, or another was quicker."""
+"""Errors a broker may get: it was too late, or another was quicker."""
 
 
 def resource(draws: Draws) -> Resource:
@@ -71,13 +69,9 @@ class _Wish:
 
 @dataclass(slots=True)
 class Brokers:
-    """All brokers of a run.
+    """All brokers of a run; `answers` counts questions answered with a reservation.
 
-    Attributes:
-        clock: of the simulation.
-        draws: where wishes come from.
-        problems: what was not as it has to be, in sentences.
-        answers: how many questions were answered with a reservation.
+    `problems` gets violations, in sentences.
     """
 
     clock: ManualClock
@@ -87,7 +81,7 @@ class Brokers:
     _wishes: list[_Wish] = field(default_factory=list)
 
     def want(self, sites: list[SimulatedSite]) -> None:
-        """Draws what is wanted at these sites; before the run."""
+        """Draws wishes at these sites, before the run."""
         draws = self.draws
         for number in range(draws.integer(0, WISHES_MAX)):
             site = sites[draws.integer(0, len(sites) - 1)]

@@ -10,9 +10,7 @@ _BLOCK = 512
 class Draws:
     """A stream of random draws, quick for one number at a time.
 
-    Args:
-        seed: of the stream.
-        purpose: numbers the streams of one seed; a draw more in one does not shift another.
+    `purpose` numbers the streams of one seed; an extra draw in one does not shift another.
     """
 
     def __init__(self, seed: int, purpose: int = 0) -> None:
@@ -26,7 +24,7 @@ class Draws:
         return self._block.pop()
 
     def chance(self, probability: float) -> bool:
-        """Returns True with a probability; without a draw where it is 0."""
+        """Returns True with a probability; nothing is drawn if it is 0."""
         return probability > 0 and self.uniform() < probability
 
     def between(self, least: float, most: float) -> float:

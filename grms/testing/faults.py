@@ -22,18 +22,18 @@ class Faults:
     late_mean: float = 30.0
 
     def heal(self) -> None:
-        """Ends losses and doublings; what is late by then still comes."""
+        """Ends losses and duplication; late messages still arrive."""
         self.loss = self.duplication = self.late = 0.0
 
 
 @dataclass(slots=True)
 class Crashes:
-    """When a daemon dies by itself, and what its steps take.
+    """When a daemon dies by itself, and how long its steps take.
 
     Attributes:
         probability: that it dies before a step.
-        down_mean: how long it stays down, seconds on average.
-        commit_mean: how long a commit takes, seconds on average.
+        down_mean: mean down time, seconds.
+        commit_mean: mean time of a commit, seconds.
     """
 
     probability: float = 0.0

@@ -19,7 +19,7 @@ from grms.testing.scripted_site import excused
 from grms.testing.site import SimulatedSite
 
 Runs = Mapping[bytes, list[FakeLrmsJob]]
-"""What honest sites' batch systems have had, by what was to run."""
+"""Runs at honest sites' batch systems, by what was to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Verdict:
 
     Attributes:
         seed: of the run.
-        problems: what was not as it has to be, in sentences; empty where all was well.
+        problems: what was not as it has to be, in sentences; empty if all was well.
         jobs: how many were acknowledged.
         delegated: how many of these ran elsewhere.
         cancelled: how many of these ended cancelled.
         crashes: how often daemons died.
         twice: how many ran more than once; a problem unless jobs are resubmitted.
-        rogue: what one of the sites was; empty where all were honest.
+        rogue: what one of the sites was; empty if all were honest.
         faults: how often honest sites found it faulty.
         disbelieved: how many of its reports they did not believe.
         resubmitted: how many jobs operators have taken out of its hands.
@@ -132,14 +132,9 @@ def known(state: SiteState) -> object:
 
 @dataclass(slots=True)
 class Judgement:
-    """Judges a run when its sites are at rest.
+    """Judges a run when its sites are at rest; `problems` gets violations, in sentences.
 
-    Attributes:
-        sites: all of them, by name.
-        rogue: the name of one; empty where all are honest.
-        manner: what the rogue is.
-        on_lost: what sites do about lost partners.
-        problems: gets what is not as it has to be, in sentences.
+    `rogue` is the name of a site, or empty if all are honest.
     """
 
     sites: Mapping[str, SimulatedSite]

@@ -14,18 +14,15 @@ class FakeLrmsJob:
     """A job in a fake batch system.
 
     Attributes:
-        key: names it.
-        request: what it asks for.
-        payload: what runs.
-        start_time: None before the start.
-        end_time: None before the end.
-        outcome: None before the end.
+        start_time: `None` before the start.
+        end_time: `None` before the end.
+        outcome: `None` before the end.
         held: it does not start before it is released.
         lost: the batch system has forgotten it; it never ran.
         by_others: somebody else has cancelled it.
         let_go: it was cancelled as it waited, by whoever wanted no more than that.
-        runs: how often it has started.
-        told_to_leave: how often the batch system was told to let it go, whether it has answered or not.
+        told_to_leave: how often the batch system was told to let it go, whether it has answered or
+            not.
         refused: it has said that it does not.
     """
 
@@ -49,14 +46,10 @@ class FakeLrms:
     """A batch system that outlives the daemon above it, as real ones do.
 
     Attributes:
-        clock: of the simulation.
-        processors: size of the machine.
         run_time: gives the true run time of a payload, seconds.
-        jobs: those it remembers, by key.
         forget_after: so many seconds after the end of a job that somebody was told of it is
             forgotten; infinity for never.
         history: all that were ever submitted, in order.
-        heard_since: since when the listener is there.
         listener: told of each job that starts or ends; None while the daemon is down.
         free: processors no running job holds.
         stopped: nothing starts.
@@ -75,7 +68,6 @@ class FakeLrms:
     _waiting: list[FakeLrmsJob] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Frees all processors."""
         self.free = self.processors
 
     def load(self) -> Load:
@@ -84,7 +76,7 @@ class FakeLrms:
         return Load(self.processors, self.free, waiting)
 
     def find(self, key: str) -> FakeLrmsJob | None:
-        """Returns a job by its key, an ended one as well; None where there is none."""
+        """Returns a job by its key, an ended one as well; `None` if there is none."""
         return self.jobs.get(key)
 
     def submit(self, key: str, request: Request, payload: bytes, *, held: bool = False) -> None:
@@ -103,14 +95,9 @@ class FakeLrms:
         self.clock.after(0.0, self._start)
 
     def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
-        """Ends a job where it stands; a job that has ended or never was is left alone.
+        """Ends a job where it stands and returns whether it did; ended or unknown jobs are left alone.
 
-        Args:
-            key: which.
-            only_waiting: one that has started is left alone, too, also where it waits again since.
-
-        Returns:
-            Whether it has ended the job.
+        With `only_waiting` a job that has started is left alone, too, also if it waits again since.
         """
         job = self.jobs.get(key)
         if job is None or job.outcome is not None:

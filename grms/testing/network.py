@@ -10,16 +10,7 @@ from grms.testing.faults import Faults
 
 
 class Network:
-    """Carries messages between named places.
-
-    Attributes:
-        faults: how bad it is; may be changed at any time.
-
-    Args:
-        clock: of the simulation.
-        draws: where its misfortunes come from.
-        faults: how bad it is.
-    """
+    """Carries messages between named places; `faults` may be changed at any time."""
 
     def __init__(self, clock: ManualClock, draws: Draws, faults: Faults) -> None:
         self.faults = faults

@@ -1,7 +1,7 @@
 """Judges in which order partners are asked, from a site's records alone.
 
-A plain second opinion: for each job every time is written down, and the AWRT is summed up anew, as
-docs/protocol.md has it, whenever a submission leads to an offer.
+An independent implementation: for each job every time is recorded, and the AWRT is summed up anew,
+as docs/protocol.md has it, whenever a submission leads to an offer.
 """
 
 import math
@@ -41,11 +41,7 @@ class _Known:
 
 @dataclass(slots=True)
 class OrderJudge:
-    """Follows one site while it lives.
-
-    Attributes:
-        judged: how many offers were judged.
-    """
+    """Follows one site while it lives."""
 
     judged: int = 0
     _jobs: dict[int, _Known] = field(default_factory=dict)
@@ -112,14 +108,10 @@ class OrderJudge:
         now: float,
         promises: PromiseJudge | None = None,
     ) -> str:
-        """Notes what came of an event; returns what was wrong with an offer that it led to.
+        """Notes an event and its commands; returns what was wrong with an offer, if any.
 
-        Args:
-            state: of the site.
-            event: that was handled.
-            commands: that came of it.
-            now: on the site's clock, seconds.
-            promises: where the site holds partners to them; it is told the same.
+        `now` is in seconds on the site's clock; `promises` gets the same if the site holds partners
+        to them.
         """
         wrong = ""
         for command in commands:
@@ -172,12 +164,9 @@ class NumberJudge:
     _told: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
     def judge(self, state: SiteState, event: Event, commands: list[Command]) -> list[str]:
-        """Notes what a site was told, and returns what is wrong with its offers, in sentences.
+        """Notes an event and its commands; returns what is wrong with the offers, in sentences.
 
-        Args:
-            state: of the site.
-            event: that was handled; the first of a life has the id 1.
-            commands: that came of it.
+        The first event of a life has the id 1.
         """
         name, wrong = state.settings.name, []
         if event.id == 1:

@@ -18,14 +18,14 @@ from grms.testing.site import SimulatedSite
 from grms.testing.waits import WaitJudge
 
 LOOK_S = 5.0
-"""How often operators look for jobs that are stuck, seconds."""
+"""Interval at which operators look for stuck jobs, seconds."""
 
 SLACK_S = 15.0
-"""So much longer than allowed nothing waits on a rogue while its site is up: the site looks every 5 s,
-its operator looks every 5 s, and what he says has to be written down."""
+"""Tolerance for waits on a rogue while its site is up: the site looks every 5 s, its operator looks
+every 5 s, and his decision has to be recorded."""
 
 ANSWER_S = 60.0
-"""So much longer a job may take to come back from a rogue that answers: calls are repeated after pauses."""
+"""Time for a job to come back from a rogue that answers: calls are repeated after pauses."""
 
 
 @dataclass(slots=True)
@@ -33,13 +33,11 @@ class Wish:
     """A job that a user wants run: what is true of it, whatever sites say.
 
     Attributes:
-        home: the user's site.
-        key: by which the submission is known when it is repeated.
-        request: what is asked for.
-        run_time: how long it really runs, seconds.
-        submit_time: when it is handed in first, seconds.
-        cancel_time: when its user does not want it any more, seconds; None for never.
-        job_id: as it was acknowledged; empty before.
+        key: identifies repeated submissions.
+        run_time: actual run time, seconds.
+        submit_time: of the first submission, seconds.
+        cancel_time: when its user gives it up, seconds; `None` for never.
+        job_id: as acknowledged; empty before.
         cancel_told: the cancellation was acknowledged.
     """
 
@@ -55,15 +53,10 @@ class Wish:
 
 @dataclass(slots=True)
 class Users:
-    """Hands jobs in, and cancels some, again and again with the same key until that is acknowledged.
+    """Submits jobs, and cancels some, repeatedly with the same key until acknowledged.
 
-    Attributes:
-        clock: of the simulation.
-        draws: where pauses come from.
-        sites: all sites by name.
-        rogue: a site whose users have nobody to rely on; empty for none.
-        problems: gets what is not as it has to be, in sentences.
-        wishes: all there are, by what is to run.
+    `rogue` is a site whose users have no guarantees, or empty; `problems` gets violations, in
+    sentences.
     """
 
     clock: ManualClock
@@ -74,7 +67,7 @@ class Users:
     wishes: dict[bytes, Wish] = field(default_factory=dict)
 
     def want(self, payload: bytes, wish: Wish) -> None:
-        """Takes a wish; it is told of when its time has come."""
+        """Takes a wish, which is submitted when its time has come."""
         self.wishes[payload] = wish
         self.clock.after(wish.submit_time, self._submit, payload)
 
@@ -129,10 +122,8 @@ class Operators:
     """Looks after the jobs that a rogue has.
 
     Attributes:
-        clock: of the simulation.
-        rogue: its name; empty where all are honest.
-        answers: it ends a job when it is told to.
-        tolerance: of promises; infinity where nobody is held to one.
+        rogue: its name; empty if all are honest.
+        tolerance: of promises; infinity if nobody is held to one.
         healed: when the network is well, seconds.
         problems: gets what is not as it has to be, in sentences.
         resubmitted: jobs that were decided anew, whatever the rogue does with them.

@@ -1,8 +1,8 @@
 """Judges from a site's records alone whether it holds partners to their promises.
 
-A plain second opinion, as docs/disciplines.md has the rule ("Promise"): for each job that a partner has
-accepted every time is written down, and all is counted anew when the site says that it has looked, and
-when it makes an offer.
+An independent implementation of docs/disciplines.md ("Promise"): for each job that a partner has
+accepted every time is recorded, and everything is counted anew when the site says that it has
+looked, and when it makes an offer.
 """
 
 import math
@@ -53,13 +53,7 @@ class _Opinion:
 
 @dataclass(slots=True)
 class PromiseJudge:
-    """Follows one site while it lives.
-
-    Attributes:
-        promise: what it holds partners to.
-        processors: of its machine.
-        breaches: how many were counted.
-    """
+    """Follows one site while it lives; `breaches` counts broken promises."""
 
     promise: Promise
     processors: int
@@ -69,7 +63,7 @@ class PromiseJudge:
     _opinions: dict[str, _Opinion] = field(default_factory=dict)
 
     def follow(self, record: Record) -> str:
-        """Notes a record; returns what is wrong with it, empty where nothing is."""
+        """Notes a record; returns what is wrong with it, or an empty text."""
         if isinstance(record, JobReceived):
             self._jobs[record.job] = (record.request.processors, record.request.requested_time)
         elif isinstance(record, JobOffered | JobReoffered):
@@ -171,7 +165,7 @@ class PromiseJudge:
         return not there or sum(there) + requested * width <= most * (1 + 1e-9)
 
     def judge(self, record: JobOffered | JobReoffered) -> str:
-        """Returns what is wrong with an offer, empty where nothing is."""
+        """Returns what is wrong with an offer, or an empty text."""
         missed = self._look(record.partner, record.time)
         if any(missed):
             return f"{record.partner} is asked, and nobody has looked at its jobs {missed}"
@@ -182,24 +176,14 @@ class PromiseJudge:
 
 @dataclass(slots=True)
 class PromiseJudges:
-    """A judge for each honest site of a run whose sites keep to rails.
-
-    Attributes:
-        rails: of all of them; None where they keep to none.
-    """
+    """A judge for each honest site of a run; `rails` are `None` if sites have no constraints."""
 
     rails: Rails | None = None
     _judges: dict[str, PromiseJudge] = field(default_factory=dict)
     _breaches: int = 0
 
     def begin(self, site: str, processors: int, journal: Iterable[Record]) -> None:
-        """Begins anew with a site that has just started.
-
-        Args:
-            site: its name.
-            processors: of its machine.
-            journal: that it has started with.
-        """
+        """Begins anew with a site that has just started with this journal."""
         if self.rails is None or self.rails.promise is None:
             return
         before = self._judges.pop(site, None)
@@ -211,7 +195,7 @@ class PromiseJudges:
         self._judges[site] = judge
 
     def of(self, site: str) -> PromiseJudge | None:
-        """Returns the judge of a site; None where it holds nobody to anything."""
+        """Returns the judge of a site; `None` if it demands nothing."""
         return self._judges.get(site)
 
     @property

@@ -83,7 +83,7 @@ def _impossible(completion: Completion) -> Completion:
 
 @dataclass
 class StartsNothing(SimulatedSite):
-    """Takes partners' jobs and starts none of them; it ends one when it is told to."""
+    """Takes partners' jobs and starts none of them; it ends one when told to."""
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
         key = command.lrms_key
@@ -102,12 +102,7 @@ class StartsNothing(SimulatedSite):
 
 @dataclass
 class PutBack(SimulatedSite):
-    """Has its journal put back from an older copy, once.
-
-    Attributes:
-        copy: of the journal.
-        put_back: it was.
-    """
+    """Has its journal put back from an older copy, once."""
 
     copy: list[Record] = field(default_factory=list)
     put_back: bool = False
@@ -129,7 +124,7 @@ class PutBack(SimulatedSite):
 
 @dataclass
 class NeverHeard(SimulatedSite):
-    """Takes jobs and holds places, and nobody ever hears of them again."""
+    """Takes jobs and holds slots, and never reports on them."""
 
     def ask(self, make: Make, reply: Reply) -> None:
         """Leaves every question about an offer without an answer."""
@@ -146,7 +141,7 @@ class DeniesPlaces(SimulatedSite):
     """Holds places, and knows nothing of them, or will not have the job, when it is to start it."""
 
     def ask(self, make: Make, reply: Reply) -> None:
-        """Denies what it is told to start."""
+        """Denies starting what it is told to."""
         event = make(0)
         if not (isinstance(event, ResolveReceived) and event.confirm):
             super().ask(make, reply)
@@ -195,7 +190,7 @@ ROGUES: Final[dict[str, type[SimulatedSite]]] = {
 """What one of the sites may be."""
 
 RAILED_ROGUES: Final = ROGUES | {"starts nothing": StartsNothing}
-"""And where sites keep to rails, which are there for such a one."""
+"""If sites have exchange constraints, which protect against these."""
 
 EVERY_ROGUE: Final = RAILED_ROGUES | {
     "never heard": NeverHeard,
@@ -203,10 +198,10 @@ EVERY_ROGUE: Final = RAILED_ROGUES | {
     "ends places": EndsPlaces,
     "hoards places": HoardsPlaces,
 }
-"""And where they also offer again what waits."""
+"""If they also offer waiting jobs again."""
 
 TAKERS: Final = frozenset({"liar", "starts nothing", "never heard", "denies places", "ends places"})
-"""Those that do their harm to jobs which they take."""
+"""Those that harm the jobs they take."""
 
 ANSWERING: Final = frozenset({"starts nothing", "ends places"})
-"""Those that end a job when they are told to, and say so."""
+"""Those that end a job when told to, and say so."""

@@ -12,12 +12,7 @@ from grms.testing.site import SimulatedSite
 
 
 def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
-    """Lets sites hold rounds of any kind.
-
-    Args:
-        draws: where all of it comes from.
-        sites: that have not begun.
-    """
+    """Lets sites that have not begun hold rounds of any kind."""
     # In half of the runs who waits at home has tried everybody before: rounds are all there is.
     patient = draws.chance(0.5)
     for site in sites:
@@ -43,13 +38,10 @@ def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
 def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     """Returns whether others have cancelled a job as it was about to leave its home's queue.
 
-    That is all the same: it has left, and runs elsewhere. So is a partner's job that was to go home, as nothing
-    started it, unless its site has noted that it stays. But where the batch system has said that it does not
-    let the job go, at the first and only time that it was told to by a daemon that has never died, it is over.
-
-    Args:
-        site: above the batch system.
-        ran: a job that it has had.
+    That makes no difference: it has left, and runs elsewhere. The same holds for a partner's job
+    that was to go home, as nothing started it, unless its site has noted that it stays. But if the
+    batch system has refused to let the job go, the first and only time that it was told to by a
+    daemon that has never died, it is over.
     """
     if ran.refused and ran.told_to_leave == 1 and site.crash_count == 0:
         return False

@@ -1,8 +1,8 @@
-"""A batch system behind the port that has its moods, as real ones have.
+"""A batch system behind the port that misbehaves as real ones do.
 
-It answers late, or not at all; what it does not answer it may have done. It forgets what it has
-acknowledged, starts jobs anew, lets others hold and cancel them, and forgets those that have ended.
-What happens in truth happens on a `FakeLrms`; what the port tells of it comes at intervals, in order.
+It answers late, or not at all; a command without an answer may have been carried out. It forgets
+what it has acknowledged, restarts jobs, lets others hold and cancel them, and forgets those that
+have ended. The truth happens on a `FakeLrms`; the port reports it at intervals, in order.
 """
 
 from collections import deque
@@ -78,17 +78,12 @@ class Moods:
 
 
 class ScriptedLrms:
-    """A batch system with moods.
-
-    Attributes:
-        lost: how often each key was forgotten.
+    """A batch system that misbehaves.
 
     Args:
-        machine: what happens in truth; its listener is this.
-        moods: how bad it is.
-        draws: where misfortunes come from.
+        machine: the true machine; its listener is this.
         sleep: waits on the machine's clock, seconds.
-        offset: what the clock of the site above shows more, seconds.
+        offset: how far the clock of the site above is ahead, seconds.
     """
 
     def __init__(
@@ -117,34 +112,34 @@ class ScriptedLrms:
 
     @property
     def remembers(self) -> float:
-        """See `Lrms.remembers`."""
+        """Returns how long ended jobs are remembered, seconds."""
         return self.machine.forget_after
 
     def listen(self, tell: Tell | None) -> None:
-        """See `Lrms.listen`; None where nobody is there any more."""
+        """Sets the listener; `None` for none."""
         self._tell = tell
         self._untold.clear()
         self._told_away = False
         self._hindered.clear()
 
     async def open(self) -> None:
-        """See `Lrms.open`."""
+        """Does nothing."""
 
     async def run(self) -> None:
-        """See `Lrms.run`."""
+        """Reports at intervals."""
         while True:
             self.look()
             await self._sleep(self.moods.look_s)
 
     async def close(self) -> None:
-        """See `Lrms.close`."""
+        """Does nothing."""
 
     def encode(self, key: str) -> str:
-        """See `Lrms.encode`."""
+        """Encodes a payload."""
         return f"scripted:{key}"
 
     async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
-        """See `Lrms.submit`."""
+        """Submits a job."""
 
         def do() -> None:
             if job.key in self.machine.jobs:
@@ -162,7 +157,7 @@ class ScriptedLrms:
         await self._asked(do)
 
     async def release(self, key: str) -> None:
-        """See `Lrms.release`."""
+        """Releases a held job."""
 
         def do() -> None:
             if key not in self.machine.jobs:
@@ -172,7 +167,7 @@ class ScriptedLrms:
         await self._asked(do)
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
-        """See `Lrms.cancel`."""
+        """Cancels a job."""
         done = refused = False
         job = self.machine.find(key)
         if only_waiting and job is not None:
@@ -196,13 +191,13 @@ class ScriptedLrms:
         return job is not None and job.start_time is None and job.outcome is None
 
     async def look_up(self, key: str) -> LrmsRecord | None:
-        """See `Lrms.look_up`."""
+        """Looks up jobs."""
         await self._asked(lambda: None)
         job = self.machine.find(key)
         return None if job is None else self._record(job)
 
     async def snapshot(self) -> LrmsSnapshot:
-        """See `Lrms.snapshot`."""
+        """Returns the latest snapshot."""
         await self._asked(lambda: None)
         jobs = {key: self._record(job) for key, job in self.machine.jobs.items()}
         load = self._load()
@@ -319,11 +314,9 @@ class ScriptedLrms:
 
 
 def drawn_moods(draws: Draws, *, always: bool) -> Moods | None:
-    """Returns the moods of a run's batch systems; None where there are none.
+    """Returns how a run's batch systems misbehave; `None` if they do not.
 
-    Args:
-        draws: where they come from.
-        always: there are some, and not in half of the runs alone.
+    With `always` they do in every run, else in half of the runs.
     """
     if not (always or draws.chance(0.5)):
         return None

@@ -26,24 +26,18 @@ from grms.testing.scripted import Moods, ScriptedLrms
 from grms.testing.site import SimulatedSite
 
 COMMANDS = 2
-"""Commands under way at one time."""
-
 TIMEOUT_S = 1.0
-"""After so many seconds a command has had no answer."""
+"""Seconds after which a command counts as unanswered."""
 
 LOAD_AGE_S = 5.0
-"""A load that is older is none."""
+"""Age at which a load is unknown."""
 
 
 @dataclass
 class ScriptedSite(SimulatedSite):
     """A site whose batch system is behind the port.
 
-    Attributes:
-        moods: of the batch system.
-        moody: where its misfortunes come from.
-        queue: makes the queue of commands; a test of the fault test makes one that is wrong.
-        batch: the batch system.
+    `queue` makes the queue of commands; a test of the fault test makes a wrong one.
     """
 
     moods: Moods = field(default_factory=Moods)
@@ -55,7 +49,6 @@ class ScriptedSite(SimulatedSite):
     _looking: bool = False
 
     def __post_init__(self) -> None:
-        """Puts the batch system behind the port."""
         super().__post_init__()
         self.batch = ScriptedLrms(
             self.lrms, self.moods, self.moody, sleep, offset=self.clock_offset
@@ -74,7 +67,7 @@ class ScriptedSite(SimulatedSite):
             self.clock.after(self.moods.look_s, self._look)
 
     def load(self) -> Load | None:
-        """Returns the load that was told last; None where it is too old."""
+        """Returns the load that was told last; `None` if it is too old."""
         seen = self._seen
         if seen is None or self.now - seen.taken_at > LOAD_AGE_S:
             return None
@@ -203,13 +196,7 @@ class ScriptedSite(SimulatedSite):
 
 
 def excused(job: HomeJob, runs: list[FakeLrmsJob], sites: Iterable[SimulatedSite]) -> bool:
-    """Returns whether an end is what a batch system has done by itself, and is said rightly.
-
-    Args:
-        job: that has ended.
-        runs: what batch systems have had of it in truth.
-        sites: all there are.
-    """
+    """Returns whether the batch system itself caused an end, and it is reported correctly."""
     above = [site for site in sites if isinstance(site, ScriptedSite)]
     lost = [count for site in above for count in site.batch.lost.values()]
     if job.outcome is Outcome.UNKNOWN:

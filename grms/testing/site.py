@@ -1,9 +1,8 @@
 """A site daemon in memory: the shell of a `SiteState` on a simulated network, with crashes.
 
-It does what a real daemon does: it journals before it acts, gathers records while a commit is
-under way, gives every call a deadline, finds out which partners are there, and takes up its work
-after a restart. A crash can come between any two steps. What its journal and its batch system hold
-survives; everything else is gone.
+It does what a real daemon does: it journals before it acts, gathers records during a commit, gives
+every call a deadline, probes partners, and recovers after a restart. A crash can come between any
+two steps. What its journal and its batch system hold survives; everything else is gone.
 """
 
 import math
@@ -50,10 +49,10 @@ class Rubbish(Command):
 
 
 CHECKED_EVERY = 50
-"""After so many events a site's memory is checked through (`grms.site.facts.invariants`)."""
+"""Events between full checks of a site's memory (`grms.site.facts.invariants`)."""
 
 LATE_TICK_S = 5.0
-"""Between two looks at places when all others have ended, seconds."""
+"""Interval of checks of slots when all others have ended, seconds."""
 
 _TIMER = 0.001
 """Shortest delay of a timer, seconds."""
@@ -63,15 +62,8 @@ _TIMER = 0.001
 class SimulatedSite(Host):
     """A daemon that can be crashed.
 
-    Attributes:
-        draws: where commits, crashes and repairs come from.
-        lrms: its batch system.
-        crashes: when it dies.
-        timing: how patient it is.
-        tell: is told the story, line by line; None where nobody listens.
-        journal: what is durable.
-        crash_count: how often it has died.
-        watch: is told of every event and what came of it; None where nobody looks.
+    `journal` holds what is durable. `tell` gets the story line by line, `watch` every event and its
+    commands, if not `None`.
     """
 
     sites: "dict[str, SimulatedSite]"
@@ -125,7 +117,7 @@ class SimulatedSite(Host):
         self.clock.after(self.draws.exponential(self.crashes.down_mean), self._restart)
 
     def compact(self) -> None:
-        """Leaves out of the journal what is needed no more, unless records are being written."""
+        """Compacts the journal, unless records are being written."""
         if self._commit is None:
             self.journal[:] = compacted(self.settings, lambda: self.journal) or self.journal
 

@@ -62,16 +62,15 @@ from grms.testing.scripted_site import ScriptedSite
 from grms.testing.site import SimulatedSite
 
 FAULTS_UNTIL = 60.0
-"""When everything is mended, seconds."""
+"""When all faults end, seconds."""
 
 PATIENCE = 2000.0
-"""How long after that the sites may take to come to rest, seconds."""
+"""Time after that for the sites to come to rest, seconds."""
 
 _GIVE = RuleBase((Rule(Gaussian(0.0, 1.0), Gaussian(0.0, 1.0), accept=False),), "give")
-"""Offers every own job, and declines every other."""
-
 RAILED_JOBS = 12
-"""So many more jobs where sites keep to rails: who has given a job comes back with another."""
+"""Additional jobs if sites have exchange constraints: who has given a job comes back with
+another."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
@@ -83,17 +82,13 @@ class Trial:
     """A run.
 
     Attributes:
-        seed: of everything in it.
         factory: makes the state of a site; a test of this test makes one that is wrong.
-        tell: is told the story, line by line.
-        on_lost: what sites do about lost partners.
-        site: the class of the simulated daemons.
         scripted: batch systems are behind the port in every run, and not in half of them.
         queue: the class of their queues of commands.
         rails: honest sites keep to rails, so tight that honest partners break promises too.
         reoffers: honest sites offer again what waits.
-        rogues: one site is a rogue in every run, and not in half of them; it may be of any kind. Operators
-            also take back what it was to start at once, and has not ended.
+        rogues: one site is a rogue in every run, and not in half of them; it may be of any kind.
+            Operators also take back what it was to start at once, and has not ended.
     """
 
     seed: int
@@ -455,15 +450,10 @@ def run_trial(
     reoffers: bool = False,
     rogues: bool = False,
 ) -> Verdict:
-    """Runs one trial.
+    """Runs one trial of a seed; `tell` gets the story, line by line.
 
-    Args:
-        seed: of everything in it.
-        factory: makes the state of a site.
-        tell: is told the story, line by line.
-        on_lost: what sites do about lost partners. With "resubmit" a job may run twice.
-        rails: honest sites keep to rails.
-        reoffers: honest sites offer again what waits.
-        rogues: one of the sites is a rogue, of any kind.
+    `factory` makes the state of a site. With `on_lost` "resubmit" a job may run twice. With `rails`
+    honest sites keep to exchange constraints, with `reoffers` they offer waiting jobs again, with
+    `rogues` one site is a rogue of any kind.
     """
     return Trial(seed, factory, tell, on_lost, rails=rails, reoffers=reoffers, rogues=rogues).run()

@@ -53,7 +53,7 @@ class WaitJudge:
 
     Attributes:
         settings: of the site, as it has started.
-        tolerance: of promises, seconds; infinity where nobody is held to one.
+        tolerance: of promises, seconds; infinity if nobody is held to one.
         since: when this life of it has begun, seconds on its clock.
     """
 
@@ -96,11 +96,8 @@ class WaitJudge:
     def beyond_deadline(self, partner: str, now: float) -> list[tuple[int, float]]:
         """Returns the jobs that are too long with a partner, and by how much, seconds.
 
-        The time during which the site was down does not count.
-
-        Args:
-            partner: its name.
-            now: on the site's clock, seconds.
+        The time during which the site was down does not count. `now` is in seconds on the site's
+        clock.
         """
         return [
             (job, late)
@@ -111,11 +108,9 @@ class WaitJudge:
         ]
 
     def beyond_promise(self, partner: str, now: float) -> list[tuple[int, float]]:
-        """Returns the jobs whose promise a partner has broken by being late, and how late they are.
+        """Returns jobs that a partner has started later than promised or not yet, and their delays.
 
-        Args:
-            partner: its name.
-            now: on the site's clock, seconds.
+        Delays are in seconds.
         """
         return [
             (job, now - wait.promised)
@@ -124,11 +119,9 @@ class WaitJudge:
         ]
 
     def places_too_long(self, now: float, slack: float) -> list[str]:
-        """Returns the places that are held for too long, in words.
+        """Returns the slots held for too long, in words; times are in seconds.
 
-        Args:
-            now: on the site's clock, seconds.
-            slack: the time that passes between two looks, seconds.
+        `slack` is the interval between two looks.
         """
         most = self.settings.confirm_time_max
         return [

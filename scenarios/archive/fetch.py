@@ -1,9 +1,9 @@
 """Downloads recorded logs from the Parallel Workloads Archive or a mirror of it.
 
-A download grows in a `.part` file beside the final name and takes the final name only after its
-SHA-256 was found right, so a file under the final name is always whole. A broken download goes on
-where it stopped (HTTP Range). Servers that ignore Range, or whose file has changed since, cost a
-second full download and nothing else: the checksum, not the protocol, decides what is right.
+A download grows in a `.part` file and gets its final name only after its SHA-256 was verified, so a
+file under the final name is always complete. An interrupted download is resumed (HTTP Range).
+Servers that ignore Range, or whose file has changed since, only cost a second full download: the
+checksum, not the protocol, decides what is right.
 """
 
 import fcntl
@@ -23,26 +23,21 @@ from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, Trace, file_s
 from scenarios.errors import FetchError
 
 TIMEOUT_S = 30.0
-"""How long a silent server is waited for, in seconds."""
+"""In seconds, for a silent server."""
 
 DOWNLOAD_BYTES_MAX = 64 << 20
-"""Most bytes ever taken from a server for one log; the largest of them has 1.6 MB."""
+"""Most bytes taken from a server for one log; the largest log has 1.6 MB."""
 
 _CHUNK_BYTES = 1 << 16
 _USER_AGENT = f"hanse/{__version__}"
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes there are so far and the bytes there will be, None if unknown."""
+"""Called with the bytes received so far and their total, `None` if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of a fetch.
-
-    Attributes:
-        path: the log.
-        downloaded: False where it was there already.
-    """
+    """A log's file; `downloaded` is false if it was there already."""
 
     path: Path
     downloaded: bool
@@ -53,8 +48,6 @@ class _Source:
     """Where one log comes from.
 
     Attributes:
-        trace: what is fetched.
-        url: its address.
         timeout_s: how long a silent server is waited for, in seconds.
         advice: what the user can do where this source fails.
     """
@@ -65,7 +58,6 @@ class _Source:
     advice: str
 
     def error(self, what: str) -> FetchError:
-        """Returns an error that says what failed, where, and what to do."""
         return FetchError(f"cannot fetch {self.url}: {what}; {self.advice}")
 
 
@@ -81,22 +73,15 @@ def fetch(
     timeout_s: float = TIMEOUT_S,
     progress: Progress | None = None,
 ) -> Fetched:
-    """Puts a log into a folder, downloading it unless it is there.
+    """Downloads a log into a folder, made if missing, unless it is there; returns its file.
 
-    Args:
-        trace: the log.
-        folder: where to put it; made if it is missing.
-        base_url: the archive or a mirror that has its folders; http or https.
-        timeout_s: how long a silent server is waited for, in seconds.
-        progress: called as the download grows.
-
-    Returns:
-        The file, whose SHA-256 is that of `trace`.
+    The file's SHA-256 is that of `trace`. `base_url` is the archive or a mirror with its folders,
+    http or https; `timeout_s` limits the wait for a silent server, in seconds.
 
     Raises:
-        FetchError: there is no network, the server has no such file, the connection broke
-            without a byte gained, the folder cannot be written to, or what came is another file.
-            A download that was begun stays and is continued by the next call.
+        FetchError: there is no network, the server has no such file, the connection broke without a
+            byte gained, the folder cannot be written to, or what came is another file. A download
+            that was begun stays and is continued by the next call.
     """
     if not base_url.startswith(("http://", "https://")):
         raise FetchError(f"--from is {base_url!r}; it must begin with http:// or https://")
@@ -155,7 +140,6 @@ def _locked(part: Path) -> Iterator[io.FileIO]:
 def _fill_checked(
     source: _Source, stream: io.FileIO, part: Path, progress: Progress | None
 ) -> None:
-    """Completes the file until its checksum is right."""
     resumed = os.fstat(stream.fileno()).st_size > 0
     _fill(source, stream, progress)
     found = _stream_sha256(stream)
@@ -203,11 +187,9 @@ def _fill(source: _Source, stream: io.FileIO, progress: Progress | None) -> None
 def _receive(
     source: _Source, stream: io.FileIO, have: int, progress: Progress | None
 ) -> int | None:
-    """Appends what one connection brings.
+    """Appends what one connection brings; returns the file's size on the server.
 
-    Returns:
-        The size the file has on the server; None where it does not say, in which case the
-        end of the connection was the end of the file.
+    The size is `None` if unknown; then the end of the connection was the end of the file.
     """
     headers = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"}
     if have:
@@ -241,7 +223,6 @@ def _receive(
 
 
 def _first_byte(response: http.client.HTTPResponse, have: int) -> int:
-    """Returns where in the file the body of the answer begins."""
     if not have or response.status != http.HTTPStatus.PARTIAL_CONTENT:
         return 0
     # "bytes 100-199/200"; a server that sends another range than asked is not resumed from.
@@ -281,7 +262,6 @@ def _stream_sha256(stream: io.FileIO) -> str:
 
 
 def _reason(error: BaseException | str) -> str:
-    """Returns what the operating system says, without Python's decoration."""
     with suppress(AttributeError):
         if error.strerror:  # type: ignore[union-attr]  # OSErrors have it, the others are suppressed
             return str(error.strerror)  # type: ignore[union-attr]  # same

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ARCHIVE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload"
-"""Where the Parallel Workloads Archive keeps its logs, one folder each."""
+"""One folder per log."""
 
 _CHUNK_BYTES = 1 << 20
 
@@ -45,9 +45,6 @@ class Trace:
         key: its name in scenarios and on the command line.
         file: its file name.
         archive_folder: the log's folder in the archive.
-        sha256: checksum of the file, hexadecimal.
-        size_bytes: size of the file.
-        machine: what was recorded, for people.
         processors: size of the machine in the papers whose setups are bundled.
     """
 
@@ -108,11 +105,9 @@ TRACES: dict[str, Trace] = {
 
 
 def find_trace(key: str, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Returns the file of a log, None where it is not on this machine.
+    """Returns the file of a log by its key in `TRACES`, `None` if it is not on this machine.
 
-    Args:
-        key: a key of `TRACES`.
-        environment: where `HANSE_TRACES` and `XDG_CACHE_HOME` are looked up.
+    `environment` has `HANSE_TRACES` and `XDG_CACHE_HOME`.
     """
     return find_log(key, environment)
 
@@ -134,11 +129,7 @@ def require_trace(key: str, environment: Mapping[str, str] = os.environ) -> Path
 
 
 def file_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file, hexadecimal.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Returns the SHA-256 of a file, hexadecimal; `OSError` if the file cannot be read."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK_BYTES):

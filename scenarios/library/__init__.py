@@ -15,9 +15,8 @@ def bundled_names() -> list[str]:
 def scenario_path(reference: str) -> Path:
     """Returns the file of a scenario.
 
-    Args:
-        reference: the name of a bundled scenario, or the path of a file. What ends in `.toml`
-            or has a folder in it is a path; anything else is a name first.
+    A reference that ends in `.toml` or contains a folder is a path; anything else is first tried as
+    the name of a bundled scenario.
 
     Raises:
         UnknownScenarioError: there is neither; the text suggests the nearest name.

@@ -1,7 +1,7 @@
-"""The broker of a scenario as a daemon of its own beside the sites': its configuration, and who uses it.
+"""The broker of a scenario as a daemon of its own: its configuration, and its users.
 
-On a clock that is faster than real time the broker plans less often than the scenario says, and leaves more time
-for what takes real time: a search, a call, a process that is held up.
+On a clock faster than real time the broker plans less often than the scenario says, and leaves more
+time for what takes real time: a search, a call, a process that is held up.
 """
 
 import asyncio
@@ -20,33 +20,28 @@ from scenarios.run.workflow_source import submissions_of, supplies_of
 from scenarios.spec.spec import ScenarioSpec
 
 BROKER: Final = "broker"
-"""How the broker is called among the daemons of a scenario, and what its files begin with."""
+"""The broker's name among the daemons of a scenario, and the prefix of its files."""
 
 SPEED_MAX: Final = 1e6
-"""Fastest clock of a broker."""
-
 CYCLE_S: Final = 5.0
-"""Least real time from plan to plan."""
+"""Least real time between plans."""
 
 SLOT_S: Final = 2.0
-"""Least real time in which tasks stay as they are."""
+"""Least real time of the planning slot."""
 
 MARGIN_S: Final = 1.0
-"""Least real time by which a reservation is longer than its run."""
+"""Least real margin between a reservation and its run."""
 
 KNOWN_TIMEOUT_S: Final = 60.0
-"""So long a broker has to learn what its sites have to reserve."""
+"""Time for a broker to learn what its sites offer for reservation."""
 
 _PAUSE_S: Final = 0.1
 
 
 def broker_document(spec: ScenarioSpec, settings: LiveSettings, port: int | None) -> dict[str, Any]:
-    """Returns the configuration of a scenario's broker.
+    """Returns the configuration of a scenario's broker, on a scaled clock or on real time.
 
-    Args:
-        spec: a scenario with a broker.
-        settings: how the daemons run, on a scaled clock or on real time.
-        port: of the loopback, for the broker's page; None for no page.
+    `port` is that of its page on the loopback; `None` for no page.
 
     Raises:
         LiveError: a site has the broker's name, or the clock is too fast for a broker.
@@ -112,17 +107,11 @@ async def until_known(spec: ScenarioSpec, socket: Path) -> None:
 async def play_workflows(
     spec: ScenarioSpec, socket: Path, *, speed: float, origin: float, before: float
 ) -> int:
-    """Hands in the workflows of a scenario when their time has come; lets resources break, users give up.
+    """Submits a scenario's workflows on time, lets resources break and users give up.
 
-    Args:
-        spec: a scenario with a broker, resolved.
-        socket: of the broker.
-        speed: seconds of the broker's clock for a real one.
-        origin: when that clock shows 0, seconds since 1970.
-        before: what comes later than this is left out, seconds of that clock.
-
-    Returns:
-        How many workflows were handed in.
+    `speed` is in seconds of the broker's clock per real one, `origin` is when that clock shows 0,
+    seconds since 1970; what comes after `before`, seconds of that clock, is left out. Returns the
+    number of workflows submitted.
 
     Raises:
         LiveError: the broker does not take one.
@@ -146,7 +135,6 @@ async def play_workflows(
 def _acts(
     spec: ScenarioSpec, client: BrokerClient
 ) -> list[tuple[float, bool, Callable[[], object]]]:
-    """Returns what is done at the broker and when, in order, and whether a workflow is handed in."""
     assert spec.broker is not None
     found: list[tuple[float, bool, Callable[[], object]]] = []
     for number, each in enumerate(submissions_of(spec)):

@@ -1,10 +1,10 @@
-"""Replays a scenario through live daemons, in step.
+"""Replays a scenario through live daemons, in lock-step.
 
-The daemons are processes of their own, with journals of their own, and speak gRPC with each other;
-the conductor alone moves their common clock. What it does is the procedure of paper 003: at one
-instant completions, then queue starts, on all sites; then arrivals, each decided completely before
-the next. It is not told loads or decisions, only where each job went and from which moment on a
-site may have an end to report, which is what lets most sites be left alone most of the time.
+The daemons are processes of their own, with their own journals, and speak gRPC with each other; the
+coordinator alone moves their common clock, by the procedure of paper 003: at one instant
+completions, then queue starts, on all sites; then arrivals, each decided completely before the
+next. It learns no loads or decisions, only where each job went and from which moment on a site may
+have an end to report, so that most sites are left alone most of the time.
 """
 
 import asyncio
@@ -30,16 +30,14 @@ from scenarios.live.seat import Seat
 from scenarios.live.sites import SiteProcess
 
 ROWS_MAX: Final = 256
-"""Arrivals in one message."""
-
 RECOVERIES_MAX: Final = 10
-"""So often a daemon that has ended is brought back before it is given up."""
+"""Restarts of a daemon before it is given up."""
 
 RECOVERY_PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
-"""Pauses between these: what lets it end, such as a full disk, may pass."""
+"""Pauses between these: the cause, such as a full disk, may pass."""
 
 END_S: Final = 1.0
-"""So long after its connection has broken a process may take to be gone."""
+"""Time for a process to be gone after its connection has broken."""
 
 _next_report = attrgetter("next_report")
 
@@ -71,12 +69,8 @@ class Conductor:
 
     Args:
         processes: the daemons, in site order; they serve.
-        tables: workload of each site's users.
-        machines: the sites' machines.
-        replay_id: names the replay.
-        may_restart: whether a daemon that has ended is started again.
-        by_group: whether some site orders its queue by the groups of users.
-        periods: of the sites' rounds of offers, seconds, infinity for none; none hold any where left out.
+        periods: of the sites' rounds of offers, seconds, infinity for none; none hold any if
+            omitted.
     """
 
     def __init__(
@@ -133,8 +127,7 @@ class Conductor:
     async def conduct(self, progress: Progress | None = None) -> Conducted:
         """Replays the whole workload.
 
-        Args:
-            progress: called now and then with the number of jobs that have arrived.
+        `progress` is called now and then with the number of jobs that have arrived.
 
         Raises:
             LiveError: a daemon has ended or does not do what it should.
@@ -344,7 +337,6 @@ class Conductor:
         await seat.sit_down()
 
     async def _until_linked(self) -> None:
-        """Returns when every daemon can reach every partner."""
         await asyncio.gather(*(until_linked(seat.process) for seat in self._seats))
 
     # --- the result ----------------------------------------------------------------------------

@@ -15,11 +15,11 @@ from scenarios.live.sites import LiveSettings, SiteProcess, site_documents, stop
 from scenarios.spec.spec import ScenarioSpec
 
 LINK_TIMEOUT_S: Final = 60.0
-"""So long daemons have to find each other."""
+"""Time for daemons to find each other."""
 
 
 async def until_linked(process: SiteProcess) -> None:
-    """Returns when a daemon can reach every partner of its.
+    """Waits until a daemon can reach all its partners.
 
     Raises:
         LiveError: it has ended, or cannot reach them in time.
@@ -52,10 +52,8 @@ async def daemons(
 ) -> AsyncIterator[list[SiteProcess]]:
     """Yields the serving daemons of a scenario, and ends them whatever happens.
 
-    Args:
-        spec: the scenario.
-        settings: how they run; the folders exist.
-        amend: changes their configurations, by site, before they are written.
+    The folders of `settings` exist; `amend` changes configurations, by site, before they are
+    written.
 
     Raises:
         LiveError: a daemon does not serve.

@@ -1,8 +1,8 @@
-"""The folder in which the daemons of a scenario work: claimed, cleared, and given to one at a time.
+"""The folder in which the daemons of a scenario work: claimed, cleared, and locked.
 
-Nothing is removed there that daemons of a scenario have not left: a file says whose folder it is and
-which sites had their files in it, and without that file a folder has to be empty. The same file is
-locked while somebody works there.
+Only files left by daemons of a scenario are removed: a file says whose folder it is and which sites
+had their files in it, and without that file a folder must be empty. The same file is locked while
+the folder is in use.
 """
 
 import contextlib
@@ -21,28 +21,24 @@ from scenarios.errors import LiveError
 from scenarios.report.output import FILES
 
 MARK: Final = ".scenario-sites"
-"""The file that makes a folder ours: the names of the sites whose files are in it."""
+"""The file that marks a folder: the names of the sites with files in it."""
 
 STATE: Final = "federation.json"
-"""In the folder of a federation that was left running: where its daemons and sockets are."""
+"""In the folder of a federation that was left running: the places of its daemons and sockets."""
 
 RUN: Final = "run"
-"""In the folder: what came of a run that nobody conducted, as `scenarios.report.output` saves runs."""
+"""In the folder: the saved run on a scaled clock (`scenarios.report.output`)."""
 
 LEFT_BEHIND: Final = (
     *(".toml", ".log", ".watch.json", DASHBOARD_FILE_END, PSEUDONYMS_END),
     *(".journal", ".journal.lock", ".journal.new"),
 )
-"""What follows a site's name in the names of the files that its daemon leaves."""
+"""Suffixes, after a site's name, of the files that its daemon leaves."""
 
 
 @contextmanager
 def claimed(folder: Path, sites: Sequence[str]) -> Iterator[None]:
     """Makes a folder for daemons, or clears one that earlier ones left, and keeps others out of it.
-
-    Args:
-        folder: which.
-        sites: whose files will be in it.
 
     Raises:
         LiveError: it has other files, daemons work there, or it cannot be written to.
@@ -66,11 +62,7 @@ def claimed(folder: Path, sites: Sequence[str]) -> Iterator[None]:
 
 
 def check_claim(folder: Path) -> None:
-    """Checks that daemons may work in a folder, and changes nothing.
-
-    Raises:
-        LiveError: as `claimed` does.
-    """
+    """Checks that daemons may work in a folder, without changing it; raises as `claimed` does."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:
@@ -144,8 +136,7 @@ def _may_live(folder: Path) -> bool:
 def daemons_in(folder: Path) -> dict[str, int]:
     """Returns the processes of the site daemons whose configurations are in a folder, by name.
 
-    Args:
-        folder: which; relative paths and links are followed, as they are when daemons are started.
+    Relative paths and links are resolved, as they are when daemons are started.
     """
     place = os.fsencode(folder.resolve())
     found: dict[str, int] = {}

@@ -31,12 +31,12 @@ from scenarios.spec.spec import ScenarioSpec
 Progress = Callable[[int], None]
 
 SUBMISSIONS_MAX: Final = 64
-"""Submissions that wait for their answer at one time."""
+"""Submissions that wait for their answer at a time."""
 
 SECONDS_PER_YEAR: Final = 365.25 * 86_400
 
 _CORE_FIELD: Final = 36
-"""Of a line of /proc/…/stat, after the name: the core on which it has run last (proc(5))."""
+"""Field of /proc/…/stat, after the name: the core on which it has run last (proc(5))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,10 @@ class LiveResult:
     """A replay through daemons beside the one in this process.
 
     Attributes:
-        schedule: through daemons.
-        difference: where the two first differ; empty where they are identical, and for a clock
-            that nobody conducts, which is never exactly repeated.
+        difference: where the two first differ; empty if they are identical, and for a clock that
+            nobody conducts, which is never exactly repeated.
         failures: jobs that were not completed, each with its site and why.
         elapsed_s: real time from the first arrival to the last end.
-        folder: where journals and logs are.
     """
 
     schedule: Schedule
@@ -67,13 +65,10 @@ class LiveResult:
 def run_conducted(
     spec: ScenarioSpec, expected: Schedule, folder: Path, progress: Progress | None = None
 ) -> LiveResult:
-    """Replays a scenario through daemons, in step, and compares.
+    """Replays a scenario through daemons, in lock-step, and compares with `expected`.
 
-    Args:
-        spec: the scenario.
-        expected: the replay in one process.
-        folder: for journals and logs; what an earlier run left there is replaced.
-        progress: called now and then with the number of jobs that have arrived.
+    `folder` holds journals and logs; those of an earlier run are replaced. `progress` is called now
+    and then with the number of jobs that have arrived.
 
     Raises:
         LiveError: a daemon has ended or does not do what it should.
@@ -99,11 +94,11 @@ def run_conducted(
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Keeps this thread, and the processes it starts, on the core on which it runs now.
+    """Pins this thread, and the processes it starts, to the core on which it runs now.
 
-    In a conducted replay one process works while all others wait for it. On its own core each is
-    woken within microseconds; another core has to be woken itself first, which on a virtual machine
-    takes as long as all the work of an arrival.
+    In a lock-step replay one process works while all others wait for it. On the same core each is
+    woken within microseconds; another core must be woken first, which on a virtual machine takes as
+    long as all the work of an arrival.
     """
     before = os.sched_getaffinity(0)
     fields = Path("/proc/thread-self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -121,21 +116,15 @@ def run_scaled(
     speed: float,
     progress: Progress | None = None,
 ) -> LiveResult:
-    """Runs a scenario through daemons on a clock that is `speed` times as fast as real time.
+    """Runs a scenario through daemons on a clock `speed` times as fast as real time.
 
-    Users submit when their time has come; nobody conducts, so the schedule is near the one in
-    step and never exactly the same.
-
-    Args:
-        spec: the scenario.
-        expected: the replay in one process, whose jobs are submitted.
-        folder: for journals and logs; what an earlier run left there is replaced.
-        speed: seconds of the clock for a real one.
-        progress: called now and then with the number of jobs that were submitted.
+    Users submit on time; without a coordinator the schedule is near `expected` and never exactly
+    the same. `folder` holds journals and logs; those of an earlier run are replaced. `progress` is
+    called now and then with the number of jobs submitted.
 
     Raises:
-        LiveError: a daemon has ended or does not do what it should, or the first job would not
-            come in a lifetime.
+        LiveError: a daemon has ended or does not do what it should, or the first job would not come
+            in a lifetime.
     """
     # The first job comes when all daemons are surely there.
     first = float(expected.jobs.submit_time[0]) if len(expected) else 0.0

@@ -12,20 +12,14 @@ from scenarios.run.replay import Run
 from scenarios.run.results import ScenarioResult, evaluate
 
 FAILURES_SHOWN: Final = 3
-"""Jobs that are named where some have not been completed."""
+"""Most incomplete jobs that are named."""
 
 
 def scaled_outcome(replayed: Run, live: LiveResult, *, html: bool) -> tuple[str, str]:
-    """Saves a run on a scaled clock, and says how near it came to the replay in one process.
+    """Saves a run on a scaled clock, and compares it with the replay in one process.
 
-    Args:
-        replayed: the replay.
-        live: the run through daemons.
-        html: whether to write the HTML page too.
-
-    Returns:
-        What to tell of it, and what is wrong with it; a run with jobs that were not completed has
-        no figures and is not saved.
+    Returns messages and errors; a run with incomplete jobs has no figures and is not saved. `html`
+    also writes the HTML page.
 
     Raises:
         OutputError: it cannot be saved.

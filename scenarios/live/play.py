@@ -18,7 +18,7 @@ from scenarios.run.workloads import load_workload
 from scenarios.spec.spec import ScenarioSpec
 
 SUBMISSIONS_MAX: Final = 32
-"""Submissions that wait for their answer at one time."""
+"""Submissions that wait for their answer at a time."""
 
 CLIENT_TIMEOUT_S: Final = 60.0
 
@@ -44,17 +44,12 @@ def play(
     origin: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Submits the jobs of a scenario when their time has come, and returns how many were.
+    """Submits a scenario's jobs on time, and returns how many were.
 
-    So it does with the workflows where a broker serves; those that come after the last job of all are
-    left out.
-
-    Args:
-        spec: the scenario.
-        sockets: of the sites that serve, by name, and the broker's.
-        speed: seconds of the sites' clock for a real one.
-        origin: when that clock shows 0, seconds since 1970.
-        progress: called with the number of jobs that were submitted, and of all.
+    Likewise its workflows if a broker serves, except those after the last job. `sockets` are those
+    of the serving sites and the broker, by name. `speed` is in seconds of the sites' clock per real
+    one, `origin` is when that clock shows 0, seconds since 1970. `progress` is called with the
+    number of jobs submitted, and of all.
 
     Raises:
         LiveError: a site does not take a job, or the broker a workflow.

@@ -13,7 +13,6 @@ from lrms_sim.jobs import JobTable
 from scenarios.live.sites import SiteProcess
 
 BLOCK_ROWS: Final = 20_000
-"""Rows of a workload in one message."""
 
 
 @dataclass(slots=True)
@@ -21,18 +20,13 @@ class Seat:
     """A daemon, as the conductor knows it.
 
     Attributes:
-        process: the daemon's.
-        replay_id: names the replay.
-        jobs: of all sites.
         rows: which of them are of this site's users.
-        groups: of the users of these; empty where nobody looks at them.
-        arrived: how many of them have arrived.
+        groups: of the users of these; empty if nobody looks at them.
         sittings: how often its workload was handed over.
         next_report: from then on it may have an end to report, seconds.
         channel: to it; None while it is away.
         advances: the open call that moves its clock; None while it is away.
         arrivals: the open call by which jobs arrive; None while it is away.
-        places: where its users' jobs went.
         period: of its rounds of offers, seconds; infinity for none.
         next_round: when it holds the next, seconds; minus infinity before the first arrival.
         waits: whether a job may wait there.

@@ -1,4 +1,4 @@
-"""The daemons of a live scenario: their configurations, and the processes themselves.
+"""The daemons of a live scenario: their configurations and processes.
 
 Every daemon has the reading end of a pipe whose other end is here. When this process ends, however
 that happens, the pipe closes and the daemon stops by itself: no process is left behind.
@@ -26,7 +26,7 @@ from scenarios.spec.spec import ScenarioSpec, SiteSpec
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 READY_LINE: Final = b"serving"
-"""What a daemon writes when it can be spoken to."""
+"""What a daemon writes once it serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LiveSettings:
         speed: seconds of a scaled clock for a real one.
         origin: when a scaled clock shows 0, seconds since 1970.
         survives: what a journal survives, as in a site's configuration.
-        dashboards: ports of the loopback for the sites' pages; none where empty.
+        dashboards: ports of the loopback for the sites' pages; none if empty.
         reserves: whether sites offer what a broker can reserve.
     """
 
@@ -59,13 +59,8 @@ def site_documents(
 ) -> dict[str, dict[str, Any]]:
     """Returns the configuration of every site's daemon, by name.
 
-    Args:
-        spec: the scenario.
-        settings: how the daemons run.
-        ports: of the loopback, one for each site.
-
     Raises:
-        LiveError: the scenario has what only a replay can do.
+        LiveError: the scenario needs features of the replay.
     """
     _check_daemons_can(spec)
     addresses = {
@@ -159,7 +154,7 @@ def _lrms_document(spec: ScenarioSpec, site: SiteSpec, settings: LiveSettings) -
 def _transfer_entry(site: SiteSpec, partner: SiteSpec) -> dict[str, str]:
     """Returns what a site's configuration says of its transfer policy for a partner.
 
-    It is nothing where rails decide alone.
+    It is nothing if rails decide alone.
     """
     transfer = site.transfer
     named = partner.name in transfer.partners or transfer.pool is not None or transfer.default
@@ -182,20 +177,7 @@ def transfer_word(site: SiteSpec, partner: SiteSpec) -> str:
 
 
 class SiteProcess:
-    """A daemon in a process of its own.
-
-    Attributes:
-        name: of the site.
-        folder: where its files are.
-        socket: where users reach it.
-        starts: how often it was started.
-
-    Args:
-        name: of the site.
-        folder: where its files are.
-        sockets: where its sockets are.
-        program: the module that runs it.
-    """
+    """A daemon in a process of its own."""
 
     def __init__(
         self, name: str, folder: Path, sockets: Path, program: str = "grms.command"
@@ -231,7 +213,7 @@ class SiteProcess:
 
     @property
     def pid(self) -> int:
-        """The process's id; 0 where none runs."""
+        """The process's id; 0 if none runs."""
         if self._detached:
             if os.waitpid(self._detached, os.WNOHANG) == (0, 0):
                 return self._detached
@@ -247,9 +229,6 @@ class SiteProcess:
 
     async def start(self, *, detached: bool = False) -> None:
         """Starts the daemon and waits until it serves.
-
-        Args:
-            detached: it is to live on when this process ends.
 
         Raises:
             LiveError: it has ended, or does not serve in time; the text has what it wrote last.
@@ -303,7 +282,7 @@ class SiteProcess:
         return " / ".join(lines[-3:]) or "nothing"
 
     async def ended(self) -> None:
-        """Returns when the process has ended; at once where none was started."""
+        """Waits for the end of the process, if one was started."""
         if self._process is not None:
             await self._process.wait()
 
@@ -320,7 +299,7 @@ class SiteProcess:
             self._cut()
 
     async def stop(self) -> None:
-        """Ends the daemon in order; at once where it does not end in time."""
+        """Ends the daemon in order, or at once if that takes too long."""
         await self._stop_detached()
         if self._process is None or self._process.returncode is not None:
             self._cut()
@@ -348,7 +327,6 @@ class SiteProcess:
 
 
 def _spawn_detached(command: list[str], log: int) -> int:
-    """Starts a process that lives on when this one ends, and returns its id."""
     return os.posix_spawn(
         command[0],
         command,
@@ -363,5 +341,5 @@ def _spawn_detached(command: list[str], log: int) -> int:
 
 
 async def stop_all(processes: Sequence[SiteProcess]) -> None:
-    """Ends daemons in order, all at one time, whatever happens meanwhile."""
+    """Ends daemons in order, all at a time, whatever happens meanwhile."""
     await asyncio.gather(*(process.stop() for process in processes))

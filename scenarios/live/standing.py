@@ -29,20 +29,14 @@ def up(
 ) -> dict[str, Path]:
     """Starts the daemons of a scenario and leaves them running, each with its dashboard.
 
-    Where the scenario has a broker, that is one of them, and sites offer what it can reserve.
-
-    Args:
-        spec: the scenario; its workloads and workflows are not used.
-        folder: for journals and logs.
-        speed: seconds of the sites' clock for a real one; 1 for real time.
-        origin: when a faster clock shows 0, seconds since 1970.
-
-    Returns:
-        The sockets of the sites, by name in the scenario's order, and last the broker's.
+    Workloads and workflows of `spec` are not used; with a broker, it is started too, and sites
+    offer what it can reserve. `speed` is in seconds of the sites' clock per real one, 1 for real
+    time; `origin` is when a faster clock shows 0, seconds since 1970. Returns the sockets by site,
+    in the scenario's order, and last the broker's.
 
     Raises:
-        LiveError: a daemon does not serve, cannot do what the scenario wants, a federation runs there already, or the folder has
-            files that no federation has left.
+        LiveError: a daemon does not serve, cannot do what the scenario wants, a federation runs
+            there already, or the folder has files that no federation has left.
     """
     names = [site.name for site in spec.sites] + ([] if spec.broker is None else [BROKER])
     with claimed(folder, names):
@@ -115,11 +109,7 @@ def has_dashboards() -> bool:
 
 
 def dashboard_link(name: str, socket: Path) -> str:
-    """Returns an address that shows a daemon's dashboard to one browser, once and for a minute.
-
-    Args:
-        name: of the site; the broker's is `broker`.
-        socket: of its users.
+    """Returns a link to the dashboard of a site, or of `broker`, valid once and for a minute.
 
     Raises:
         SiteError: the site serves no pages.
@@ -133,13 +123,9 @@ def dashboard_link(name: str, socket: Path) -> str:
 
 
 def down(folder: Path) -> list[str]:
-    """Ends the daemons that `up` has left running.
+    """Ends the daemons that `up` has left running in a folder; returns those that were still there.
 
-    Args:
-        folder: as given to `up`; another path to it does as well, and one it was moved to.
-
-    Returns:
-        The names of the daemons that were still there.
+    Another path to the folder will do, as will one it was moved to.
 
     Raises:
         LiveError: there is no federation there, or a daemon does not end.

@@ -12,13 +12,13 @@ from scenarios.papers.samples import Spread
 from scenarios.report import words
 
 LEFT = 92.0
-"""Room for the names of rows, pixels."""
+"""In pixels, for the names of rows."""
 
 RIGHT = 150.0
-"""Room for the figures beside them."""
+"""For the figures at the right."""
 
 TOP = 30.0
-"""Room for the heading."""
+"""For the heading."""
 
 _ROW = 19.0
 _GROUP_GAP = 13.0
@@ -31,7 +31,6 @@ class SpreadBar:
     Attributes:
         color: a name of `lrms_sim.pages.svg.color`.
         spread: of the figure, shares of 1.
-        label: what it is, for the legend.
     """
 
     color: str
@@ -44,10 +43,7 @@ def improvement_chart(
 ) -> str:
     """Draws ΔAWRT as horizontal bars with a whisker from the least to the greatest seed.
 
-    Args:
-        groups: a name, such as a site's, and its bars.
-        key: unique within the page.
-        heading: what the chart shows.
+    `groups` are names, such as a site's, and their bars; `key` is unique within the page.
     """
     rows = sum(len(bars) for _, bars in groups)
     inner = _ROW * rows + _GROUP_GAP * len(groups)

@@ -15,7 +15,7 @@ _MARKERS = "osD^vP"
 
 
 def bare(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:
-    """Takes away frame and tick marks; what is drawn covers the grid."""
+    """Removes frame and tick marks; the content covers the grid."""
     svg.bare(axes)
     if grid is not None:
         axes.grid(axis=grid, color=svg.color("grid"), linewidth=0.8)
@@ -23,12 +23,9 @@ def bare(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:
 
 
 def legend(axes: Axes, names: Sequence[tuple[str, int]], inner: float) -> int:
-    """Writes a legend above axes that are as wide as the page, in one row or two; returns how many.
+    """Writes a legend above axes as wide as the page; returns the number of rows, one or two.
 
-    Args:
-        axes: the axes.
-        names: each with the number of its colour.
-        inner: height of the axes, in units.
+    `names` come with the numbers of their colours; `inner` is the height of the axes.
     """
     unit = 1 / (WIDE - 62)
     widths = [(6.6 * len(name) + 40) * unit for name, _ in names]
@@ -48,16 +45,7 @@ class RowChart:
     """A chart of rows as wide as the page: names at the left, a scale below, figures at the right.
 
     Attributes:
-        figure: the whole of it.
         axes: the part with the scale; rows begin at 0, downward, in units.
-
-    Args:
-        inner: height of all rows, in units.
-        above: room above them.
-        left: room for names.
-        right: room for figures.
-        scale: where it begins and ends.
-        tick: returns the word of a tick.
     """
 
     def __init__(
@@ -114,7 +102,7 @@ class Line:
     Attributes:
         name: in the legend.
         color: number of its colour.
-        points: the number of a place, a value there, and where its interval begins and ends.
+        points: number of a place, value there, and ends of its interval.
     """
 
     name: str
@@ -134,18 +122,10 @@ def line_chart(
     unit: str = "",
     logarithmic: bool = False,
 ) -> str:
-    """Draws lines over places at equal distances, each point with its interval.
+    """Draws at least one line over places at equal distances, each point with its interval.
 
-    Args:
-        lines: at least one.
-        places: their names.
-        key: unique within the page.
-        title: above the chart.
-        below: what the places are.
-        inner: height of the axes, in units.
-        scale: ends of the vertical axis; None for where the values end.
-        unit: of the values.
-        logarithmic: whether the vertical axis is.
+    `key` is unique within the page; `inner` is the height of the axes, in units; `scale` has the
+    ends of the vertical axis, by default those of the values.
     """
     under = 40 if below else 26
     height = 66 + inner + under

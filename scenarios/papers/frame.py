@@ -19,7 +19,7 @@ from scenarios.papers.study_folder import RunLog, in_threads, make_folder, progr
 from scenarios.papers.verdicts import Statement
 
 RESULT_FORMAT: Final = 1
-"""Version of study.json."""
+"""In study.json."""
 
 
 class Values(Protocol):
@@ -42,7 +42,7 @@ _Found = TypeVar("_Found")
 _AnyCase = TypeVar("_AnyCase", bound=Values)
 
 Evaluate = Callable[[Iterable[_Case]], Iterator[tuple[_Case, Any]]]
-"""Runs cases, and yields each with what came of it, plain values, when it has ended."""
+"""Runs cases, and yields each with its results, plain values, as they end."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ class CaseStudy(Generic[_AnyCase]):
     Attributes:
         options: that it was measured with, as plain values.
         runs: cases with what came of them, in order.
-        version: of the program.
     """
 
     options: dict[str, Any]
@@ -72,7 +71,10 @@ def as_json(version: str, options: Mapping[str, Any], **figures: Sequence[Any]) 
 
 
 def plain_options(options: Values) -> dict[str, Any]:
-    """Returns what a study's figures depend on, as plain values: neither where they lie, nor who computes."""
+    """Returns the options that a study's figures depend on, as plain values.
+
+    The folder and the workers are not among them.
+    """
     left_out = {"folder", "workers"}
     return {name: value for name, value in asdict(options).items() if name not in left_out}
 
@@ -87,11 +89,9 @@ def having(runs: Iterable[tuple[_Case, _Found]], **wanted: object) -> list[tuple
 
 
 def threads(run: Callable[[_Case], Any], workers: int | None) -> Evaluate[_Case]:
-    """Returns who runs cases in threads.
+    """Returns an `Evaluate` that runs cases in threads, by default one per processor.
 
-    Args:
-        run: runs one; most of its work holds no lock of the interpreter.
-        workers: threads; one for each processor where None.
+    Most of the work of `run` should hold no lock of the interpreter.
     """
     return lambda todo: in_threads(todo, run, workers or os.cpu_count() or 1)
 
@@ -105,18 +105,10 @@ def run_cases(
     what: str,
     describe: Callable[[_Case], str] | None = None,
 ) -> Mapping[str, Any]:
-    """Runs the cases that were not run before, and keeps what came of each.
+    """Runs the cases that are missing in an existing folder, and returns the results of all by key.
 
-    Args:
-        folder: of the study; it is there.
-        cases: by what they are kept under.
-        evaluate: runs them.
-        console: for how far it is.
-        what: cases are called.
-        describe: returns what a case is called when it begins; for cases that are run one by one.
-
-    Returns:
-        What came of each case, as plain values, by what it is kept under.
+    Results are plain values, saved as they come. `what` names the cases in messages; `describe`
+    names a case as it begins, if they are run one by one.
 
     Raises:
         OutputError: the file of runs cannot be read or written.
@@ -144,7 +136,7 @@ class Asked(Protocol):
 
     @property
     def folder(self) -> Path:
-        """The folder of the study; it is made where there is none."""
+        """The folder of the study; it is made if there is none."""
         ...
 
 
@@ -154,7 +146,6 @@ class StudyCommand(Generic[_Study]):
 
     Attributes:
         run: the study with what a user asks for; shows how far it is.
-        render: returns the page.
         show: prints the outcome; the tables and the headline of the page where None.
         table: returns the table of statements, as Markdown.
     """
@@ -167,14 +158,10 @@ class StudyCommand(Generic[_Study]):
     def __call__(self, options: Asked, console: Console, progress: Console) -> Path:
         """Runs the study and returns its page.
 
-        Args:
-            options: what a user asks for.
-            console: for the outcome.
-            progress: for how far it is.
-
         Raises:
             OutputError: a file cannot be written, or the runs from before cannot be read.
-            Exception: whatever `run` raises; after `KeyboardInterrupt` the same study goes on from there.
+            Exception: whatever `run` raises; after `KeyboardInterrupt` the same study goes on from
+                there.
         """
         make_folder(options.folder)
         study = self.run(options, progress)

@@ -15,7 +15,6 @@ from lrms_sim.commandline.values import ParamType
 from lrms_sim.option_fields import option
 
 SEEDS_MAX: Final = 100
-"""Most seeds of one study."""
 
 
 class Seeds(ParamType[tuple[int, ...]]):
@@ -55,7 +54,7 @@ def folder_option(help: str, name: str = "") -> Any:  # noqa: A002  # click's wo
 
 
 def workers_option(most: int = 256) -> Any:
-    """Returns the field of how many threads compute, at most so many."""
+    """Returns the field of the number of threads, at most so many."""
     return option("[default: one a processor]", default=None, type=click.IntRange(1, most))
 
 
@@ -66,10 +65,6 @@ def seeds_option(help: str, *seeds: int) -> Any:  # noqa: A002  # as above
 
 def run_and_tell(study: str, options: Any) -> None:
     """Runs a study, and says where its page is; of one that learns, after Ctrl-C, how to go on.
-
-    Args:
-        study: its folder beside this module.
-        options: what the user asks for.
 
     Raises:
         click.Abort: the user has enough of learning.

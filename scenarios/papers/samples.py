@@ -14,8 +14,6 @@ class Spread:
     Attributes:
         median: of an even number of values the mean of the two in the middle.
         low: the least value.
-        high: the greatest value.
-        count: number of values.
     """
 
     median: float

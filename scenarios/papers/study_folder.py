@@ -22,11 +22,7 @@ _Case = TypeVar("_Case")
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a study's folder where there is none.
-
-    Raises:
-        OutputError: it cannot be made.
-    """
+    """Makes a study's folder if there is none; `OutputError` if it cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -34,16 +30,12 @@ def make_folder(folder: Path) -> None:
 
 
 def write_study(folder: Path, figures: str, page: str, table: str = "") -> Path:
-    """Writes the figures of a study and its page, and returns the page's path.
+    """Writes the figures and the page of a study, and returns the page's path.
 
-    Args:
-        folder: of the study.
-        figures: as JSON.
-        page: as HTML.
-        table: of its statements, as Markdown; empty for none.
+    `table` is the Markdown table of its statements; empty for none.
 
     Raises:
-        OutputError: a file cannot be written; the one from before is still there.
+        OutputError: a file cannot be written; the earlier one is still there.
     """
     for name, text in ((RESULT, figures), (TABLE, table), (PAGE, page)):
         path = folder / name
@@ -61,9 +53,6 @@ class RunLog:
 
     Attributes:
         known: what each run came to, as plain values, by its key.
-
-    Args:
-        folder: of the study.
 
     Raises:
         OutputError: the file is there and cannot be read.
@@ -85,14 +74,9 @@ class RunLog:
                 self.known[values["key"]] = values["found"]
 
     def add(self, key: str, found: Any) -> None:
-        """Keeps a run.
+        """Keeps a run; `OutputError` if the file cannot be written.
 
-        Args:
-            key: everything that its result depends on, but the program's version.
-            found: what it came to, as JSON can say it.
-
-        Raises:
-            OutputError: the file cannot be written.
+        `found` must be representable in JSON.
         """
         self.known[key] = found
         line = json.dumps({"version": __version__, "key": key, "found": found})
@@ -106,12 +90,9 @@ class RunLog:
 def in_threads(
     todo: Iterable[_Case], run: Callable[[_Case], Any], workers: int
 ) -> Iterator[tuple[_Case, Any]]:
-    """Yields cases with what came of each, as they end.
+    """Runs cases in threads, and yields each with its result as they end.
 
-    Args:
-        todo: the cases.
-        run: runs one; most of its work holds no lock of the interpreter.
-        workers: threads.
+    Most of the work of `run` should hold no lock of the interpreter.
     """
     # A few more than there are threads are handed out, so that Ctrl-C ends soon.
     waiting = iter(todo)

@@ -1,8 +1,9 @@
-"""What a study says of a statement: yes, no, or open where its figures scatter too much to say.
+"""A study's verdict on a statement: yes, no, or open if its figures scatter too much.
 
-A statement compares something with something else, or with a bound. Whatever can be compared in pairs is: the same
-event, draw or seed under both. The mean of the differences has an interval; where that lies on one side of the
-bound the statement holds or does not, and where it lies on both it is open. A greater mean alone is no verdict.
+A statement compares two figures, or one with a bound, in pairs if possible: the same event, draw or
+seed under both. The mean of the differences has an interval; if that is on one side of the bound
+the statement holds or does not, and if it includes the bound it is open. A greater mean alone is no
+verdict.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Final
 from lrms_sim.samples import mean_interval
 
 LEVEL: Final = 0.95
-"""Confidence of the interval of a mean difference."""
+"""Of the interval of a mean difference."""
 
 YES: Final = "yes"
 NO: Final = "no"
@@ -25,10 +26,8 @@ class Margin:
     """A mean of paired differences, or of a sample that is held against a bound.
 
     Attributes:
-        mean: of the values.
         low: lower end of its interval; no number where there is one value alone.
         high: upper end; same.
-        count: number of values.
     """
 
     mean: float
@@ -67,27 +66,27 @@ class Margin:
         return self.high - self.mean
 
     def above(self, bound: float = 0.0) -> bool | None:
-        """Returns whether the mean is more than a bound; None where that is open."""
+        """Returns whether the mean is more than a bound; `None` if that is open."""
         if self.low > bound:
             return True
         return False if self.high <= bound else None
 
     def below(self, bound: float = 0.0) -> bool | None:
-        """Returns whether the mean is less than a bound; None where that is open."""
+        """Returns whether the mean is less than a bound; `None` if that is open."""
         if self.high < bound:
             return True
         return False if self.low >= bound else None
 
     def at_most(self, bound: float) -> bool | None:
-        """Returns whether the mean is a bound or less; None where that is open."""
+        """Returns whether the mean is a bound or less; `None` if that is open."""
         return _turned(self.above(bound))
 
     def at_least(self, bound: float) -> bool | None:
-        """Returns whether the mean is a bound or more; None where that is open."""
+        """Returns whether the mean is a bound or more; `None` if that is open."""
         return _turned(self.below(bound))
 
     def within(self, low: float, high: float) -> bool | None:
-        """Returns whether the mean is between two bounds or on one of them; None where that is open."""
+        """Returns whether the mean is between two bounds or on one of them; `None` if that is open."""
         return every((self.at_least(low), self.at_most(high)))
 
     def words(self, digits: int = 2) -> str:
@@ -104,13 +103,13 @@ def _turned(verdict: bool | None) -> bool | None:
 
 
 def every(verdicts: Iterable[bool | None]) -> bool | None:
-    """Returns whether all hold: no where one does not, else open where one is."""
+    """Returns whether all hold: no if one does not, else open if one is."""
     found = list(verdicts)
     return False if False in found else None if None in found else True
 
 
 def some(verdicts: Iterable[bool | None]) -> bool | None:
-    """Returns whether one holds: yes where one does, else open where one is."""
+    """Returns whether one holds: yes if one does, else open if one is."""
     found = list(verdicts)
     return True if True in found else None if None in found else False
 
@@ -128,9 +127,7 @@ def tone(verdict: bool | None) -> str:
 def counted(verdicts: Sequence[bool | None], whose: str = "") -> str:
     """Returns how many of some statements hold, do not, and are open, in words.
 
-    Args:
-        verdicts: of each.
-        whose: what they are statements of, behind the word; empty for nothing.
+    `whose` names the subject of the statements; it may be empty.
     """
     yes, no = verdicts.count(True), verdicts.count(False)
     left = len(verdicts) - yes - no
@@ -146,10 +143,10 @@ class Statement:
     """A statement, a paper's or ours, and what was found.
 
     Attributes:
-        claim: what is said.
         measured: the figures it is judged by.
-        holds: whether they agree; None where that is open, or nothing was measured.
-        rule: what has to be found for the statement to hold, with what is tolerated; empty where it needs no words.
+        holds: whether they agree; `None` if that is open, or nothing was measured.
+        rule: what has to be found for the statement to hold, with what is tolerated; empty if it
+            needs no words.
         run: whether anything was measured for it.
     """
 
@@ -166,16 +163,17 @@ class Statement:
 
     @property
     def word(self) -> str:
-        """The verdict as it is shown; empty where nothing was measured."""
+        """The verdict as it is shown; empty if nothing was measured."""
         return word(self.holds) if self.run else ""
 
 
 Found = tuple[str, bool | None]
-"""The figures that a statement is judged by, in words, and whether it holds; None where that is open."""
+"""The figures that a statement is judged by, in words, and whether it holds; `None` if that is
+open."""
 
 
 def judged(claim: str, found: Found | None, rule: str = "") -> Statement:
-    """Returns a statement with what was found; None where nothing was measured."""
+    """Returns a statement with what was found; `None` if nothing was measured."""
     return Statement.not_run(claim, rule) if found is None else Statement(claim, *found, rule)
 
 

@@ -16,9 +16,7 @@ FLOW_COLUMNS: Final = ("submitted_to", "executed_on", "jobs", "area_processor_s"
 def write_sites_csv(result: ScenarioResult, path: str | PathLike[str]) -> None:
     """Writes a line for each site, in site order, with the columns of `SiteResult`.
 
-    Args:
-        result: the run.
-        path: the file, in UTF-8; a figure without a meaning is empty.
+    The file is UTF-8; a figure without a meaning is empty.
 
     Raises:
         OSError: the file cannot be written.
@@ -35,11 +33,7 @@ def write_flows_csv(result: ScenarioResult, path: str | PathLike[str]) -> None:
     """Writes a line for each pair of sites between which jobs went, and for jobs kept at home.
 
     Lines are in site order, of the users' site first. Columns: the site whose users submitted the
-    jobs, the site that ran them, their number, and their processor-seconds.
-
-    Args:
-        result: the run.
-        path: the file, in UTF-8.
+    jobs, the site that ran them, their number, and their processor-seconds. The file is UTF-8.
 
     Raises:
         OSError: the file cannot be written.

@@ -129,11 +129,9 @@ def time_span(result: ScenarioResult) -> tuple[float, float]:
 
 
 def response_times(result: ScenarioResult, site: int) -> str:
-    """Draws the distribution of the response times of a site's own jobs, alone and federated.
+    """Draws the distribution of response times of a site's own jobs, alone and federated.
 
-    Args:
-        result: the run.
-        site: index of a site with at least one own job.
+    The site has at least one own job.
     """
     info = result.sites[site]
     own = result.schedule.submitted_to == site

@@ -23,24 +23,21 @@ CELLS_MAX: Final = 200
 """Most cells on a side; beyond, neighbours in the order of work share one."""
 
 NAMED_MAX: Final = 40
-"""Up to so many sites each line of the map has its site's name."""
+"""With at most so many sites each line of the map has its site's name."""
 
 _LEFT: Final = 110.0
 _TOP: Final = 34.0
 _SIDE: Final = 560.0
 _FAINTEST: Final = 0.14
 _SPAN_MAX: Final = 1e4
-"""How much more the darkest cell may be than the faintest; what is less is as faint."""
+"""Ratio of the darkest to the faintest cell; smaller values are as faint."""
 
 
 def flow_map(result: ScenarioResult) -> str:
     """Draws the processor time that each site's users had run at each other site.
 
-    Sites stand in the order of the work that their users submitted, the most first. Jobs that
-    stayed at home are left out.
-
-    Args:
-        result: with at least one exchanged job.
+    Sites are in the order of the work that their users submitted, the most first. Jobs that stayed
+    at home are left out; at least one was exchanged.
     """
     own = result.flow_area.sum(axis=1)
     order = np.lexsort((np.arange(len(own)), -own))
@@ -95,7 +92,6 @@ def _picture(cells: FloatArray, least: float, most: float) -> str:
 
 
 def _labels(names: list[str], group: int) -> list[tuple[int, str]]:
-    """Returns what stands beside the rows, and by which of them."""
     if len(names) <= NAMED_MAX:
         return [(row, words.shorten(name, 15)) for row, name in enumerate(names)]
     ticks = sorted({0, *(round(len(names) * part / 5) - 1 for part in range(1, 6))})
@@ -108,11 +104,7 @@ def _hours(processor_s: float) -> str:
 
 
 def improvement_spread(result: ScenarioResult) -> str:
-    """Draws the improvement of every site, ranked, and of each how large its machine is.
-
-    Args:
-        result: with own jobs at one site or more.
-    """
+    """Draws the improvement of every site with own jobs, ranked, and the size of its machine."""
     values = np.array([site.awrt_improvement for site in result.sites])
     sizes = np.array([site.processors for site in result.sites], dtype=np.float64)
     known = np.isfinite(values)

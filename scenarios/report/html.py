@@ -16,11 +16,7 @@ _AGAINST = "Each site against itself alone, with the same jobs and the same queu
 
 
 def write_html(result: ScenarioResult, path: str | PathLike[str]) -> None:
-    """Writes the report to a file, in UTF-8.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Writes the report to a file, in UTF-8; `OSError` if the file cannot be written."""
     Path(path).write_text(render_html(result), encoding="utf-8")
 
 
@@ -63,10 +59,7 @@ def render_html(result: ScenarioResult) -> str:
 def _card(index: int, site: SiteResult, *, partners: bool) -> Card:
     """Returns the key figures of a site.
 
-    Args:
-        index: of the site.
-        site: its result.
-        partners: whether there is any other site.
+    `partners` says whether there is any other site.
     """
     rows = [("Own jobs", words.count(site.jobs))]
     if partners:
@@ -86,7 +79,6 @@ def _card(index: int, site: SiteResult, *, partners: bool) -> Card:
 
 
 def _verdict(site: SiteResult) -> tuple[str, str]:
-    """Returns how a site's response time changed: a figure, and what it means."""
     if not site.jobs:
         return words.NOTHING, "no own jobs"
     tone = words.tone(site.awrt_improvement)

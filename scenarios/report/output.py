@@ -31,10 +31,10 @@ RESULT: Final = "result.json"
 SCENARIO: Final = "scenario.toml"
 REPORT: Final = "report.html"
 FILES: Final = (SCHEDULE, SCHEDULE_ALONE, RESULT, SCENARIO, SITES_CSV, FLOWS_CSV, REPORT)
-"""What a run's folder holds; docs/scenarios.md says what is in each."""
+"""Of a run's folder, as described in docs/scenarios.md."""
 
 RESULT_BYTES_MAX: Final = 256 << 20
-"""Largest result.json that is read; a thousand sites make about 10 MB."""
+"""Largest result.json, in bytes; a thousand sites make about 10 MB."""
 
 
 class _Lenient(BaseModel):
@@ -78,8 +78,7 @@ class Saved:
     """Where the files of a run are.
 
     Attributes:
-        folder: the run's folder.
-        report: the HTML page; None where none was wanted.
+        report: the HTML page; `None` if none was wanted.
     """
 
     folder: Path
@@ -115,17 +114,11 @@ def save_run(
     html: bool = True,
     step: Callable[[str], None] | None = None,
 ) -> Saved:
-    """Writes a run's files; the files of an earlier run in that folder are replaced.
+    """Writes a run's files, replacing those of an earlier run in that folder.
 
-    Everything is written beside the folder first and moved in at the end, so that an interrupted
-    run leaves the folder as it was.
-
-    Args:
-        folder: made if it is missing.
-        spec: what was run, every seed in it.
-        result: what came of it.
-        html: whether to write the HTML page.
-        step: called with the name of each file before it is written.
+    Everything is written to a temporary folder first and moved in at the end, so that an
+    interrupted run leaves the folder as it was. `spec` has every seed; `html` also writes the HTML
+    page; `step` is called with the name of each file before it is written.
 
     Raises:
         OutputError: the folder has other files, or cannot be written to.
@@ -158,12 +151,10 @@ def save_run(
 def save_report(
     folder: Path, result: ScenarioResult, *, step: Callable[[str], None] | None = None
 ) -> None:
-    """Writes a run's page and its CSV files anew, each replaced at once.
+    """Rewrites a run's page and its CSV files, each replaced at once.
 
-    Args:
-        folder: of the run.
-        result: what `load_run` returned for it.
-        step: called with the name of each file before it is written.
+    `result` is what `load_run` returned for the folder; `step` is called with the name of each file
+    before it is written.
 
     Raises:
         OutputError: a file cannot be written.
@@ -204,7 +195,6 @@ def _move_in(draft: Path, folder: Path) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Puts Ctrl-C off until the block is over."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -219,10 +209,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def load_run(folder: Path) -> ScenarioResult:
-    """Reads a run again; its figures are computed anew from its schedules.
-
-    Args:
-        folder: what `save_run` wrote.
+    """Loads a run that `save_run` wrote; its figures are computed anew from its schedules.
 
     Raises:
         OutputError: it is not the folder of a run, or a file in it is damaged.

@@ -19,9 +19,7 @@ from scenarios.run.results import ScenarioResult
 def flow_ribbons(result: ScenarioResult, *, by_area: bool) -> str:
     """Draws who gave work to whom: givers on the left, takers on the right.
 
-    Args:
-        result: with at least one exchanged job.
-        by_area: measure ribbons in processor time instead of jobs.
+    At least one job was exchanged. With `by_area` ribbons measure processor time instead of jobs.
     """
     flow = (result.flow_area if by_area else result.flow_jobs).astype(np.float64).copy()
     np.fill_diagonal(flow, 0.0)
@@ -67,7 +65,6 @@ def _scale(flow: FloatArray, height: float) -> tuple[float, float]:
 
 
 def _stack(totals: FloatArray, scale: float, gap: float) -> list[tuple[float, float]]:
-    """Returns top and bottom of each site's block."""
     blocks, y = [], 6.0
     for total in totals:
         blocks.append((y, y + float(total) * scale))
@@ -117,7 +114,6 @@ def _nodes(
     nodes: Sequence[tuple[float, float]],
     labels: Sequence[tuple[str, str]],
 ) -> None:
-    """Draws the block of each site, and beside it its name and amount."""
     x = 104.0 if side == "left" else HALF - 112.0
     for index, (top, bottom) in enumerate(nodes):
         axes.add_patch(

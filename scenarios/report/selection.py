@@ -7,30 +7,23 @@ import numpy as np
 from scenarios.run.results import ScenarioResult
 
 DETAIL_MAX: Final = 12
-"""Most sites that get a card, charts of their own and a ribbon."""
+"""Most sites with a card, charts of their own and a ribbon."""
 
 ROWS_MAX: Final = 40
-"""Most sites that a table has a row for."""
-
 FLOWS_MAX: Final = 20
-"""Most flows that a list has."""
-
 SITES_CSV: Final = "sites.csv"
 FLOWS_CSV: Final = "flows.csv"
-"""Files beside the report that hold every site and every flow."""
+"""Files of the run that hold every site and every flow."""
 
 
 def important(result: ScenarioResult, most: int) -> list[int]:
     """Returns the indices of the sites to show: all in site order, or the most important ones.
 
-    Of too many, half of the places go to the sites with the most work: processor-seconds that
-    their users submitted or their machines ran for others. A quarter goes to those of the rest
-    whose users gained most by the exchange, a quarter to those whose users lost most, in
-    processor-seconds times seconds of response time: a large loss of a tiny site moves little.
-
-    Args:
-        result: the run.
-        most: how many are shown at most; a multiple of 4.
+    Of too many, half of the places go to the sites with the most work: processor-seconds that their
+    users submitted or their machines ran for others. A quarter goes to those of the rest whose
+    users gained most by the exchange, a quarter to those whose users lost most, in
+    processor-seconds times seconds of response time: a large loss of a tiny site moves little. At
+    most `most` are shown, a multiple of 4.
 
     Returns:
         Indices into `result.sites`, the most work first where not all are shown; ties go by site
@@ -54,9 +47,7 @@ def important(result: ScenarioResult, most: int) -> list[int]:
 def largest_flows(result: ScenarioResult, most: int) -> list[tuple[int, int, int]]:
     """Returns the flows of the most jobs as (jobs, giver, taker), the largest first.
 
-    Args:
-        result: the run.
-        most: how many at most.
+    At most `most` are returned.
     """
     jobs = result.flow_jobs.copy()
     np.fill_diagonal(jobs, 0)
@@ -67,12 +58,7 @@ def largest_flows(result: ScenarioResult, most: int) -> list[tuple[int, int, int
 
 
 def left_out(result: ScenarioResult, shown: int) -> str:
-    """Returns a sentence on the sites that are not shown; empty where all are.
-
-    Args:
-        result: the run.
-        shown: how many are.
-    """
+    """Returns a sentence on the sites that are not shown; empty if all are."""
     count = len(result.sites)
     if shown >= count:
         return ""
@@ -85,9 +71,7 @@ def left_out(result: ScenarioResult, shown: int) -> str:
 def notes_together(result: ScenarioResult) -> list[tuple[str, str, int, int]]:
     """Returns what preparing the workloads did, over all sites.
 
-    Returns:
-        Reason, treatment, number of records and number of sites, in the order in which the
-        reasons first come up.
+    Reason, treatment, number of records and number of sites, in order of appearance.
     """
     records: dict[tuple[str, str], int] = {}
     sites: dict[tuple[str, str], int] = {}

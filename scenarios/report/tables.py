@@ -64,7 +64,6 @@ def summary(result: ScenarioResult) -> Section:
 
 
 def _user_groups(result: ScenarioResult) -> Table:
-    """Returns the table of what the user groups of each site got."""
     rows = [
         (
             Named(one.site, index),
@@ -96,16 +95,6 @@ def _of_sites(
     title: str = "",
     name: str,
 ) -> Table:
-    """Returns a table with a row for each site.
-
-    Args:
-        result: the run.
-        columns: groups of columns: the group's heading, and those of its columns.
-        row: gives the figures of a site.
-        caption: of the table.
-        title: of the table.
-        name: of the table, for those who cannot see it.
-    """
     chosen = important(result, ROWS_MAX)
     sites = [(index, result.sites[index]) for index in chosen]
     return Table(
@@ -187,7 +176,7 @@ def waits(result: ScenarioResult) -> Section:
 
 
 def workloads(result: ScenarioResult) -> Words:
-    """Returns the section on dropped and altered records; nothing where there were none."""
+    """Returns the section on dropped and altered records; nothing if there were none."""
     heads: tuple[str, ...]
     rows: list[tuple[Words, ...]]
     if len(result.sites) > ROWS_MAX:

@@ -19,31 +19,24 @@ NAME_LENGTH = 14
 """Longer names of sites are cut in tables; the headline has them in full."""
 
 PAIRS_MAX = 20
-"""Most lines of the list that stands in for a matrix too wide for the terminal."""
+"""Most lines of the list that replaces a matrix too wide for the terminal."""
 
 
 def print_result(console: Console, result: ScenarioResult) -> None:
     """Prints who gained what: headline, users, machines, and who gave work to whom.
 
-    Args:
-        console: where to; its width is kept to, down to 80 columns.
-        result: the run.
+    The output is as wide as `console`, but at least 80 columns.
     """
     _Printer(console).print(result)
 
 
 class _Printer:
-    """Prints one result.
-
-    Attributes:
-        console: where to.
-    """
+    """Prints one result."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def print(self, result: ScenarioResult) -> None:
-        """Prints everything."""
         self.console.print()
         self.say(words.headline(result), "bold")
         self.say(words.exchange_sentence(result))
@@ -69,11 +62,9 @@ class _Printer:
                 self.say(note)
 
     def say(self, text: str, style: str = "") -> None:
-        """Prints a line."""
         self.console.print(terminal.text(self.console, text, style))
 
     def name(self, site: SiteResult) -> str:
-        """Returns a site's name as it stands in tables."""
         name = terminal.text(self.console, site.name)
         # Counts cells, not characters: some scripts take two cells for each.
         ascii_only = self.console.options.ascii_only
@@ -81,7 +72,6 @@ class _Printer:
         return name.plain
 
     def users(self, sites: list[SiteResult]) -> Table:
-        """Returns the table of what a site's own users got."""
         rows = [
             (
                 self.name(site),
@@ -98,7 +88,6 @@ class _Printer:
         return Table(heads, rows, "Users: average weighted response time (s) and jobs")
 
     def groups(self, result: ScenarioResult, sites: list[SiteResult]) -> Table:
-        """Returns the table of what the user groups of each site got."""
         rows = [
             (
                 self.name(site),
@@ -116,7 +105,6 @@ class _Printer:
         return Table(heads, rows, "User groups: average weighted response time (s)")
 
     def machines(self, sites: list[SiteResult]) -> Table:
-        """Returns the table of what the machines did."""
         rows = [
             (
                 self.name(site),
@@ -133,7 +121,7 @@ class _Printer:
         return Table(heads, rows, "Machines: utilization, work done, makespan (s)")
 
     def exchange(self, result: ScenarioResult) -> Table:
-        """Returns who gave how many jobs to whom; a list of pairs where a matrix is too wide."""
+        """Returns who gave how many jobs to whom; a list of pairs if a matrix is too wide."""
         # No column is narrower than two cells, so many sites need not be tried.
         if 3 * len(result.sites) <= self.console.width:
             matrix = self.matrix(result)
@@ -167,8 +155,6 @@ class _Printer:
 
 
 def _broker(broker: BrokerResult) -> Table:
-    """Returns what the batch users paid for the workflows."""
-
     def shown(value: float | None) -> str:
         return words.NOTHING if value is None else words.seconds(value)
 
@@ -189,7 +175,6 @@ def _broker(broker: BrokerResult) -> Table:
 
 
 def _notes(result: ScenarioResult) -> Iterator[str]:
-    """Yields what preparing the workloads did to records, a line for each reason."""
     if len(result.sites) > ROWS_MAX:
         for reason, treatment, records, sites in notes_together(result):
             yield (

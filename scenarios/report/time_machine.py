@@ -1,10 +1,10 @@
-"""The time machine of a report: a slider over the sites' Gantt charts, with the jobs that they exchange.
+"""The time machine of a report: a slider over the sites' Gantt charts, with the exchanged jobs.
 
-What its script draws is in the page: for each job a few whole numbers, seven bits a byte, compressed, in
-base64. So a job costs some ten characters. Where not all jobs fit into `CHARACTERS_MAX`, those with the
-most work are drawn one by one, and all of them as curves of `BINS` values.
+The data of its script is in the page: for each job a few whole numbers, seven bits a byte,
+compressed, in base64, some ten characters a job. If not all jobs fit into `CHARACTERS_MAX`, those
+with the most work are drawn one by one, and all of them as curves of `BINS` values.
 
-Which processors a job has is not part of a schedule; the script gives it the lowest that are free.
+A schedule does not say which processors a job has; the script gives it the lowest that are free.
 """
 
 import base64
@@ -26,20 +26,18 @@ from scenarios.report.selection import important
 from scenarios.run.results import ScenarioResult
 
 LANES_MAX: Final = 8
-"""Most sites that have a Gantt chart: as many as there are colours."""
+"""As many as there are colours."""
 
 CHARACTERS_MAX: Final = 1_300_000
-"""Most characters of the jobs that are drawn one by one: more than 100,000 of them."""
+"""For the jobs that are drawn one by one: more than 100,000 of them."""
 
 _CHARACTERS_MIN: Final = 6
-"""Fewer characters than any job takes, nearly."""
+"""Nearly the fewest characters of any job."""
 
 BINS: Final = 600
 """Values of a curve over the whole run."""
 
 DATA: Final = "time-machine-data"
-"""Id of the element with the data."""
-
 _FINE_BELOW_S: Final = 20_000.0
 """A shorter run is shown to the hundredth of a second."""
 
@@ -49,7 +47,6 @@ class _Chosen:
     """What is shown.
 
     Attributes:
-        lanes: indices of the sites.
         lane_of: shape (K,), the lane of each site; `len(lanes)` for one that has none.
         ran: rows of the jobs that ran in a lane, in order of arrival.
         rows: those of them that are drawn one by one.
@@ -70,7 +67,7 @@ class _Chosen:
 
 
 def section(result: ScenarioResult) -> Html | str:
-    """Returns the section, which a page shows where its script runs; nothing without jobs."""
+    """Returns the section, which a page shows if its script runs; nothing without jobs."""
     if not result.jobs:
         return ""
     chosen = _chosen(result)
@@ -102,17 +99,18 @@ def data(result: ScenarioResult, chosen: _Chosen | None = None) -> dict[str, Any
 
     Args:
         result: with at least one job that ran at a site of the lanes.
-        chosen: which lanes and jobs; worked out where left out.
+        chosen: which lanes and jobs; worked out if omitted.
 
     Returns:
         `sites`: name, processors and number of the colour of each lane; `begin` and `end`, seconds;
-        `unit`, seconds that a whole number of the columns counts; `complete`, whether every job is in
-        the columns; `count`, their jobs; `columns`, as `packed`: `submit` (since the job before, the
-        first since `begin`), `wait`, `run`, `processors`, `pair` (home lane times lanes plus one, plus
-        the lane it ran in), `alone` (wait of the run without exchange), `job` (number, less that of the
-        job before of the same home); `busy`: for each lane the mean of busy processors in each of
-        `BINS` equal bins; where not complete also `waiting`, jobs that wait at the begin of each bin,
-        and `given`, for each pair of lanes the jobs given by the begin of each bin, since the bin before.
+        `unit`, seconds that a whole number of the columns counts; `complete`, whether every job is
+        in the columns; `count`, their jobs; `columns`, as `packed`: `submit` (since the job before,
+        the first since `begin`), `wait`, `run`, `processors`, `pair` (home lane times lanes plus
+        one, plus the lane it ran in), `alone` (wait of the run without exchange), `job` (number,
+        less that of the job before of the same home); `busy`: for each lane the mean of busy
+        processors in each of `BINS` equal bins; where not complete also `waiting`, jobs that wait
+        at the begin of each bin, and `given`, for each pair of lanes the jobs given by the begin of
+        each bin, since the bin before.
     """
     chosen = chosen or _chosen(result)
     edges = np.linspace(chosen.begin, chosen.end, BINS + 1)
@@ -145,11 +143,8 @@ def data(result: ScenarioResult, chosen: _Chosen | None = None) -> dict[str, Any
 def packed(values: Int64Array) -> str:
     """Returns whole numbers as base64 of compressed (zlib) bytes of seven bits, the lowest first.
 
-    The sign goes to the lowest bit (0, -1, 1, -2 … become 0, 1, 2, 3 …); the highest bit of a byte says
-    that another one follows.
-
-    Args:
-        values: shape (n,), of a size below 2**52.
+    The sign goes to the lowest bit (0, -1, 1, -2 … become 0, 1, 2, 3 …); the highest bit of a byte
+    says that another one follows. `values` have shape (n,) and are below 2**52.
     """
     folded = np.where(values < 0, -2 * values - 1, 2 * values).astype(np.uint64)
     sizes = np.ones(len(folded), np.int64)

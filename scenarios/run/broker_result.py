@@ -44,7 +44,7 @@ class BatchFigures:
 
     @property
     def improvement(self) -> float:
-        """By which share the response time is shorter beside the broker; NaN without jobs."""
+        """Share by which the response time is shorter with the broker; NaN without jobs."""
         if not self.awrt_without or self.awrt_with is None:
             return math.nan
         return 1.0 - self.awrt_with / self.awrt_without
@@ -174,11 +174,8 @@ def evaluate_broker(
 ) -> BrokerResult:
     """Computes the figures.
 
-    Args:
-        run: what the broker has done.
-        schedule: of the batch jobs beside the broker.
-        schedule_whole: of the same jobs on machines that have all processors.
-        sites: their names, in the order of the schedules' machines.
+    `schedule` has the batch jobs with the broker, `schedule_whole` the same jobs on machines that
+    have all processors; `sites` are in the order of the schedules' machines.
     """
     broken: dict[str, list[tuple[float, float]]] = {}
     for name, begin, end in run.broken:

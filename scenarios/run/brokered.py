@@ -1,11 +1,11 @@
 """Runs the broker of a scenario on the scenario's own clock, in this process.
 
-What decides is what decides in the daemons: the broker's pure state, its planner, and each site's
-pure state. Here they share one virtual clock, a search takes as long as the scenario says
-and builds as many schedules, and nothing is lost on the way; so equal scenarios give equal runs.
+The deciding parts are those of the daemons: the broker's pure state, its planner, and each site's
+pure state. Here they share one virtual clock, a search takes as long as the scenario says and
+builds as many schedules, and nothing is lost on the way; so equal scenarios give equal runs.
 
-At one instant what has ended at sites comes first, then what was said or planned for that instant,
-in the order in which that was done; then the broker's own clock.
+At one instant ends at sites come first, then what was said or planned for that instant, in order;
+then the broker's own clock.
 """
 
 import heapq
@@ -60,7 +60,7 @@ from scenarios.run.workflow_source import Submission, submissions_of, supplies_o
 from scenarios.spec.spec import ScenarioSpec
 
 STEPS_MAX: Final = 10_000_000
-"""So many instants at most; beyond, a scenario has no end."""
+"""Most instants; beyond, a scenario has no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,9 @@ class WorkflowResult:
         workflow: what was handed in, with its limits.
         submit_time: seconds.
         state: the last one.
-        start_time: of its first task, seconds; None where nothing of it ran.
+        start_time: of its first task, seconds; `None` if nothing of it ran.
         end_time: of its last task, or when it was given up; seconds.
         cost: of all its tasks, those that were ended with it too.
-        runs: launches of its tasks.
     """
 
     workflow: Workflow
@@ -87,7 +86,7 @@ class WorkflowResult:
 
     @property
     def tardiness(self) -> float:
-        """Seconds after the due date; 0 in time or where it was given up."""
+        """Seconds after the due date; 0 if in time or given up."""
         if self.state is not WorkflowState.COMPLETED:
             return 0.0
         return max(0.0, self.end_time - self.workflow.due_date)
@@ -103,12 +102,9 @@ class BrokeredRun:
     """What a scenario's broker has done.
 
     Attributes:
-        supplies: what could be reserved.
         workflows: in the order in which they were handed in.
         plan: where and when every task has run; those of workflows given up too, up to where they
             were ended.
-        plans: plans that were adopted.
-        refusals: bookings that sites refused.
         broken: resource, begin and end of every breakdown, seconds.
     """
 
@@ -123,11 +119,9 @@ class BrokeredRun:
 def run_broker(
     spec: ScenarioSpec, progress: Callable[[int, int], None] | None = None
 ) -> BrokeredRun:
-    """Runs a scenario's broker until every workflow has ended.
+    """Runs a resolved scenario's broker until every workflow has ended.
 
-    Args:
-        spec: a scenario with a broker, resolved.
-        progress: called with the number of workflows that have ended, and of all.
+    `progress` is called with the number of workflows that have ended, and of all.
 
     Raises:
         ScenarioError: a workflow is refused, or there is no end.
@@ -203,7 +197,6 @@ class _World:
     # --- the clock -----------------------------------------------------------------------------
 
     def run(self, progress: Callable[[int, int], None] | None) -> BrokeredRun:
-        """See `run_broker`."""
         self._tell(Restarted(0))
         for supply in self._supplies:
             self._tell(Register(next(self._count), supply))

@@ -10,19 +10,12 @@ from lrms_sim.schedule import Schedule
 Column = npt.NDArray[Any]
 
 COLUMNS = ("executed_on", "start_time", "end_time")
-"""What is compared; everything else is what was to be scheduled."""
 
 
 def first_difference(found: Schedule, expected: Schedule) -> str:
-    """Returns in words where two schedules of the same jobs first differ.
+    """Returns in words where two schedules of the same jobs first differ, or nothing.
 
-    Args:
-        found: of the replay through daemons.
-        expected: of the replay in one process.
-
-    Returns:
-        The job, the column and both values, and how many jobs differ; nothing where the schedules
-        are identical.
+    The words have the job, the column and both values, and how many jobs differ.
 
     Raises:
         ValueError: they are not of the same jobs.

@@ -22,7 +22,7 @@ from scenarios.run.workloads import Workload, load_workload
 from scenarios.spec.spec import SiteSpec
 
 SYNTHETIC_HEADER: Mapping[str, str] = {"UnixStartTime": "345600", "TimeZone": "0"}
-"""When a synthetic workload begins: on a Monday, 0 h UTC."""
+"""Start of a synthetic workload: a Monday, 0 h UTC."""
 
 
 def queues_of(
@@ -30,15 +30,12 @@ def queues_of(
 ) -> list[Discipline]:
     """Returns the discipline of each site, with all that it needs to know.
 
-    Args:
-        sites: of a scenario.
-        workloads: one for each site, in their order.
-        shown: what errors call the scenario.
+    `workloads` are in the sites' order; `shown` is the scenario's name in errors.
 
     Raises:
-        SpecError: a strategy file cannot be used, or nobody knows what time it is at a site.
-        WorkloadError: some site orders its queue by user group, and the users of a workload are
-            not known.
+        SpecError: a strategy file cannot be used, or the time at a site is unknown.
+        WorkloadError: some site orders its queue by user group, and the users of a workload are not
+            known.
     """
     if problems := queue_problems(sites):
         raise SpecError(shown, problems)
@@ -77,7 +74,7 @@ def looks_at_groups(sites: Sequence[SiteSpec]) -> bool:
 
 
 def scheduler_needs_groups(discipline: Discipline) -> bool:
-    """Returns whether a discipline looks at user groups, also where it does not know the time yet."""
+    """Returns whether a discipline uses user groups, also before it knows the time."""
     if isinstance(discipline, Policy):
         return discipline.needs_groups
     return scheduler_of(discipline).needs_groups
@@ -86,9 +83,7 @@ def scheduler_needs_groups(discipline: Discipline) -> bool:
 def groups_at_home(jobs: JobTable, submitted_to: npt.NDArray[np.integer]) -> Int8Array:
     """Returns the user group of each job of a federation, by the work of its own site.
 
-    Args:
-        jobs: of all sites, n jobs.
-        submitted_to: shape (n,), the site of each job.
+    `submitted_to` has shape (n,): the site of each of the n jobs.
     """
     groups = np.zeros(len(jobs), np.int8)
     for site in np.unique(submitted_to):
@@ -116,15 +111,11 @@ def discipline_of(site: SiteSpec) -> Discipline:
 def local_time_of(site: SiteSpec, shift: Shift) -> tuple[str | float | None, float]:
     """Returns a site's time zone and the Unix time of second 0 of its clock.
 
-    Args:
-        site: of a resolved scenario; its workload is read where its strategy asks for the time.
-        shift: what falls on second 0 of the clock.
-
-    Returns:
-        None as the zone where the strategy does not ask.
+    The zone is `None` if the strategy does not ask for the time; else the site's workload is read.
+    `shift` is what falls on second 0 of the clock.
 
     Raises:
-        ValueError: nobody knows what time it is there.
+        ValueError: the time there is unknown.
     """
     queue = discipline_of(site)
     if not (isinstance(queue, Policy) and queue.needs_calendar):

@@ -39,8 +39,6 @@ from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec
 from scenarios.spec.workloads import SwfWorkload
 
 Notify = Callable[..., None]
-"""Called with the name of an event and its keys and values."""
-
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how much of it is done, and how much there is."""
 
@@ -68,12 +66,8 @@ def run_scenario(
 ) -> Run:
     """Runs a scenario and the same jobs without exchange.
 
-    Args:
-        spec: the scenario.
-        shown: what errors call its file; its name where left out.
-        environment: where the folder of logs is looked up.
-        notify: told what happens; `warning` events have a `text`.
-        progress: told how far each stage is.
+    `shown` is the file's name in errors, by default the scenario's; `notify` gets events, of which
+    `warning` has a `text`; `progress` gets the progress of each stage.
 
     Raises:
         SpecError: a rule base cannot be used.
@@ -123,7 +117,7 @@ def run_scenario(
 def _run_broker(
     spec: ScenarioSpec, sites: Sequence[Site], schedule: Schedule, progress: Progress | None
 ) -> BrokerResult | None:
-    """Returns what a scenario's broker does beside the batch jobs, and what that costs these."""
+    """Returns what a scenario's broker does in addition to the batch jobs, and its cost to them."""
     if spec.broker is None:
         return None
     from scenarios.run.brokered import run_broker  # noqa: PLC0415  # the planner is slow to import
@@ -147,17 +141,14 @@ def build_sites(
     *,
     shown: str | None = None,
 ) -> list[Site]:
-    """Returns a scenario's sites as a federation takes them.
+    """Returns a scenario's sites for a federation.
 
-    Args:
-        spec: the scenario.
-        policies: what `load_policies` returned for it.
-        workloads: one for each site, in their order.
-        shown: what errors call its file; its name where left out.
+    `policies` are those of `load_policies`, `workloads` are in the sites' order; `shown` is the
+    file's name in errors, by default the scenario's.
 
     Raises:
-        SpecError: a strategy file cannot be used, nobody knows what time it is at a site, or a
-            discipline cannot have the guests that would come.
+        SpecError: a strategy file cannot be used, the time at a site is unknown, or a discipline
+            cannot have the guests that would come.
         WorkloadError: user groups are needed, and the users of a workload are not known.
     """
     queues = queues_of(spec.sites, workloads, shown or spec.name)
@@ -243,9 +234,7 @@ def load_policies(
 ) -> dict[str, dict[str, TransferPolicy]]:
     """Returns for every site its transfer policy for each partner it exchanges jobs with.
 
-    Args:
-        spec: the scenario.
-        shown: what errors call its file; its name where left out.
+    `shown` is the file's name in errors, by default the scenario's.
 
     Raises:
         SpecError: rule bases cannot be used; the text has a line for each key that names one.
@@ -276,11 +265,8 @@ def load_policies(
 def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
     """Checks that the files a scenario names are there and rule bases can be used.
 
-    Logs are not read, and the known ones of `scenario fetch` need not be there.
-
-    Args:
-        spec: the scenario.
-        shown: what errors call its file; its name where left out.
+    Logs are not read, and the known ones of `scenario fetch` need not be there. `shown` is the
+    file's name in errors, by default the scenario's.
 
     Raises:
         SpecError: one is not; the text has a line for each key that names one.
@@ -310,7 +296,7 @@ def check_files(spec: ScenarioSpec, *, shown: str | None = None) -> None:
 
 
 _AGREE = AlwaysAgree()
-"""What decides within rails where a site names no transfer policy."""
+"""Decides within the exchange constraints if a site names no transfer policy."""
 
 
 class _Shelf:
@@ -332,7 +318,7 @@ class _Shelf:
         return self._railed.setdefault((rails, id(policy)), Railed(rails, policy, policy.name))
 
     def take(self, text: str, key: str) -> TransferPolicy:
-        """Returns a policy; where its file cannot be used, notes the problem at that key."""
+        """Returns a policy; if its file is unusable, notes the problem at that key."""
         try:
             return self._policies.policy_by_name(text)
         except RuleBaseError as error:
@@ -341,7 +327,7 @@ class _Shelf:
 
 
 def _policy(site: SiteSpec, partner: SiteSpec, shelf: _Shelf) -> TransferPolicy | None:
-    """Returns the policy for a partner; None for no exchange with it."""
+    """Returns the policy for a partner; `None` for no exchange with it."""
     transfer = site.transfer
     key = f"sites.{site.name}.transfer"
     named = transfer.partners.get(partner.name)

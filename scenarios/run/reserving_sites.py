@@ -34,9 +34,6 @@ class ReservingSites:
 
     Attributes:
         heard: what has changed at sites since it was last taken from here, by (site, reservation).
-
-    Args:
-        sites: what each has to reserve, by the site's name.
     """
 
     def __init__(self, sites: Mapping[str, Iterable[Resource]]) -> None:
@@ -70,18 +67,9 @@ class ReservingSites:
         processors: int,
         now: float,
     ) -> int:
-        """Returns the number of a new reservation.
+        """Returns the number of a new reservation; `RefusedError` if it cannot be had.
 
-        Args:
-            site: where.
-            key: names the wish.
-            resource_id: of what.
-            window: begin and end, seconds.
-            processors: how many.
-            now: seconds.
-
-        Raises:
-            RefusedError: it cannot be had.
+        `key` identifies repeated requests; `window` has begin and end; times are in seconds.
         """
         event = BookReservation(
             next(self._ids), _OWNER, key, resource_id, *window, processors=processors
@@ -93,12 +81,8 @@ class ReservingSites:
     ) -> None:
         """Launches a job, which may run to the end of its reservation.
 
-        Args:
-            place: site, and number of the reservation.
-            key: names the launch.
-            request: of the job.
-            run_time: seconds it takes on the reference resource.
-            now: seconds.
+        `place` is site and reservation number, `key` identifies repeated launches; `run_time` is on
+        the reference resource; times are in seconds.
 
         Raises:
             RefusedError: it does not fit into what is left.
@@ -110,15 +94,9 @@ class ReservingSites:
         self._handle(site, event, now)
 
     def extend(self, place: tuple[str, int], end: float, now: float) -> None:
-        """Moves the end of a reservation.
+        """Moves the end of a reservation; `RefusedError` if the time after it is not free.
 
-        Args:
-            place: site, and number of the reservation.
-            end: the new one, seconds.
-            now: seconds.
-
-        Raises:
-            RefusedError: the time behind it is not free.
+        `place` is site and reservation number; times are in seconds.
         """
         site, number = place
         self._handle(site, ExtendReservation(next(self._ids), _OWNER, number, end), now)
@@ -126,9 +104,7 @@ class ReservingSites:
     def release(self, place: tuple[str, int], now: float) -> None:
         """Gives a reservation back.
 
-        Args:
-            place: site, and number of the reservation.
-            now: seconds.
+        `now` is in seconds.
         """
         site, number = place
         self._handle(site, ReleaseReservation(next(self._ids), _OWNER, number), now)

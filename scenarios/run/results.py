@@ -48,19 +48,16 @@ class SiteResult:
     and makespan of a machine that ran nothing.
 
     Attributes:
-        name: the site.
-        processors: size of its machine.
-        discipline: name of its queue discipline.
         jobs: number of jobs its own users submitted.
         awrt_alone: average weighted response time of its own users' jobs without exchange, in
             seconds (paper 003, equation 11).
         awrt: the same in the federation, wherever the jobs ran.
         awrt_improvement: `1 - awrt / awrt_alone`, the paper's ΔAWRT; positive is better.
         utilization_alone: share of the machine in use without exchange, 0 … 1 (equation 13).
-        utilization: the same in the federation. Comparable with `utilization_alone` only where
-            the makespans are about equal (section 5.2).
-        squashed_area_change: processor-seconds run here over processor-seconds of the own
-            users' jobs, minus 1: ΔSA as the paper's tables print it (equation 14).
+        utilization: the same in the federation. Comparable with `utilization_alone` only where the
+            makespans are about equal (section 5.2).
+        squashed_area_change: processor-seconds run here over processor-seconds of the own users'
+            jobs, minus 1: ΔSA as the paper's tables print it (equation 14).
         makespan_alone: last completion on this machine without exchange, in seconds.
         makespan: the same in the federation.
         jobs_kept: own jobs that ran at home.
@@ -70,8 +67,8 @@ class SiteResult:
         mean_wait_time: the same in the federation.
         mean_slowdown_alone: mean response time over run time of the own jobs without exchange.
         mean_slowdown: the same in the federation.
-        mean_bounded_slowdown_alone: mean slowdown that counts run times below the bound as
-            the bound, without exchange.
+        mean_bounded_slowdown_alone: mean slowdown that counts run times below the bound as the
+            bound, without exchange.
         mean_bounded_slowdown: the same in the federation.
     """
 
@@ -104,21 +101,18 @@ class ScenarioResult:
 
     Attributes:
         name: the scenario's name, as on the command line.
-        title: a line for people.
         description: a paragraph for people; may be empty.
         seed: what every random stream of the run was spawned from.
         sites: one entry for each site, in site order.
         flow_jobs: shape (K, K), number of jobs that the row's users submitted and the column's
             machine ran; jobs kept are on the diagonal.
         flow_area: shape (K, K), the same in processor-seconds.
-        schedule: the federated run.
         schedule_alone: the same jobs, every site alone.
         workload_notes: for each site, what the preparation of its workload dropped or altered.
         elapsed_s: wall-clock seconds both runs took.
-        version: of the program.
         acknowledgements: sentences that thank those who gave the recorded workloads.
-        broker: what a broker has done beside the batch jobs; None where there is none.
-        user_groups: the user groups of each site; empty where no queue looks at them.
+        broker: what a broker has done beside the batch jobs; `None` if there is none.
+        user_groups: the user groups of each site; empty if no queue looks at them.
     """
 
     name: str
@@ -234,16 +228,16 @@ def evaluate(
         disciplines: name of the queue discipline of each site.
         schedule: the federated run.
         schedule_alone: the same jobs in the same rows, every site alone.
-        workload_notes: for each site, rows of (reason, count, treatment); empty where nothing
-            is known of the workloads' preparation.
+        workload_notes: for each site, rows of (reason, count, treatment); empty if nothing is known
+            of the workloads' preparation.
         elapsed_s: wall-clock seconds both runs took.
         acknowledgements: sentences that thank those who gave the recorded workloads.
         broker: what a broker has done beside the batch jobs.
-        groups: user group of each job at home; None where no queue looks at them.
+        groups: user group of each job at home; `None` if no queue looks at them.
 
     Raises:
-        ValueError: the two schedules do not belong together, a job of `schedule_alone` ran
-            away from home, or an argument has not one entry for each site.
+        ValueError: the two schedules do not belong together, a job of `schedule_alone` ran away
+            from home, or an argument has not one entry for each site.
     """
     _check(schedule, schedule_alone)
     machines = schedule.machines
@@ -285,11 +279,9 @@ def evaluate(
 
 
 def flows(schedule: Schedule) -> tuple[Int64Array, FloatArray]:
-    """Counts who gave work to whom.
+    """Counts the jobs, shape (K, K), and processor-seconds, shape (K, K), between sites.
 
-    Returns:
-        Number of jobs, shape (K, K), and processor-seconds, shape (K, K), that the row's users
-        submitted and the column's machine ran.
+    Rows are the sites whose users submitted them, columns the machines that ran them.
     """
     size = len(schedule.machines)
     pair = schedule.submitted_to.astype(np.int64) * size + schedule.executed_on
@@ -306,7 +298,6 @@ def _rows_by_machine(column: Int16Array, size: int) -> list[Int64Array]:
 
 
 def _check(schedule: Schedule, schedule_alone: Schedule) -> None:
-    """Raises ValueError unless both schedules hold the same jobs of the same machines."""
     if schedule.machines != schedule_alone.machines:
         raise ValueError(
             f"the federated schedule is of machines {_names(schedule)}, the one without "

@@ -21,13 +21,9 @@ def load_training_source(
 ) -> TrainingSource:
     """Reads a scenario to learn from.
 
-    Args:
-        reference: the name of a bundled scenario, or the path of a file.
-        environment: where the folder of logs is looked up.
-
     Raises:
-        SourceError: there is no such scenario, it cannot be used, or a log is not on this
-            machine; the text has a line for each thing that is wrong.
+        SourceError: there is no such scenario, it cannot be used, or a log is not on this machine;
+            the text has a line for each error.
     """
     try:
         path = scenario_path(reference)

@@ -36,10 +36,8 @@ def group_results(
 ) -> tuple[GroupResult, ...]:
     """Returns the figures of every group that has jobs, site after site.
 
-    Args:
-        schedule: the federated run, n jobs.
-        schedule_alone: the same jobs in the same rows, every site alone.
-        groups: shape (n,), the group of each job's user at home.
+    Both schedules have the same n jobs in the same rows, `schedule_alone` without exchange;
+    `groups` has shape (n,), the group of each job's user at home.
     """
     found = []
     for k, machine in enumerate(schedule.machines):

@@ -30,8 +30,7 @@ class Submission:
 
     Attributes:
         time: when, seconds.
-        workflow: which.
-        cancel_time: when its user gives it up; None for never.
+        cancel_time: when its user gives it up; `None` for never.
     """
 
     time: float
@@ -42,8 +41,7 @@ class Submission:
 def supplies_of(spec: ScenarioSpec) -> tuple[Supply, ...]:
     """Returns what a scenario's broker may reserve, in the order of sites and resources.
 
-    Args:
-        spec: a scenario with a broker.
+    The scenario must have a broker.
     """
     return tuple(
         Supply(
@@ -64,8 +62,7 @@ def supplies_of(spec: ScenarioSpec) -> tuple[Supply, ...]:
 def submissions_of(spec: ScenarioSpec) -> tuple[Submission, ...]:
     """Returns the workflows of a scenario in the order in which they are handed in.
 
-    Args:
-        spec: a scenario with a broker, resolved.
+    The scenario must be resolved and have a broker.
     """
     assert spec.broker is not None
     wanted = spec.broker.workflows

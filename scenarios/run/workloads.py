@@ -25,10 +25,10 @@ class Workload:
     Attributes:
         jobs: sorted, none wider than the site's machine.
         notes: (what was found, number of records, what was done to them), for the report.
-        source: the file or model, for people.
         warnings: what a user should know before believing the figures.
         acknowledgement: a sentence that thanks those who gave the log; empty for none.
-        header: the fields of the log's header, which tell its local time; None for a synthetic one.
+        header: the fields of the log's header, which tell its local time; `None` for a synthetic
+            one.
         origin: the moment of the log that is second 0 of the jobs' clock, seconds.
     """
 
@@ -46,10 +46,7 @@ def load_workload(
 ) -> Workload:
     """Reads or generates the workload of a site.
 
-    Args:
-        site: of a resolved scenario.
-        shift: what falls on second 0 of the clock; see `ClockSpec`.
-        environment: where the folder of logs is looked up.
+    `shift` is what falls on second 0 of the clock; see `ClockSpec`.
 
     Raises:
         TraceMissingError: a log is not on this machine.
@@ -90,11 +87,9 @@ def doubled(jobs: JobTable) -> JobTable:
 
 
 def first_arrivals(workloads: Sequence[Workload], count: int | None) -> list[Workload]:
-    """Returns workloads without what arrives after the first jobs of all of them together.
+    """Returns the workloads reduced to the first `count` jobs of all together; `None` keeps all.
 
-    Args:
-        workloads: of all sites, in their order, which breaks ties between jobs of one instant.
-        count: how many jobs to keep; None keeps all.
+    Ties between jobs of one instant are broken by the order of the sites.
 
     Raises:
         ValueError: the count is less than 1.
@@ -189,7 +184,6 @@ def _version_warnings(key: str, path: Path) -> tuple[str, ...]:
 
 
 def _acknowledgement(fields: Mapping[str, str]) -> str:
-    """Returns the thanks that the Parallel Workloads Archive asks for, from a log's header."""
     givers = fields.get("Acknowledge", "")
     if not givers:
         return ""

@@ -10,15 +10,13 @@ from pydantic import Field
 from grms.kit.models import Model
 
 RESERVABLE_MAX: Final = 1000
-"""Most resources of one site that can be reserved."""
-
 WORKFLOWS_MAX: Final = 10_000
 
 SLOT_S: Final = 180.0
-"""The planning slot where a scenario says nothing else: the paper's three minutes."""
+"""Default planning slot: the paper's three minutes."""
 
 TAKES_S: Final = 60.0
-"""What a search takes where a scenario says nothing else."""
+"""Default duration of a search."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Moment = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
@@ -31,7 +29,7 @@ class ReservableSpec(Model):
 
     Attributes:
         resource_id: unique at the site.
-        processors: that it has; the batch machine has them where there is no broker.
+        processors: that it has; the batch machine has them if there is no broker.
         speed: run time on the reference resource over run time on this one.
         cost_per_hour: for one processor.
     """

@@ -12,22 +12,16 @@ from scenarios.spec.problems import cross_problems, problems_of
 from scenarios.spec.spec import ScenarioSpec
 
 FILE_BYTES_MAX: Final = 1 << 20
-"""Largest scenario file that is read."""
 
 
 def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
-    """Reads a scenario file.
+    """Reads a scenario file; whether the files it names exist is not checked.
 
-    Args:
-        path: the TOML file.
-        shown: what errors call it; the path where left out.
-
-    Returns:
-        The scenario. That files it names exist is not checked here.
+    `shown` is its name in errors, by default the path.
 
     Raises:
-        SpecError: it cannot be read, is no TOML, or breaks the format; the text has one line
-            for each thing that is wrong.
+        SpecError: it cannot be read, is no TOML, or breaks the format; the text has a line for each
+            error.
     """
     shown = shown or str(path)
     data = read_bytes(path, FILE_BYTES_MAX, SpecError.of(shown), shown=shown)
@@ -35,12 +29,7 @@ def load_spec(path: Path, *, shown: str | None = None) -> ScenarioSpec:
 
 
 def parse_spec(data: bytes, *, folder: Path, shown: str) -> ScenarioSpec:
-    """Builds a scenario from the content of a file.
-
-    Args:
-        data: TOML.
-        folder: what relative paths in it are relative to.
-        shown: what errors call it.
+    """Parses a scenario; `shown` is its name in errors, relative paths are relative to `folder`.
 
     Raises:
         SpecError: it is no TOML, or breaks the format.

@@ -19,20 +19,12 @@ from lrms_sim.spelling import shown, unknown
 from scenarios.spec.broker import SLOT_S, TAKES_S
 
 SITES_MAX: Final = 1000
-"""Most sites of one scenario."""
-
 _WORKLOAD_KINDS = ("trace", "swf", "model")
 _TRANSFER_KEYS = ("default", "pool")
 
 
 def problems_of(error: ValidationError, document: object, model: type[BaseModel]) -> list[Mistake]:
-    """Translates pydantic's findings.
-
-    Args:
-        error: the findings.
-        document: what was validated.
-        model: what it was validated against.
-    """
+    """Translates pydantic's findings."""
     kind = Peculiarities(
         adapted=lambda details: _adapted(details, document), place=_place, said=_said
     )
@@ -89,16 +81,14 @@ def _workload_text(value: object) -> str:
 
 
 def _site_key(document: object, index: int) -> str:
-    """Returns `sites.NAME`, or `sites[INDEX]` where that would not say which one is meant."""
+    """Returns `sites.NAME`, or `sites[INDEX]` if that would be ambiguous."""
     return path_of(("sites", index), document)
 
 
 def cross_problems(document: object) -> Iterator[Mistake]:
     """Yields what is wrong between keys: names, partners, orders.
 
-    Args:
-        document: a decoded scenario file; anything in it may be of a wrong type, which is said
-            elsewhere.
+    Values of a wrong type are ignored here; they are reported elsewhere.
     """
     sites = _site_tables(document)
     if len(sites) > SITES_MAX:

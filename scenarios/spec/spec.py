@@ -44,14 +44,14 @@ from scenarios.spec.workloads import (
 )
 
 PROCESSORS_MAX: Final = 2**31 - 1
-"""Largest machine: processors are counted with 32 bits."""
+"""Processors are counted with 32 bits."""
 
 OVERLOADED: Final = "overloaded"
 ROGUE_WORDS: Final = (*ROGUES, OVERLOADED)
-"""What a site that is no good partner can be. The last is honest: its users submit too much."""
+"""Kinds of dishonest partners. The last is honest: its users submit too much."""
 
 _WORKLOAD_STREAM: Final = 0
-"""Number of the random stream of workloads; other purposes get others."""
+"""Number of the random stream of workloads; other purposes have others."""
 
 
 def _discipline(value: str) -> str:
@@ -174,20 +174,20 @@ class SiteSpec(Model):
         strategy: a strategy file instead of a discipline.
         group_order: for a discipline by group: the groups, the one served first in front.
         time_zone: of the site, for strategies that ask what time it is: a name of the IANA database
-            or seconds east of UTC; the log's own where left out.
+            or seconds east of UTC; the log's own if omitted.
         location: in which order partners are asked: `awrt` or `awrt-completed` (as the paper has
             it), `awrt-open` (jobs that are open at a partner count, as they do in a daemon), or a
             list of all partners' names.
         partners_asked: how many partners are asked about one job in one decision at most, the first
-            of that order; all where left out.
+            of that order; all if omitted.
         workload: what its own users submit.
         transfer: which jobs it gives away and takes.
         rails: what its exchange keeps to, whatever its transfer policies would like: a word, or a
             table with other numbers.
         reoffer: own jobs that still wait are offered again at the multiples of this period, or as a
-            table says; on their arrival alone where left out.
+            table says; on their arrival alone if omitted.
         reservable: resources beside the batch machine that a broker can reserve.
-        rogue: how it differs from an honest partner, one of `ROGUE_WORDS`; honest where left out.
+        rogue: how it differs from an honest partner, one of `ROGUE_WORDS`; honest if omitted.
     """
 
     name: SiteName
@@ -254,12 +254,12 @@ class SiteSpec(Model):
 
     @property
     def rails_in_force(self) -> Rails | None:
-        """What all its transfer policies keep to; None where nothing is."""
+        """What all its transfer policies keep to; `None` if nothing is."""
         return rails_said(self.rails)
 
     @property
     def deals_as(self) -> Rogue | None:
-        """What it does to its partners; None for what an honest site does."""
+        """What it does to its partners; `None` for what an honest site does."""
         return None if self.rogue is None else ROGUES.get(self.rogue)
 
     @property
@@ -277,10 +277,10 @@ class ScenarioSpec(Model):
         description: a paragraph for people.
         seed: what every random stream of the scenario is spawned from.
         clock: the clock all sites share.
-        first_arrivals: takes at most so many jobs of all sites together, the earliest; all where
-            left out.
+        first_arrivals: takes at most so many jobs of all sites together, the earliest; all if
+            omitted.
         sites: in the order that breaks ties.
-        broker: plans workflows onto what the sites have to reserve; none where left out.
+        broker: plans workflows onto what the sites have to reserve; none if omitted.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
@@ -312,9 +312,6 @@ class ScenarioSpec(Model):
         A derived seed depends on the scenario's seed and the site's name alone, so that a further
         site changes nobody's workload.
 
-        Args:
-            seed: replaces the scenario's seed.
-
         Raises:
             ValueError: the seed is out of its bounds.
         """
@@ -332,12 +329,11 @@ class ScenarioSpec(Model):
     def with_transfer(self, policy: str) -> Self:
         """Returns the scenario with one transfer policy for every site and partner.
 
-        Args:
-            policy: `awf`, `keep`, `none`, or the path of a rule base file, relative to the working
-                folder.
+        `policy` is `awf`, `keep`, `none`, or the path of a rule base file, relative to the working
+        folder.
 
         Raises:
-            ValueError: it is none of these; pydantic's error says what there is.
+            ValueError: it is none of these; pydantic's error lists the choices.
         """
         transfer = TransferSpec.model_validate({"default": policy})
         sites = [site.model_copy(update={"transfer": transfer}) for site in self.sites]

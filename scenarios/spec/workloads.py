@@ -12,16 +12,11 @@ from lrms_sim.windows import Shift
 from scenarios.archive.traces import TRACES
 
 SEED_MAX: Final = 2**63 - 1
-"""Largest seed: what a TOML integer can hold."""
+"""What a TOML integer can hold."""
 
 
 def known(value: str, what: str, choices: tuple[str, ...]) -> str:
     """Returns a word that is one of the choices.
-
-    Args:
-        value: the word.
-        what: what it should name.
-        choices: all words.
 
     Raises:
         PydanticCustomError: it is none of them; the text has the likeliest.
@@ -64,9 +59,9 @@ class WindowSpec(Model):
     """The part of a log that is replayed.
 
     Attributes:
-        first_day: begins so many days of 86,400 s after the log's time 0; with the log's first
-            job where left out.
-        last_day: ends before that day; with the log's last job where left out.
+        first_day: begins so many days of 86,400 s after the log's time 0; with the log's first job
+            if omitted.
+        last_day: ends before that day; with the log's last job if omitted.
         first_jobs: takes at most so many jobs, the earliest.
     """
 
@@ -152,9 +147,8 @@ class LublinWorkload(Model):
         jobs: number of jobs; this or `days` is given.
         days: time in which all jobs are submitted, in days of 86,400 s.
         load: processor-seconds of all jobs over what the machine could do until the last
-            submission; the model's own where left out.
-        seed: of this workload; derived from the scenario's seed and the site's name where left
-            out.
+            submission; the model's own if omitted.
+        seed: of this workload; derived from the scenario's seed and the site's name if omitted.
     """
 
     model: Annotated[str, AfterValidator(_model_name)]

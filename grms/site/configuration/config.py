@@ -1,7 +1,7 @@
-"""A site's configuration as its file says it, as validated models.
+"""A site's configuration file as validated models.
 
 The format is described in docs/operating.md. Relative paths in a file are relative to the file; in
-the models they are absolute, so that a daemon finds them wherever it was started.
+the models they are absolute, so that a daemon may be started anywhere.
 """
 
 import os
@@ -47,19 +47,16 @@ from lrms_sim.plugins import LOCATION_GROUP
 from lrms_sim.written import names_written
 
 PARTNERS_MAX: Final = 1000
-"""Most partners of one site."""
-
 RESOURCES_MAX: Final = 10_000
-"""Most reservable resources of one site."""
-
 WATCHER: Final = "watcher"
-"""The account of the daemon's own MQTT broker that reads everything, and no site's."""
+"""The account of the daemon's own MQTT broker that may read everything; no site has this name."""
 
 DASHBOARD_FILE_END: Final = ".dashboard.json"
-"""In the journal's folder, after the site's name: the token that a reverse proxy shows the dashboard."""
+"""File in the journal's folder, after the site's name: the token a reverse proxy shows the
+dashboard."""
 
 PSEUDONYMS_END: Final = ".pseudonyms.key"
-"""Likewise: the key of which own users' pseudonyms are made."""
+"""Likewise: the key from which own users' pseudonyms are made."""
 
 
 def _root(value: str) -> str:
@@ -112,25 +109,25 @@ class LimitsConfig(Model):
         open_jobs_per_user: the same for one user.
         ended_jobs: own users' jobs that have ended and can still be asked for.
         guest_jobs: a partner's jobs that have not ended here; beyond, its offers are declined.
-        unused_acceptances_per_hour: so many accepted offers of a partner may be taken back within an hour
-            before their jobs begin, and one more for each of its jobs that has begun within a day;
-            beyond, its offers are declined.
+        unused_acceptances_per_hour: so many accepted offers of a partner may be taken back within
+            an hour before their jobs begin, and one more for each of its jobs that has begun within
+            a day; beyond, its offers are declined.
         submissions_per_s: of one user, on average; ten seconds' worth may come at once.
         offers_per_s: of one partner, the same.
         message_bytes: largest message.
-        calls: calls being answered at one time; half of them are one caller's at most.
-        watchers: calls that watch at one time.
-        connections: connections of users at one time.
+        calls: calls being answered at a time; half of them are one caller's at most.
+        watchers: calls that watch at a time.
+        connections: connections of users at a time.
         connections_per_user: of these, for one user who is no operator.
         connections_reserved: of these, for operators alone.
-        partner_connections: connections at the port of partners at one time.
+        partner_connections: connections at the port of partners at a time.
         partner_connections_per_site: of these, for one site.
-        request_timeout_s: a request that a partner or a user has begun is to be whole by then, and so
-            is the handshake of a partner's connection; and an answer is to be read.
+        request_timeout_s: a request that a partner or a user has begun is to be whole by then, and
+            so is the handshake of a partner's connection; and an answer is to be read.
         program_timeout_s: what an accepted job runs may come so long after the acceptance; then it
             goes back to its home site.
-        offer_timeout_s: a partner that has not answered an offer by then is asked what became
-            of it.
+        offer_timeout_s: a partner that has not answered an offer by then is asked what became of
+            it.
         decision_timeout_s: time in which partners are asked about one job; then it stays home
             unless an offer's outcome is unknown.
         run_time_grace_s: a partner may report a run time that exceeds the request by so much.
@@ -221,14 +218,16 @@ class SiteConfig(Model):
         operators: users, by name, who may use the operators' service; the daemon's own user and
             root always may.
         brokers: names, as certificates have them, that may reserve resources over the network.
-        location: in which order partners are asked: a list of their names; or `awrt` or `awrt-open`,
-            in ascending order of the AWRT of the jobs given to them, where jobs that are still open
-            count with the time they have waited; or `awrt-completed`, where they do not.
-        partners_asked: how many of them a decision asks about one job at most; all where left out.
+        location: in which order partners are asked: a list of their names; or `awrt` or
+            `awrt-open`, in ascending order of the AWRT of the jobs given to them, where jobs that
+            are still open count with the time they have waited; or `awrt-completed`, where they do
+            not.
+        partners_asked: how many of them a decision asks about one job at most; all if omitted.
         rails: what the exchange keeps to under any policy: a word, or a table with other numbers.
-        reoffer: when own jobs that wait are offered again: a period or a table; never where left out.
-        guard: when exchange stands still, as it has cost own users too much; never where left out.
-        suspect: what becomes of a job at a lost partner: `wait`, or `resubmit`, which may run it twice.
+        reoffer: when own jobs that wait are offered again: a period or a table; never if omitted.
+        guard: when exchange stands still, as it has cost own users too much; never if omitted.
+        suspect: what becomes of a job at a lost partner: `wait`, or `resubmit`, which may run it
+            twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
         lrms: the local batch system.
         clock: which time it is.
@@ -238,9 +237,9 @@ class SiteConfig(Model):
         partners: sites one exchanges jobs with, in the order that breaks ties.
         resources: what can be reserved.
         limits: what is taken at most, and how long is waited.
-        mqtt: where telemetry is published; nowhere where left out.
-        metrics: figures for operators; none where left out.
-        dashboard: pages for operators; none where left out.
+        mqtt: where telemetry is published; nowhere if omitted.
+        metrics: figures for operators; none if omitted.
+        dashboard: pages for operators; none if omitted.
         results: what jobs leave.
         guests: partners' jobs.
         shared: a file system that is common with partners.
@@ -385,7 +384,7 @@ class SiteConfig(Model):
 
     @property
     def rails_in_force(self) -> Rails | None:
-        """What all its transfer policies keep to; None where nothing is."""
+        """What all its transfer policies keep to; `None` if nothing is."""
         return rails_said(self.rails)
 
     @property

@@ -65,14 +65,14 @@ Address = Annotated[str, AfterValidator(_endpoint)]
 
 
 REFUSED_MAX: Final = 10_000
-"""Most certificates that can be refused."""
 
 
 class SiteTlsConfig(TlsConfig):
     """Mutual TLS of a site.
 
     Attributes:
-        refused: SHA-256 fingerprints of certificates that are believed no more, whoever has signed them.
+        refused: SHA-256 fingerprints of certificates that are no longer trusted, whoever has signed
+            them.
     """
 
     refused: Annotated[

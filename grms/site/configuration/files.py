@@ -30,18 +30,14 @@ from lrms_sim.errors import HanseError
 from lrms_sim.text_files import parse_toml, read_bytes
 
 FILE_BYTES_MAX: Final = 1 << 20
-"""Largest configuration file that is read."""
 
 
 class ConfigError(HanseError):
-    """A configuration that cannot be used; the text has one line for each thing that is wrong."""
+    """A configuration that cannot be used; the text has a line for each error."""
 
 
 def load_config(path: Path) -> SiteConfig:
     """Reads a site's configuration.
-
-    Args:
-        path: the TOML file.
 
     Raises:
         ConfigError: it cannot be read, is no TOML, or breaks the format.
@@ -51,12 +47,7 @@ def load_config(path: Path) -> SiteConfig:
 
 
 def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
-    """Builds a configuration from the content of a file.
-
-    Args:
-        data: TOML.
-        folder: what relative paths in it are relative to.
-        shown: what errors call it.
+    """Parses a configuration; `shown` is its name in errors, `folder` the base of relative paths.
 
     Raises:
         ConfigError: it is no TOML, or breaks the format.
@@ -85,15 +76,11 @@ def _narrowed(model: type[BaseModel], document: dict[str, Any]) -> type[BaseMode
 
 
 _AGREE: Final = AlwaysAgree()
-"""What decides within rails where no transfer policy is named."""
+"""Decides within the exchange constraints if no transfer policy is named."""
 
 
 def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
     """Returns the transfer policy for each partner with which jobs are exchanged.
-
-    Args:
-        config: the site.
-        shown: what errors call its file.
 
     Raises:
         ConfigError: rule bases cannot be used.
@@ -124,10 +111,10 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
 
 
 def policies_of(config: SiteConfig, shown: str) -> tuple[dict[str, TransferPolicy], LocationPolicy]:
-    """Returns the policies of a site, as `load_policies` and `location_policy` do.
+    """Returns a site's policies, as `load_policies` and `location_policy` do.
 
     Raises:
-        ConfigError: some cannot be used; the text has a line for each.
+        ConfigError: some are unusable; the text has a line for each.
     """
     problems = []
     try:
@@ -145,10 +132,6 @@ def policies_of(config: SiteConfig, shown: str) -> tuple[dict[str, TransferPolic
 
 def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
     """Returns the order in which partners are asked.
-
-    Args:
-        config: the site.
-        shown: what errors call its file.
 
     Raises:
         ConfigError: a policy written in Python cannot be loaded.

@@ -58,5 +58,5 @@ class GuardConfig(Model):
 
 
 def guard_of(table: GuardConfig | None) -> ExchangeGuard | None:
-    """Returns the guard of a site; None where its file has no such table."""
+    """Returns the guard of a site; `None` if its file has no such table."""
     return None if table is None else table.guard

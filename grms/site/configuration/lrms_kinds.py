@@ -17,15 +17,10 @@ KINDS: Final[Mapping[str, Adapter[Any]]] = {
     "simulated": simulated.ADAPTER,
     "slurm": slurm_kind.ADAPTER,
 }
-"""Adapters that need no plugin, by `lrms.kind`."""
 
 
 def adapter_of(kind: object) -> Adapter[Any]:
-    """Returns the adapter of a kind.
-
-    Raises:
-        PluginError: there is none, or it cannot be used.
-    """
+    """Returns the adapter of a kind; `PluginError` if there is none, or it cannot be used."""
     if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind]
     if not isinstance(kind, str) or not is_plugin(LRMS_GROUP, kind):
@@ -48,14 +43,10 @@ def _is_adapter(loaded: object) -> bool:
 
 
 def settings_of(table: object, info: ValidationInfo) -> LrmsSettings:
-    """Returns the settings that a table `[lrms]` has.
-
-    Args:
-        table: as it was read; a kind that is left out is `simulated`.
-        info: of the validation, with the folder of relative paths.
+    """Returns the settings of a table `[lrms]`, whose kind is `simulated` by default.
 
     Raises:
-        ValidationError: there is no such kind, or a key or a value of its table is wrong.
+        ValidationError: the kind is unknown, or a key or value of its table is wrong.
         PydanticCustomError: it is no table.
     """
     if isinstance(table, LrmsSettings):

@@ -1,8 +1,8 @@
-"""Policies that users have written, as a daemon asks them: what goes wrong in one does not end the daemon.
+"""User-defined policies in a daemon: errors in one do not end the daemon.
 
-A replay ends with the mistake of a policy, as its figures would be wrong. A daemon has jobs to bring to
-their ends: it decides as if the policy had kept its own users' jobs and taken no others', or had asked all
-partners in their order, and says in its log what went wrong.
+A replay ends with the error of a policy, as its figures would be wrong. A daemon has jobs to
+finish: it decides as if the policy had kept local jobs and taken no others, or had asked all
+partners in their order, and logs the error.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,9 @@ from grms.policy.location import PartnerRecord, WrittenLocation
 from grms.policy.transfer import WrittenTransfer, yes_or_no
 
 FAILURES_SAID_MAX: Final = 20
-"""Most different failures of a policy that are logged; each is once."""
+"""Most different failures of a policy that are logged, once each."""
 
 LONGEST_FAILURE: Final = 500
-"""Most characters of a failure that are logged."""
 
 
 class _Careful:
@@ -45,11 +44,7 @@ class _Careful:
 
 
 class CarefulTransfer(_Careful):
-    """A transfer policy that keeps own jobs, and declines others', where it fails.
-
-    Args:
-        policy: what is asked.
-    """
+    """A transfer policy that keeps local jobs, and declines others', if it fails."""
 
     def __init__(self, policy: WrittenTransfer) -> None:
         super().__init__(policy.name, "transfer")
@@ -65,11 +60,7 @@ class CarefulTransfer(_Careful):
 
 
 class CarefulLocation(_Careful):
-    """A location policy that asks all partners in their order where it fails.
-
-    Args:
-        policy: what is asked.
-    """
+    """A location policy that asks all partners in their order if it fails."""
 
     def __init__(self, policy: WrittenLocation) -> None:
         super().__init__(policy.name, "location")

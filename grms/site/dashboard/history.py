@@ -11,22 +11,18 @@ from grms.site.engine.journal import reading_of
 from grms.site.facts.records import Record
 
 RECORDS_MAX: Final = 100_000
-"""Most records that are read: the last ones."""
+"""The last ones are read."""
 
 RECORDS_AT_ONCE: Final = 500
-"""Records of one piece, about."""
+"""Approximate size of a piece."""
 
 
 def past_records(
     path: Path, site: str, last: int, most: int = RECORDS_MAX
 ) -> Iterator[list[Record]]:
-    """Yields the records of a journal in pieces, oldest first.
+    """Yields the last `most` records of a journal up to number `last` in pieces, oldest first.
 
-    Args:
-        path: of the journal, which a daemon may have open.
-        site: whose it is.
-        last: number of the last record that is wanted.
-        most: so many at most, the last ones.
+    A daemon may have the journal open.
 
     Raises:
         JournalError: the file cannot be read.

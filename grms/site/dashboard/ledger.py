@@ -1,7 +1,7 @@
-"""What a dashboard remembers: jobs with their stories, samples, partners. It is pure.
+"""The memory of a dashboard: jobs with their histories, samples, partners. It is pure.
 
-Everything has a bound: the oldest is forgotten. Every change of a job has a number, so that whoever
-watches asks for what has changed since.
+Everything is bounded: the oldest is dropped. Every change of a job is numbered, so that clients ask
+for what has changed since.
 """
 
 from collections import OrderedDict, deque
@@ -22,19 +22,17 @@ from grms.site.facts.jobs import lrms_key
 from grms.site.facts.records import Record
 
 JOBS_MAX: Final = 20_000
-"""Most jobs that are remembered."""
-
 STEPS_MAX: Final = 64
-"""Most steps of one job's story; the first ones and the last."""
+"""Most steps of one job's history; the first and the last ones."""
 
 CERTIFICATES_MAX: Final = 2000
-"""Most certificates that are remembered: a site has fewer partners."""
+"""More than a site has partners."""
 
 SAMPLES_MAX: Final = 1800
-"""Most samples of the near past, and of the far past."""
+"""For the near past and the far past each."""
 
 FAR_EVERY: Final = 30
-"""So many samples of the near past make one of the far past."""
+"""Samples of the near past per sample of the far past."""
 
 
 @dataclass(slots=True)
@@ -45,7 +43,6 @@ class Step:
         time: on the site's clock, seconds.
         kind: a word: "received", "asked", "declined", …
         partner: with whom; empty for nobody.
-        words: more about it, for a person.
         decided: what it rested on, where it is a decision.
     """
 
@@ -61,9 +58,7 @@ class Entry:
     """A job as the dashboard knows it.
 
     Attributes:
-        key: names it in addresses of pages.
         job_id: as people know it.
-        home: the site whose user's it is.
         user: whose it is; empty for a partner's job, of which the site is not told.
         name: a word of its user's own; same.
         processors: it needs.
@@ -72,10 +67,9 @@ class Entry:
         state: a word: "received", "offered", "delegated", "queued", "running" or "ended".
         place: the site where it runs, or is to; empty before that is decided.
         asking: the partner that is being asked; empty for none.
-        start_time: None before; of a delegated job it is known at its end.
-        end_time: None before.
+        start_time: `None` before; of a delegated job it is known at its end.
+        end_time: `None` before.
         outcome: how it ended; empty before.
-        steps: its story.
         revision: number of its last change.
     """
 
@@ -101,7 +95,6 @@ class Ledger:
     """What a dashboard remembers.
 
     Args:
-        site: its name.
         jobs_max: most jobs that are remembered.
 
     Attributes:
@@ -110,9 +103,9 @@ class Ledger:
         near: samples of the near past, one for each that came.
         far: of the far past, one of many.
         partners: as last sampled.
-        certificates: of partners that have shown one.
         lost: notes that the dashboard was too slow to take.
-        partial: stories may lack their beginning: notes were lost, or not all of the journal was read.
+        partial: stories may lack their beginning: notes were lost, or not all of the journal was
+            read.
     """
 
     def __init__(self, site: str, jobs_max: int = JOBS_MAX) -> None:

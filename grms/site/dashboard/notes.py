@@ -1,7 +1,7 @@
-"""What a daemon hands over to its dashboard; nothing of it is changed afterwards.
+"""What a daemon hands to its dashboard, immutable.
 
-Notes are made on the daemon's event loop and read in the dashboard's thread. A note holds no payload:
-a script can be a mebibyte, and notes wait for a dashboard that may be slow.
+Notes are made on the daemon's event loop and read in the dashboard's thread. A note holds no
+payload: a script can be a mebibyte, and notes wait for a dashboard that may be slow.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Decided:
     """What a decision about an own user's job rested on.
 
     Attributes:
-        weighed: the load, and for whom the job was kept; None where that is not known any more.
-        policy: that decided; None where none was asked.
+        weighed: the load, and for whom the job was kept; `None` if unknown any more.
+        policy: that decided; `None` if none was asked.
         passed_over: partners that were not asked at its end, each with the reason; a few at most.
     """
 
@@ -28,12 +28,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A record of the journal, without its payload.
-
-    Attributes:
-        record: what has happened.
-        decided: what it rested on, where it is a decision.
-    """
+    """A journal record without its payload, with what a decision rested on."""
 
     record: Record
     decided: Decided | None = None
@@ -59,11 +54,13 @@ class PartnerFigures:
         guests_accepted: of these, those taken.
         guests_declined: of these, those not taken.
         guests_open: its jobs here.
-        latency_s: from an offer to its answer, median of the last ones, real seconds; None before the first.
+        latency_s: from an offer to its answer, median of the last ones, real seconds; `None` before
+            the first.
         latency_max_s: the longest of them.
-        last_heard_s: when it last said something, on the site's clock; None for never.
+        last_heard_s: when it last said something, on the site's clock; `None` for never.
         breaches: promises to start a job at once that it has broken.
-        suspended_until_s: it is offered nothing before, on the site's clock; None where it is offered.
+        suspended_until_s: it is offered nothing before, on the site's clock; `None` if it is
+            offered.
     """
 
     name: str
@@ -94,7 +91,7 @@ class Sampled:
 
     Attributes:
         time: on the site's clock, seconds.
-        load: of the batch system; None where it does not answer.
+        load: of the batch system; `None` if it does not answer.
         at_lrms: jobs that the batch system has or is to get.
         jobs_open: own users' jobs that have not ended.
         draining: no work is taken.
@@ -111,16 +108,10 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class CertificateShown:
-    """A partner has shown its certificate.
-
-    Attributes:
-        partner: as the certificate names it.
-        pem: the certificate.
-    """
+    """A partner has shown its certificate (PEM), which names it."""
 
     partner: str
     pem: bytes
 
 
 Note = Noted | Sampled | CertificateShown
-"""What goes from the daemon to its dashboard."""

@@ -1,7 +1,7 @@
-"""Makes notes of what a daemon does, on its event loop, for a dashboard in another thread.
+"""Notes what a daemon does, on its event loop, for a dashboard in another thread.
 
-An event costs some microseconds. Notes wait in a queue with a bound: a dashboard that does not keep up
-loses the oldest, and says so. Nothing here raises into the daemon.
+An event costs some microseconds. Notes wait in a bounded queue: a dashboard that falls behind loses
+the oldest, and says so. Nothing here raises into the daemon.
 """
 
 import math
@@ -39,23 +39,20 @@ from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.subscriber import Guarded, Handled, OfferTimed, Subscriber
 
 NOTES_MAX: Final = 20_000
-"""Most notes that wait for the dashboard."""
-
 LATENCIES: Final = 100
-"""Answers of a partner whose latency is remembered."""
+"""Latencies remembered per partner."""
 
 PASSED_OVER_MAX: Final = 20
-"""Most partners of which it is said why they were not asked."""
+"""Most partners for which the reason why they were not asked is given."""
 
 _QUIET: Final = frozenset({JobPromised, PromisesReviewed})
-"""Records that change nothing of what a dashboard shows of a job."""
+"""Records that change nothing the dashboard shows of a job."""
 
 
 class Feed:
     """Notes on their way to the dashboard; one thread puts, another takes.
 
-    Args:
-        bound: most notes that wait; beyond, the oldest are lost.
+    Beyond `bound` waiting notes the oldest are lost.
     """
 
     def __init__(self, bound: int = NOTES_MAX) -> None:
@@ -69,11 +66,7 @@ class Feed:
         self._put += len(notes)
 
     def take(self, most: int) -> tuple[list[Note], int]:
-        """Returns the oldest notes, and how many were lost since it was last called.
-
-        Args:
-            most: notes to be returned.
-        """
+        """Returns the oldest notes, and how many were lost since it was last called."""
         found: list[Note] = []
         while len(found) < most:
             try:
@@ -88,15 +81,7 @@ class Feed:
 
 
 class Recorder:
-    """Makes notes of what happens at a site.
-
-    Args:
-        feed: where notes go.
-        subscriber: tells what happens.
-        engine: with the state.
-        links: to the partners.
-        log: where its own mistakes are told.
-    """
+    """Notes what happens at a site."""
 
     def __init__(
         self,
@@ -221,12 +206,7 @@ class Recorder:
 
 
 def standing(book: PartnerBook, *, up: bool) -> str:
-    """Returns how a partner stands, in a word: the worst that holds.
-
-    Args:
-        book: of the partner.
-        up: it answers.
-    """
+    """Returns a partner's state in a word: the worst that holds."""
     if not book.listed:
         return "not listed"
     if book.faulty:
@@ -239,10 +219,7 @@ def standing(book: PartnerBook, *, up: bool) -> str:
 def why_not_asked(book: PartnerBook, job: HomeJob, now: float) -> str:
     """Returns why a partner is not offered a job, as far as the site itself knows.
 
-    Args:
-        book: of the partner.
-        job: an own user's job.
-        now: seconds.
+    `now` is in seconds.
     """
     if not book.reachable:
         return "it did not answer"

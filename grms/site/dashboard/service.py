@@ -1,7 +1,7 @@
-"""The dashboard of a daemon, put together: it listens, remembers and answers in a thread of its own.
+"""The dashboard of a daemon: it listens, remembers and answers in a thread of its own.
 
-The daemon does two things for it: it lets `Recorder` see events, and it takes a sample now and then.
-A dashboard that cannot be served is logged, and the daemon goes on without it.
+The daemon lets `Recorder` see events and takes a sample now and then. A dashboard that cannot be
+served is logged, and the daemon continues without it.
 """
 
 import asyncio
@@ -41,20 +41,18 @@ from grms.site.watching.subscriber import Subscriber
 from lrms_sim.version import __version__
 
 SAMPLE_S: Final = 1.0
-"""How often a sample is taken, real seconds, while there are few partners."""
+"""Interval of samples with few partners, real seconds."""
 
 PARTNERS_PER_SAMPLE: Final = 50
-"""With more partners samples are taken less often, so that the daemon spends no more on them."""
+"""With more partners samples are rarer, so that their cost to the daemon stays the same."""
 
 FOLLOW_S: Final = 0.1
-"""How often the thread takes notes."""
+"""Interval at which the thread takes notes."""
 
 NOTES_AT_ONCE: Final = 2000
-"""Notes that are taken before a browser is answered again."""
+"""Notes taken before a browser is answered again."""
 
 STATIC: Final = Path(__file__).with_name("static")
-"""Pages, scripts and styles."""
-
 Log = structlog.typing.FilteringBoundLogger
 
 
@@ -64,15 +62,11 @@ class Dashboard:
     Args:
         config: of the site, with a dashboard.
         journal: of the site; what it holds now is read once.
-        subscriber: tells what happens.
         engine: with the state.
-        links: to the partners.
-        log: where events go.
 
     Attributes:
         recorder: makes notes on the daemon's event loop.
         ledger: what is remembered; of the dashboard's thread alone.
-        server: serves the pages.
     """
 
     def __init__(
@@ -116,7 +110,6 @@ class Dashboard:
     # --- in the daemon -------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Begins to serve; where that cannot be, says so and does not."""
         try:
             self._stack.enter_context(self.server)
         except OSError as error:
@@ -135,7 +128,6 @@ class Dashboard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends what was begun."""
         self._stack.close()
 
     async def run(self) -> None:

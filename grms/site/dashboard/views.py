@@ -1,6 +1,6 @@
-"""What the pages are told, as documents of JSON. It is pure.
+"""The JSON documents of the pages. It is pure.
 
-Every figure is the site's own: of its machine, its users' jobs, and its own dealings with partners.
+Every figure is the site's own: of its machine, its users' jobs, and its dealings with partners.
 docs/information-policy.md says what a site may know of others; a test holds these documents to it.
 """
 
@@ -22,14 +22,8 @@ from grms.site.dashboard.notes import Decided, Sampled
 from grms.site.facts.jobs import Load
 
 JOBS_SHOWN_MAX: Final = 500
-"""Most jobs of one answer."""
-
 POINTS_MAX: Final = 400
-"""Most points of a chart."""
-
 RULES_SHOWN_MAX: Final = 50
-"""Most rules of a rule base that are drawn."""
-
 Document = dict[str, Any]
 
 
@@ -48,9 +42,7 @@ def now_document(ledger: Ledger) -> Document:
 def history_document(ledger: Ledger, since: float) -> Document:
     """Returns the samples since a moment, thinned out to what a chart can show.
 
-    Args:
-        ledger: of the dashboard.
-        since: on the site's clock, seconds.
+    `since` is in seconds on the site's clock.
     """
     near = list(ledger.near)
     begin = near[0].time if near else math.inf
@@ -85,13 +77,10 @@ def _sample(sampled: Sampled) -> Document:
 def jobs_document(
     ledger: Ledger, *, search: str = "", kind: str = "all", limit: int = 100
 ) -> Document:
-    """Returns the jobs that changed last, newest arrival first.
+    """Returns the jobs that changed last, newest arrival first, at most `JOBS_SHOWN_MAX`.
 
-    Args:
-        ledger: of the dashboard.
-        search: words; a job has all of them in its id, name, user, state, outcome or place.
-        kind: "all", "home", "away" (own users' jobs at partners), "guests", "open".
-        limit: most jobs; `JOBS_SHOWN_MAX` at most.
+    All words of `search` must occur in a job's id, name, user, state, outcome or place. `kind` is
+    "all", "home", "away" (own users' jobs at partners), "guests" or "open".
     """
     words = search.casefold().split()
     rows: list[Entry] = []
@@ -151,12 +140,7 @@ def job_document(entry: Entry) -> Document:
 
 
 def story_document(ledger: Ledger, key: str) -> Document | None:
-    """Returns a job with its story; None where it is not known.
-
-    Args:
-        ledger: of the dashboard.
-        key: of the job.
-    """
+    """Returns a job with its story; `None` if unknown."""
     entry = ledger.jobs.get(key)
     if entry is None:
         return None

@@ -1,7 +1,8 @@
-"""Which local account a partner's job runs as: by its user's name, where both sites' files say so, or by its home site.
+"""Local accounts for partners' jobs: by user, if both sites' files say so, or by home site.
 
-The home site says whether it tells a partner its users' names (`partners[].tell_users`), the guest's site whom it
-knows (`guests.users`, a map). Without the one no name is sent, without the other none is kept or looked at.
+The home site decides whether a partner gets its users' names (`partners[].tell_users`), the guest's
+site whom it knows (`guests.users`, a map). Without the former no name is sent, without the latter
+none is stored or looked up.
 """
 
 import re
@@ -18,10 +19,10 @@ from grms.site.configuration.files import ConfigError
 from lrms_sim.text_files import read_bytes
 
 MAP_BYTES_MAX: Final = 16 << 20
-"""Largest map that is read: some 300,000 users."""
+"""Largest map, in bytes: some 300,000 users."""
 
 USER: Final = re.compile(r"[^\s@:\x00-\x1f\x7f](?:[^\s\x00-\x1f\x7f]{0,254})")
-"""A user's name as another site has it: anything without blanks."""
+"""A user's name at another site: anything without blanks."""
 
 
 class NoAccountError(Exception):
@@ -47,12 +48,10 @@ class GuestAccounts:
     def of(self, partner: str, user: str) -> str:
         """Returns the account as which a job runs; empty for the daemon's own.
 
-        Args:
-            partner: its home site.
-            user: as the home site has named him; empty where it has not.
+        `user` is the name given by the home site, or empty.
 
         Raises:
-            NoAccountError: it is not to be run.
+            NoAccountError: the job must not run here.
         """
         account = self.users.get((partner, user), "")
         if not account and self.refuse_others:
@@ -95,16 +94,13 @@ def guest_accounts(config: SiteConfig) -> GuestAccounts:
 
 
 def read_users(text: str) -> dict[tuple[str, str], str]:
-    """Returns what a map file says.
+    """Parses a map file.
 
-    A line has a user of a partner's, as `USER@SITE`, and the local account of his jobs, with blanks between; what
-    follows a `#` is a remark.
-
-    Args:
-        text: of the file.
+    A line has a partner's user, as `USER@SITE`, and the local account, separated by blanks; a `#`
+    begins a comment.
 
     Raises:
-        ValueError: a line is none; the text says which.
+        ValueError: a line is malformed; the text says which.
     """
     found: dict[tuple[str, str], str] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -22,11 +22,11 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )
-"""Of every channel to a partner: a dead connection is noticed within half a minute."""
+"""For every channel to a partner: a dead connection is noticed within half a minute."""
 
 WORDS_MAX: Final = 500
-"""So many characters of what a partner says in words are kept. They are shown, logged and journaled, and a
-message has room for a million."""
+"""Longest text of a partner, in characters, that is shown, logged and journaled; a message could
+hold a million."""
 
 ChannelMaker = Callable[[str, str], aio.Channel]
 """Makes a channel to a partner (its name) at an address."""
@@ -37,12 +37,10 @@ def channel_maker(
     tls_options: Callable[[str], Sequence[tuple[str, Any]]],
     message_bytes: int,
 ) -> ChannelMaker:
-    """Returns what makes channels to partners.
+    """Returns a function that makes channels to partners.
 
-    Args:
-        credentials: of this site, read anew for each channel; None speaks without TLS.
-        tls_options: options that hold a channel to one partner's certificate.
-        message_bytes: largest message.
+    `credentials` are called for each channel; with `None` it has no TLS. `tls_options` pin a
+    channel to one partner's certificate.
     """
 
     def make(partner: str, address: str) -> aio.Channel:
@@ -76,17 +74,10 @@ class Linked(Protocol):
 
 
 def stub_of(links: Mapping[str, Linked], partner: str) -> Any:
-    """Returns by which a partner's methods are called at this moment.
+    """Returns the stub for a partner's methods; `ConnectionError` if it is not connected.
 
-    It is not to be kept while something is waited for: its channel may be closed by then, and gRPC takes a
-    call over such a one for a mistake of the program.
-
-    Args:
-        links: to the partners.
-        partner: which.
-
-    Raises:
-        ConnectionError: there is no connection to it.
+    Do not keep it while awaiting something: its channel may be closed by then, and gRPC reports a
+    call on a closed channel as a programming error.
     """
     link = links.get(partner)
     stub = None if link is None else link.stub
@@ -142,11 +133,10 @@ class Problems:
     """Finds out and tells why partners cannot be reached.
 
     Args:
-        distrusts: finds out why who answers for a partner at an address is not believed; empty where it is.
-        why: finds out what gRPC keeps to itself, of a partner at an address; empty where it cannot.
-        tell: is told each time that a partner's problem is another one.
-        ends: finds out when the certificates of a connection to a partner at an address end, seconds since 1970, or
-            None where that does not succeed. None without TLS.
+        distrusts: finds out why a peer at a partner's address is not trusted; empty if it is.
+        why: finds out what gRPC keeps to itself, of a partner at an address; empty if it cannot.
+        ends: finds out when the certificates of a connection to a partner at an address end,
+            seconds since 1970, or `None` if that does not succeed. None without TLS.
     """
 
     def __init__(
@@ -172,13 +162,16 @@ class Problems:
             raise ConnectionRefusedError(problem)
 
     async def explained(self, partner: str, address: str | None, problem: str) -> str:
-        """Returns a problem in better words, where there are any."""
+        """Returns a clearer description of a problem, if there is one."""
         if self._why is None or address is None:
             return problem
         return await self._why(partner, address) or problem
 
     async def certificates_end(self, partner: str, address: str | None) -> float | None:
-        """Returns until when a connection to a partner may stand, seconds since 1970; None where nobody can say now."""
+        """Returns until when a connection to a partner may stand, seconds since 1970.
+
+        It is `None` if that cannot be said now.
+        """
         if self._ends is None or address is None:
             return math.inf
         return await self._ends(partner, address)

@@ -1,11 +1,11 @@
-"""The link to one partner: whether it is there, and the connection to it.
+"""The link to one partner: its availability, and the connection to it.
 
-A link has one channel, a task that finds out whether the partner is there, and a circuit breaker. A
-partner is asked only while it is up; it is up from the moment it has said who it is until calls to it
-fail several times in a row, or the connection breaks. So a dead partner costs a decision nothing once
-it is known to be dead, and at most one deadline before. One that goes down before its next heartbeat is looked
-for after a pause, longer each time: it may say who it is and answer nothing else, and would be up and down
-without end.
+A link has one channel, a task that probes the partner, and a circuit breaker. A partner is asked
+only while it is up: from the moment it has identified itself until several calls in a row fail, or
+the connection breaks. So a dead partner costs a decision at most one deadline before it is known to
+be dead, and nothing after. A partner that goes down before its next heartbeat is probed after
+increasing pauses: it may identify itself and answer nothing else, and would go up and down without
+end.
 """
 
 import asyncio
@@ -35,13 +35,14 @@ from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer
 from grms.v1 import partner_pb2, partner_pb2_grpc
 
 HEARTBEAT_S: Final = 10.0
-"""How often a partner that is up is asked who it is, seconds."""
+"""Interval at which a partner that is up is probed, seconds."""
 
 UNHEARD_S: Final = 120.0
-"""A partner that is up calls each heartbeat: one that has not for so long cannot reach this site, seconds."""
+"""A partner that is up calls each heartbeat: one that has been silent for so long cannot reach this
+site, seconds."""
 
 FAILURES_MAX: Final = 3
-"""So many calls in a row without an answer, and the partner counts as down."""
+"""Calls in a row without an answer after which a partner counts as down."""
 
 PROBE: Final = BackoffSettings(first_s=0.2, most_s=15.0)
 """Pauses between attempts to reach a partner that is down."""
@@ -55,12 +56,9 @@ class LinkSettings:
     """How partners are dealt with.
 
     Attributes:
-        site: name of this site.
-        processors: its size.
         offer_timeout_s: for the answer to an offer, and to every other call.
         lost_after_s: a partner that is down so long counts as lost, real seconds.
         virtual: sites are in lock step: offers carry the virtual time, and no partner is ever away.
-        message_bytes: largest message.
         probe: pauses between attempts to reach a partner that is down.
         shared: what is common with partners: they alone are offered jobs that use files in place.
     """
@@ -79,20 +77,13 @@ class PartnerLink:
     """The link to one partner.
 
     Attributes:
-        name: of the partner.
         address: where it is; None while unknown.
-        up: it can be asked.
-        problem: what is in the way, for a person; empty where nothing is.
+        problem: what is in the way, for a person; empty if nothing is.
         last_heard: when it last answered or asked, on this site's clock; nan for never.
 
     Args:
         settings: how partners are dealt with.
-        engine: is told what comes of it.
-        name: of the partner.
         address: where it is; None while unknown.
-        make_channel: makes channels.
-        rng: for the pauses between attempts.
-        problems: finds out and tells why it cannot be reached.
     """
 
     def __init__(
@@ -130,7 +121,7 @@ class PartnerLink:
 
     @property
     def unheard(self) -> str:
-        """Why the ends of jobs that the partner has are not heard of, for a person; empty where they are.
+        """Why the ends of jobs that the partner has are not heard of, for a person; empty if they are.
 
         It answers, and so it is there; but it would call as well, were this site where it looks for it.
         """
@@ -173,7 +164,7 @@ class PartnerLink:
         self._look.set()
 
     def give_up(self) -> None:
-        """Notes that it is no partner any more: nothing connects to it until it is moved."""
+        """Gives up a partner: nothing connects to it until it is moved."""
         self.address = None
         self._hang_up("it is no partner")
 
@@ -298,12 +289,7 @@ class PartnerLink:
         self._engine.tell(PartnerIncompatible(self._engine.new_id(), self.name, version))
 
     def senseless(self, reason: str, *, probed: bool = False) -> None:
-        """Notes that the partner has answered what makes no sense.
-
-        Args:
-            reason: what it was, for a person.
-            probed: whether it was asked to find out if it is well again.
-        """
+        """Notes that the partner has answered what makes no sense."""
         self._engine.tell(PartnerFaulty(*self._engine.stamp(), self.name, reason, probed))
 
     def _went_up(self, processors: int, seen: OfferId | None) -> None:

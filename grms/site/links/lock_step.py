@@ -1,8 +1,8 @@
-"""What is said to one partner in a lock-step replay: nothing is lost, and nobody is away for good.
+"""Lock-step dialogue with one partner: nothing is lost, and no partner is away for good.
 
-A conductor moves the clocks of all sites together and brings back a daemon that has died, so what had no
-answer is said again until it has one. To the site's rules that is an answer like any other: they know no
-replay, and each job goes where it would have gone.
+A coordinator moves the clocks of all sites together and restarts a daemon that has died, so a
+message is repeated until it is answered. To the site's rules that is an answer like any other: they
+know no replay, and each job goes where it would have gone.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from grms.site.facts.events import OfferFailed, StatusAnswered, StatusFailed
 from grms.site.links.sender import Sender, Told
 
 PAUSE_S: Final = 0.5
-"""After so many seconds at most what had no answer is said again: at once where the partner comes up."""
+"""Longest pause before a message is repeated, in seconds; at once if the partner comes up."""
 
 
 class LockStepSender(Sender):

@@ -19,16 +19,11 @@ class PartnerLinks:
     """The links to all partners; the engine sends through them.
 
     Attributes:
-        links: by partner's name.
         trust: whether certificates are believed still; None without TLS.
 
     Args:
         settings: how partners are dealt with.
-        engine: is told what comes of it.
-        addresses: of the partners, by name; None where it is not known yet.
-        make_channel: makes channels.
-        problems: finds out and tells why partners cannot be reached.
-        trust: see the attribute.
+        addresses: of the partners, by name; `None` if unknown yet.
     """
 
     def __init__(
@@ -71,13 +66,10 @@ class PartnerLinks:
             sender.send(command, self._group)
 
     def list_partners(self, addresses: Mapping[str, str | None]) -> None:
-        """Takes another list of partners: links are made, moved and given up as it says.
+        """Replaces the list of partners: links are made, moved and given up accordingly.
 
-        The link of one that is no longer listed stays, as open questions wait on it; it connects to
-        nobody.
-
-        Args:
-            addresses: of the partners, by name; None where it is not known, or was told by itself.
+        The link of one that is no longer listed stays, as open questions wait on it, but connects
+        to no one. `addresses` are by name, `None` if unknown or announced by the partner.
         """
         for name, address in addresses.items():
             link = self.links.get(name)

@@ -22,13 +22,7 @@ TIMEOUT_S: Final = 20.0
 
 
 class ProgramFetcher:
-    """Asks home sites.
-
-    Args:
-        links: to the partners.
-        site: name of this site.
-        owners: is told whose the jobs are.
-    """
+    """Asks home sites."""
 
     def __init__(self, links: PartnerLinks, site: str, owners: GuestOwners) -> None:
         self._links = links
@@ -38,13 +32,9 @@ class ProgramFetcher:
     async def __call__(self, partner: str, key: str) -> bytes:
         """Returns what a job runs, as a payload.
 
-        Args:
-            partner: its home site.
-            key: of the job.
-
         Raises:
-            ProgramGoneError: it is not to be run here.
-            ProgramAwayError: nobody has said what it runs.
+            ProgramGoneError: it must not run here.
+            ProgramAwayError: the program is not available yet.
         """
         try:
             stub = stub_of(self._links.links, partner)

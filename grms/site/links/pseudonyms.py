@@ -1,10 +1,11 @@
-"""Whose a guest's job is, without a name: a pseudonym that home gives each of its users, and a partner may ban.
+"""Owners of guests' jobs without names: pseudonyms that home gives its users, and a partner may ban.
 
-Home makes it of the user's name and the partner's with a key that nobody else has: the same user is the same
-to one partner for ever, and two partners cannot tell that they have the same. It goes with the program, so
-only to the partner that has accepted the job. There it is kept beside the journal as long as the job lives.
-The name itself goes the same way, to those partners alone that the site's file names for that (`tell_users`); it
-is kept nowhere there, but for the local account that the partner's own file has for it.
+Home derives a pseudonym from the user's name and the partner's with a secret key: one user stays
+the same to one partner for ever, and two partners cannot tell that they have the same user. It goes
+with the program, so only to the partner that has accepted the job, which keeps it beside the
+journal as long as the job lives. The name itself goes the same way, only to partners that the
+site's file names for that (`tell_users`); it is not stored there, except as the local account in
+the partner's own file.
 """
 
 import asyncio
@@ -27,15 +28,7 @@ KEY_BYTES: Final = 32
 
 
 class Pseudonyms:
-    """Names a site's users to its partners.
-
-    Attributes:
-        told: partners that are told users' names as well.
-
-    Args:
-        key: of the site.
-        told: at first.
-    """
+    """Names a site's users to its partners; those in `told` get the names as well."""
 
     def __init__(self, key: bytes, told: Iterable[str] = ()) -> None:
         self._key = key
@@ -55,12 +48,12 @@ class Pseudonyms:
 
 
 def told_names(config: SiteConfig) -> frozenset[str]:
-    """Returns the partners that are told users' names."""
+    """Returns the partners that get users' names."""
     return frozenset(partner.name for partner in config.partners if partner.tell_users)
 
 
 def read_key(path: Path) -> bytes:
-    """Returns a site's key, which is made where there is none; its owner alone may read it.
+    """Returns a site's key, which is made if there is none; its owner alone may read it.
 
     Raises:
         OSError: it cannot be read or written.
@@ -93,7 +86,6 @@ class GuestOwners:
     """Remembers whose guests' jobs are, and keeps out who is banned.
 
     Args:
-        folder: where it is remembered, a file for each job.
         banned: `PARTNER:PSEUDONYM` of those whose jobs are not run here.
         accounts: as which jobs run.
     """
@@ -109,15 +101,12 @@ class GuestOwners:
     async def take(self, partner: str, key: str, owner: str, user: str = "") -> None:
         """Remembers whose a job is, and as which account it is to run.
 
-        Args:
-            partner: its home site.
-            key: of the job.
-            owner: as the home site has called its user; anything that is no pseudonym counts as none.
-            user: his name there; empty where the home site has not told it.
+        An `owner` that is no pseudonym counts as none; `user` is the name there, or empty if the
+        home site has not told it.
 
         Raises:
             ProgramGoneError: its user is banned, or has no account here.
-            OSError: it cannot be kept.
+            OSError: it cannot be stored.
         """
         owner = owner if PSEUDONYM.fullmatch(owner) else ""
         if f"{partner}:{owner}" in self.banned:
@@ -139,7 +128,7 @@ class GuestOwners:
         return self._folder / key.replace("/", "+")
 
     def of(self, key: str) -> str:
-        """Returns whose a job is; empty where nobody has said, or that cannot be read now."""
+        """Returns whose a job is; empty if unknown or unreadable now."""
         try:
             return self._of(key).owner
         except OSError:
@@ -176,8 +165,7 @@ class GuestOwners:
     def sweep(self, lives: Callable[[str], bool]) -> None:
         """Forgets jobs that do not live any more.
 
-        Args:
-            lives: says whether one does, by its key.
+        `lives` says whether the job of a key is alive.
         """
         self._known = {key: known for key, known in self._known.items() if lives(key)}
         if self._folder.is_dir():

@@ -44,30 +44,20 @@ from grms.site.links.link import LinkSettings, PartnerLink
 from grms.v1 import partner_pb2
 
 QUESTIONS_MAX: Final = 16
-"""Questions about offers that are on the way to one partner at one time. One that is back is asked
-about every job it has; all at once, their deadlines would pass before it comes to the last ones, and
-it would count as down again."""
+"""Most concurrent questions about offers to one partner. One that is back is asked about every job
+it has; all at once, their deadlines would pass before the last ones are answered, and it would
+count as down again."""
 
 REPORT_COMPLETIONS_MAX: Final = 1000
-"""Ends in one report."""
-
 Told = OfferAnswered | OfferFailed | OfferDisputed | StatusAnswered | StatusFailed
-"""What comes of a question; id and load are given to it when the engine is told."""
-
 DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
-"""By which a partner says that an offer's number is another job's."""
+"""Signals that an offer's number is another job's."""
 
 
 class Sender:
-    """Sends to one partner; what comes of it is told to the engine.
+    """Sends to one partner and reports the outcome to the engine.
 
-    Attributes:
-        reports_open: ends of its jobs that have not been acknowledged.
-
-    Args:
-        link: to the partner.
-        settings: how partners are dealt with.
-        engine: is told what comes of it.
+    `reports_open` are ends of its jobs that have not been acknowledged.
     """
 
     def __init__(self, link: PartnerLink, settings: LinkSettings, engine: Engine) -> None:

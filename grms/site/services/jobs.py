@@ -34,25 +34,18 @@ PAGE_MAX: Final = 1000
 """Most jobs in one answer of `List`."""
 
 PAGE_BYTES: Final = 3 << 20
-"""An answer of `List` ends with the job that brings it to so many bytes: what a job runs is in it."""
+"""An answer of `List` ends with the job at which it exceeds this size in bytes, programs
+included."""
 
 LOOKED_AT_MAX: Final = 20_000
-"""Most jobs that one answer of `List` looks at."""
+"""Most jobs that one answer of `List` examines."""
 
 UPDATES_MAX: Final = 1000
-"""Changes that wait for a slow watcher; beyond, its call is ended."""
+"""Changes queued for a slow watcher; beyond, its call is ended."""
 
 
 class Watchers:
-    """Who is told of changes of jobs.
-
-    Attributes:
-        closed: the daemon ends.
-
-    Args:
-        site: whose jobs they are.
-        most: watchers at one time.
-    """
+    """Subscribers to changes of jobs."""
 
     def __init__(self, site: str, most: int) -> None:
         self._site = site
@@ -64,7 +57,7 @@ class Watchers:
 
     @property
     def full(self) -> bool:
-        """Whether nobody more can watch."""
+        """Whether the limit of watchers is reached."""
         return self._count >= self._most
 
     def tell(self, job: HomeJob) -> None:
@@ -79,7 +72,7 @@ class Watchers:
                 queue.put_nowait(message)
 
     def add(self, job_id: str, user: str) -> asyncio.Queue[job_pb2.Job | None]:
-        """Returns a queue of changes of one job, or where that is empty of a user's jobs."""
+        """Returns a queue of changes of one job, or, if it is empty, of a user's jobs."""
         queue: asyncio.Queue[job_pb2.Job | None] = asyncio.Queue(UPDATES_MAX)
         table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
         table.setdefault(key, set()).add(queue)
@@ -120,14 +113,9 @@ class _Seen:
 
 
 class JobService(job_pb2_grpc.JobServiceServicer):
-    """See `proto/grms/v1/job.proto`.
+    """Implements `proto/grms/v1/job.proto`.
 
-    Args:
-        door: lets users in.
-        watchers: those who watch.
-        results: what jobs have left.
-        inputs: what jobs are given.
-        unheard: says why nothing is heard of jobs at a partner, by its name; empty where something is.
+    `unheard` says why there is no news of jobs at a partner; empty if there is.
     """
 
     def __init__(

@@ -32,8 +32,6 @@ NO_PAGES: Final = (
 )
 
 OWNER_JOBS_MAX: Final = 100
-"""Jobs of one partner's user that are shown."""
-
 Intervention = type[TakeBack | Resubmit | WriteOff]
 """What an operator can decide about a job at a partner."""
 
@@ -44,11 +42,10 @@ class SiteFacts:
 
     Attributes:
         clock: "wall", "scaled" or "virtual".
-        journal: of the site.
         telemetry_connected: whether the MQTT broker is connected.
-        owner: says whose a guest's job is, by its key; empty where nobody has said.
+        owner: says whose a guest's job is, by its key; empty if nobody has said.
         reload: reads the configuration anew; raises ConfigError.
-        pages: makes an address that shows the pages to one browser; empty where none are served.
+        pages: makes an address that shows the pages to one browser; empty if none are served.
     """
 
     clock: str
@@ -60,13 +57,7 @@ class SiteFacts:
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
-    """See `proto/grms/v1/operator.proto`.
-
-    Args:
-        door: lets operators in.
-        links: to the partners.
-        facts: what the state does not know.
-    """
+    """Implements `proto/grms/v1/operator.proto`; `facts` are what the state does not know."""
 
     def __init__(self, door: Door, links: PartnerLinks, facts: SiteFacts) -> None:
         self._door = door
@@ -282,12 +273,10 @@ def _pardon(reply: ReplyPardon) -> ReplyPardon:
 
 
 def lrms_problem(away: str, age: float | None, unseen: int = 0) -> str:
-    """Returns what is in the way at the batch system, for a person; empty where nothing is.
+    """Returns the problem with the batch system, for a person; empty if there is none.
 
-    Args:
-        away: why it does not answer; empty where it does.
-        age: of the load, seconds; None where there has been none.
-        unseen: jobs of which it is not known where they stand there.
+    `away` says why it does not answer, or is empty; `age` is that of the load in seconds, or
+    `None`; `unseen` counts jobs whose state there is unknown.
     """
     if away:
         return away
@@ -299,11 +288,9 @@ def lrms_problem(away: str, age: float | None, unseen: int = 0) -> str:
 def guard_status(
     guard: ExchangeGuard | None, found: GuardFound | None
 ) -> operator_pb2.GuardStatus | None:
-    """Returns how a site's guard is; None where it has none.
+    """Returns how a site's guard is; `None` if it has none.
 
-    Args:
-        guard: of the site.
-        found: when it looked last; None before that.
+    `found` is when it last looked; `None` before the first time.
     """
     if guard is None:
         return None
@@ -322,12 +309,9 @@ def guard_status(
 
 
 def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
-    """Returns what is in the way at a partner, for a person; empty where nothing is.
+    """Returns what is in the way at a partner, for a person; empty if nothing is.
 
-    Args:
-        link_problem: what its link knows.
-        book: what the site knows.
-        now: seconds.
+    `now` is in seconds.
     """
     said = [link_problem] if link_problem else []
     if book.faulty:
@@ -354,9 +338,7 @@ def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
 def undone_jobs(book: PartnerBook, now: float) -> str:
     """Returns which jobs have gone home undone of late, in either direction, for a person; empty for none.
 
-    Args:
-        book: what the site knows.
-        now: seconds.
+    `now` is in seconds.
     """
     said = []
     until = book.returns.until(now)
@@ -376,11 +358,9 @@ def undone_jobs(book: PartnerBook, now: float) -> str:
 
 
 def broken_promises(book: PartnerBook, now: float) -> str:
-    """Returns why a partner is offered nothing, for a person; empty where it is.
+    """Returns why a partner is offered nothing, for a person; empty if it is.
 
-    Args:
-        book: what the site knows.
-        now: seconds.
+    `now` is in seconds.
     """
     trust = book.trust
     left = trust.suspended_until - now

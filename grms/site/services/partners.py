@@ -39,25 +39,19 @@ from grms.site.sockets.door import Door
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
 
 ACCEPTANCE_S: Final = 5.0
-"""So long whoever asks for a program waits here for the answer to its offer, which is on its way."""
+"""How long a request for a program waits here for the answer to its offer, which is on its way."""
 
 LOOKED_AT_S: Final = 0.02
-"""How often it is looked whether that answer is there."""
+"""Interval of checks for that answer."""
 
 _ACCEPTED = (JobState.DELEGATED, JobState.SUSPECT)
 
 
 class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
-    """See `proto/grms/v1/partner.proto`.
+    """Implements `proto/grms/v1/partner.proto`.
 
-    Args:
-        door: lets partners in.
-        heard: called with the name of a partner that has said something.
-        results: what jobs have left.
-        inputs: what jobs are given.
-        pseudonyms: what this site's users are called at partners.
-        bring_to: in a replay, brings this site to a moment of the common clock; None without a
-            virtual clock.
+    `heard` is called with the name of a partner that has called. In a replay, `bring_to` advances
+    this site to a moment of the common clock; else it is `None`.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Reads the configuration of a running daemon anew, and puts into force what can be.
+"""Reloads the configuration of a running daemon.
 
-That is everything an operator changes in the course of things: policies, partners and their
-addresses, operators, a renewed certificate, and whose certificates are believed no more. It is checked before anything is changed: all or
-none. What else has changed in the file takes a restart, and is named.
+That covers what an operator changes regularly: policies, partners and their addresses, operators, a
+renewed certificate, and revoked certificates. Everything is validated before anything is changed:
+all or none. Other changes in the file need a restart, and are named.
 """
 
 import time
@@ -34,10 +34,10 @@ from grms.tls import TlsFiles
 CHANGEABLE: Final = frozenset(
     {"partners", "location", "operators", "partners_asked", "rails", "reoffer", "guests"}
 )
-"""Keys of a configuration that are read anew."""
+"""Keys of a configuration that can be reloaded."""
 
 CHANGEABLE_WITHIN: Final = frozenset({"tls.refused"})
-"""The same within tables that take a restart otherwise."""
+"""The same within tables that otherwise need a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Reloaded:
     """What is in force after a reload.
 
     Attributes:
-        policies: the name of the transfer policy, by partner.
-        restart_needed: keys that have changed and take a restart.
+        policies: name of the transfer policy by partner.
+        restart_needed: changed keys that need a restart.
     """
 
     policies: dict[str, str]
@@ -58,14 +58,10 @@ class Reload:
 
     Args:
         config: as the daemon was started.
-        path: its file.
-        engine: gets policies and partners.
-        links: are made, moved and given up.
         door: is told who may come in.
         owners: are told whose jobs are banned, and as which accounts jobs run.
         files: keys and certificates; None without TLS.
         on_partners: are told of the configuration with other partners.
-        log: where events go.
     """
 
     def __init__(
@@ -93,11 +89,7 @@ class Reload:
         self._shown = self._certificate()
 
     def __call__(self) -> Reloaded:
-        """Reads everything anew.
-
-        Raises:
-            ConfigError: something in it cannot be used; nothing has changed.
-        """
+        """Reloads everything; `ConfigError` if some of it is unusable; then nothing has changed."""
         shown, engine = str(self._path), self._engine
         config = load_config(self._path)
         transfer, location = policies_of(config, shown)

@@ -1,7 +1,7 @@
-"""What a conductor asks of a site in a replay, over gRPC.
+"""The coordinator's requests to a site in a replay, over gRPC.
 
-The order in which a replay happens is in `proto/grms/v1/replay.proto`. A step is answered when the site is at
-rest; that its clock was moved need not be in the journal by then, where it will be moved again.
+`proto/grms/v1/replay.proto` has the order of a replay. A step is answered when the site is at rest;
+a moved clock need not be in the journal by then, as it will be moved again.
 """
 
 import math
@@ -20,11 +20,7 @@ BLOCK_ROWS: Final = 20_000
 
 
 class ReplayService(replay_pb2_grpc.ReplayServiceServicer):
-    """See `proto/grms/v1/replay.proto`.
-
-    Args:
-        replay: the site's part.
-    """
+    """Implements `proto/grms/v1/replay.proto`."""
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay

@@ -21,16 +21,11 @@ from grms.v1 import replay_pb2
 _OF_GUESTS = (GuestAccepted, GuestReserved, GuestConfirmed, GuestStarted, GuestEnded)
 
 OF_SCHEDULES: Final = (JobOffered, JobReoffered, JobDelegated, JobStarted, JobEnded, *_OF_GUESTS)
-"""The kinds of records that say what became of jobs; no others need be read."""
+"""The kinds of records that schedules are read from."""
 
 
 def own_rows(site: str, records: Iterable[Record]) -> list[replay_pb2.OwnRow]:
-    """Returns what became of the site's own workload.
-
-    Args:
-        site: its name.
-        records: of its journal, oldest first.
-    """
+    """Returns what became of the site's own workload from its records, oldest first."""
     own: dict[int, replay_pb2.OwnRow] = {}
     offers: dict[int, tuple[str, int]] = {}
 
@@ -56,11 +51,7 @@ def own_rows(site: str, records: Iterable[Record]) -> list[replay_pb2.OwnRow]:
 
 
 def guest_rows(records: Iterable[Record]) -> list[replay_pb2.GuestRow]:
-    """Returns which partners' jobs ran at the site.
-
-    Args:
-        records: of its journal, oldest first.
-    """
+    """Returns which partners' jobs ran at the site from its records, oldest first."""
     guests: dict[tuple[str, int], replay_pb2.GuestRow] = {}
     # A place is no guest before its job has left its home's queue.
     places: set[tuple[str, int]] = set()

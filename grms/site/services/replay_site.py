@@ -1,8 +1,8 @@
-"""A site under a conductor: its users' workload arrives, and its clock goes on, when the conductor says.
+"""A site in lock-step: its users' workload arrives, and its clock advances, as the coordinator says.
 
 A step is over when the site is at rest: what it says is in the journal, and what has ended was
-reported. Everything that must outlive the daemon is in the journal as well: rows that have arrived are
-the home jobs there, and the schedule is read from its records in the end.
+reported. Everything that must outlive the daemon is in the journal as well: rows that have arrived
+are the home jobs there, and the schedule is read from its records in the end.
 """
 
 import asyncio
@@ -25,20 +25,16 @@ from grms.site.services.replay_workload import ReplayWorkload
 from grms.v1 import replay_pb2, request_pb2
 
 USER: Final = "replay"
-"""Whose the jobs of a replay are."""
+"""The user of a replay's jobs."""
 
 NOTE: Final = "replay"
-"""Under which the journal keeps the replay's id."""
+"""Key of the replay's id in the journal."""
 
 _UNDECIDED = (JobState.RECEIVED, JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 
 
 class Waiter:
-    """Waits for conditions on the site's state, which are looked at after every event.
-
-    Args:
-        engine: whose events they are.
-    """
+    """Waits for conditions on the site's state, which are looked at after every event."""
 
     def __init__(self, engine: Engine) -> None:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -71,11 +67,7 @@ class Replay:
     """The site's part of a replay.
 
     Args:
-        engine: of the site.
-        journal: of the site.
-        lrms: the machine.
         clock: the common clock, as this site knows it.
-        links: to the partners.
     """
 
     def __init__(
@@ -115,8 +107,7 @@ class Replay:
     def advance(self, to: float) -> None:
         """Brings the site to a moment; one that is past changes nothing.
 
-        Args:
-            to: seconds.
+        `to` is in seconds.
         """
         if to == math.inf:
             # Event by event, so that the clock shows the last one in the end.
@@ -129,13 +120,10 @@ class Replay:
             self._engine.catch_up()
 
     def set_clock(self, to: float) -> None:
-        """Sets the clock to a moment; one that is past changes nothing.
+        """Sets the clock to a finite moment in seconds; one that is past changes nothing.
 
-        What is due by then happens when the next event comes that can lead to a decision: so the
+        What is due by then happens at the next event that can lead to a decision, so that the
         records of both are written together.
-
-        Args:
-            to: seconds, not infinite.
         """
         if to > self._clock.now():
             self._clock.advance(to)
@@ -143,8 +131,8 @@ class Replay:
     async def reported(self) -> None:
         """Returns when every end was reported.
 
-        Own jobs that have started or ended need not be in the journal yet: a site that has forgotten
-        that finds it again when its clock is moved on, wherever the clock then stands.
+        Starts and ends of own jobs need not be in the journal yet: a site that has lost them finds
+        them again when its clock is advanced, wherever the clock then stands.
         """
         if self._links.reports_open:
             await self._waiter.until(lambda: self._links.reports_open == 0)
@@ -176,7 +164,7 @@ class Replay:
         return self._engine.state.settings.processors
 
     def problem_of(self, first_row: int, rows: int) -> str:
-        """Returns why rows cannot arrive, nothing where they can."""
+        """Returns why rows cannot arrive, nothing if they can."""
         if self.workload is None:
             return "no workload has been loaded"
         if first_row > self.rows_arrived:
@@ -197,12 +185,9 @@ class Replay:
     async def arrive_all(self, first: int, rows: int) -> list[str]:
         """Lets jobs arrive, each decided before the next; returns where they went.
 
-        Another site may have an end to report from a moment on at which one that went away ends if it
-        starts at once; what arrives then or later is left for another step.
-
-        Args:
-            first: row of the first.
-            rows: how many there may be.
+        At most `rows` from row `first` arrive. Another site may have an end to report from the
+        moment on at which a job that was given to it ends if it starts at once; later arrivals are
+        left for another step.
         """
         work = self.workload
         assert work is not None
@@ -218,7 +203,7 @@ class Replay:
         return places
 
     async def arrive(self, row: int) -> str:
-        """Lets one job arrive, unless it has; returns where it went, once that is decided."""
+        """Lets one job arrive, unless it has; returns where it went, once decided."""
         assert self.workload is not None
         engine, work = self._engine, self.workload
         if row == self.rows_arrived:
@@ -260,12 +245,10 @@ class Replay:
         return self.holds_rounds and self._lrms.load_now().waiting > 0
 
     async def hold_round(self, at: float) -> list[replay_pb2.MovedRow]:
-        """Offers again what waits at a moment; returns what has left the queue, and where it is.
+        """Offers waiting jobs again at a moment; returns those that left the queue, and their places.
 
-        A round that was cut off goes on where it was; of one that is over the answer is given once more.
-
-        Args:
-            at: seconds; one that is past changes nothing.
+        An interrupted round is continued; a completed one returns the same answer again. A moment,
+        in seconds, that is past changes nothing.
         """
         engine, lrms = self._engine, self._lrms
         await self._settled()
@@ -308,7 +291,7 @@ class Replay:
         )
 
     def begin(self, workload: ReplayWorkload) -> str:
-        """Takes a workload; returns what is wrong with that, nothing where all is well."""
+        """Takes a workload; returns what is wrong with it, or nothing."""
         noted = self._journal.note(NOTE)
         if noted not in {None, workload.replay_id}:
             return f"this journal belongs to the replay {noted!r}, not to {workload.replay_id!r}"

@@ -9,7 +9,6 @@ from grms.v1 import replay_pb2
 from lrms_sim.groups import GROUPS
 
 ROWS_MAX: Final = 50_000_000
-"""Most jobs of one workload."""
 
 
 @dataclass(slots=True)
@@ -17,13 +16,10 @@ class ReplayWorkload:
     """Columns in order of arrival.
 
     Attributes:
-        replay_id: which replay it is.
-        total: how many rows it is to have.
         submit_time: seconds.
-        processors: of each job.
         requested_time: seconds.
         run_time: seconds, at most what was requested.
-        user_group: of each job's user, from 1; empty where groups mean nothing.
+        user_group: of each job's user, from 1; empty if groups mean nothing.
     """
 
     replay_id: str = ""
@@ -35,7 +31,7 @@ class ReplayWorkload:
     user_group: list[int] = field(default_factory=list)
 
     def take(self, block: replay_pb2.LoadRequest) -> str:
-        """Adds a block; returns what is wrong with it, nothing where all is well.
+        """Adds a block; returns what is wrong with it, nothing if all is well.
 
         The first one says whose workload it is, and how many rows it has.
         """
@@ -59,11 +55,7 @@ class ReplayWorkload:
         return ""
 
     def problem(self, processors: int) -> str:
-        """Returns why the whole cannot be replayed at a site, nothing where it can.
-
-        Args:
-            processors: of the site.
-        """
+        """Returns why the whole cannot be replayed at a site, nothing if it can."""
         if not self.replay_id:
             return "the first block has no replay_id"
         if len(self.submit_time) != self.total:

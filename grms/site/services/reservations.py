@@ -25,15 +25,11 @@ from grms.site.sockets.door import Door
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 
 UPDATES_MAX: Final = 1000
-"""Changes that wait for a slow watcher; beyond, its call is ended."""
+"""Changes queued for a slow watcher; beyond, its call is ended."""
 
 
 class Reservations:
-    """Lets time do its part in a site's reservations, and tells of every change.
-
-    Args:
-        engine: of the site.
-    """
+    """Lets time do its part in a site's reservations, and tells of every change."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -100,12 +96,7 @@ def _end(queue: asyncio.Queue[Reservation | None]) -> None:
 
 
 class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
-    """See `proto/grms/v1/reservation.proto`.
-
-    Args:
-        door: lets users and brokers in.
-        reservations: of the site.
-    """
+    """Implements `proto/grms/v1/reservation.proto`."""
 
     def __init__(self, door: Door, reservations: Reservations) -> None:
         self._door = door
@@ -239,7 +230,7 @@ _OUTCOMES: Final = {
     Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
     Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
 }
-"""What a reservation's end is told as; all others are failures to whoever reserves."""
+"""Outcome reported for a reservation's end; all others are failures to whoever reserves."""
 
 
 def _reservation(reply: ReplyReservation) -> Reservation:

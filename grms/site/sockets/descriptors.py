@@ -1,8 +1,8 @@
-"""How many connections the descriptors of this process are enough for.
+"""How many connections the file descriptors of this process allow.
 
-A connection takes three: where it comes from, and both ends of the way to gRPC. Where there are fewer
-than the configuration wants, fewer connections are taken, so that journal, partners and operators
-have theirs whatever others do. What doors beside these may take, each of one descriptor, is kept for them
+A connection takes three: its origin, and both ends of the way to gRPC. If there are fewer than the
+configuration wants, fewer connections are accepted, so that journal, partners and operators always
+have theirs. Those of auxiliary listeners, one descriptor each, are reserved too
 (`grms.kit.descriptors`).
 """
 
@@ -19,10 +19,8 @@ from grms.site.sockets.shares import CallShares
 from grms.site.sockets.users import Shares, UserSocket
 
 PER_CONNECTION: Final = 3
-"""Descriptors of one connection."""
-
 KEPT: Final = 16
-"""Descriptors kept for files that are opened for a moment, such as certificates and policies."""
+"""Reserved for files opened briefly, such as certificates and policies."""
 
 
 def available() -> int:
@@ -37,11 +35,7 @@ def available() -> int:
 
 
 def beside_all(config: SiteConfig) -> int:
-    """Returns how many descriptors the doors of a site beside its main ones may take in all.
-
-    Args:
-        config: of the site.
-    """
+    """Returns the most descriptors that a site's auxiliary listeners may take in all."""
     own_broker = config.publishes and config.mqtt is not None and config.mqtt.embedded
     doors = (
         (config.dashboard is not None, PAGES_MAX),
@@ -52,12 +46,10 @@ def beside_all(config: SiteConfig) -> int:
 
 
 def affordable(there: int, partners: int, wanted: tuple[int, int]) -> tuple[int, int]:
-    """Returns how many connections of users and of partners can be afforded, at least one of each.
+    """Returns affordable connections of users and of partners, at least one of each.
 
-    Args:
-        there: descriptors that may still be opened.
-        partners: to which there will be connections, too.
-        wanted: connections of users, and of partners.
+    `there` are the descriptors still free, `partners` those that will be connected to, `wanted` the
+    configured connections of users and of partners.
     """
     room = max(0, there - KEPT - partners) // PER_CONNECTION
     total = sum(wanted)
@@ -71,12 +63,7 @@ def affordable(there: int, partners: int, wanted: tuple[int, int]) -> tuple[int,
 def connection_limits(
     config: SiteConfig, log: structlog.typing.FilteringBoundLogger
 ) -> tuple[Shares, PortLimits]:
-    """Returns how connections are shared out; fewer where there are not enough descriptors.
-
-    Args:
-        config: of the site.
-        log: where the lack of descriptors is told.
-    """
+    """Returns the limits of connections, reduced if there are not enough descriptors."""
     limits, listen = config.limits, config.listen
     wanted = (limits.connections, limits.partner_connections if listen.partners else 0)
     there = available()
@@ -105,13 +92,7 @@ def connection_limits(
 
 
 def user_socket(config: SiteConfig, shares: Shares, limits: PortLimits) -> UserSocket:
-    """Returns the socket of users, whose requests have the same limits as partners'.
-
-    Args:
-        config: of the site.
-        shares: of its connections.
-        limits: of the port of partners.
-    """
+    """Returns the socket of users, whose requests have the same limits as partners'."""
     path = Path(config.listen.users)
     return UserSocket(
         path,

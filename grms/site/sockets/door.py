@@ -1,4 +1,4 @@
-"""Who may come in, how often, and how those are turned away who may not.
+"""Admission: who may call, how often, and how callers are refused.
 
 Every refusal has a gRPC status, a reason for a person, and details for programs as `google.rpc`
 defines them; it is counted.
@@ -37,13 +37,12 @@ STATUS: Final = {
     Refusal.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     Refusal.DISPUTED: grpc.StatusCode.ALREADY_EXISTS,
 }
-"""The status of each refusal."""
 
 LOOK_S: Final = 5.0
-"""So long a question about the state waits for a write of the journal that hangs, seconds."""
+"""Longest wait of a question about the state for a write of the journal that hangs, seconds."""
 
 REFUSALS_LOGGED_PER_S: Final = 0.1
-"""How often a refusal of one caller for one reason is logged; all are counted."""
+"""Rate of logging refusals of one caller for one reason; all are counted."""
 
 STRANGE: Final = frozenset(
     {
@@ -57,7 +56,7 @@ STRANGE: Final = frozenset(
         "disputed",
     }
 )
-"""Reasons that somebody should look at; the others come with a busy day."""
+"""Reasons worth attention; the others come with a busy day."""
 
 
 class Door:
@@ -65,26 +64,22 @@ class Door:
 
     Attributes:
         refused: how many calls were refused, by reason.
-        on_refused: is told the reason of each refusal.
+        on_refused: called with the reason of each refusal.
         stopping: the daemon ends; nothing is let in any more.
         on_stopping: called when that begins.
         partners: whom partners' calls are taken from.
         operators: names of users who may use the operators' service.
         shown: tells what the other side of a connection has shown, by the connection's source.
-        check_standing: ends the standing connections of whoever may not call any more, by the names that may.
+        check_standing: ends the standing connections of whoever may not call any more, by the names
+            that may.
 
     Args:
-        engine: answers.
-        users: knows who is at the other end of a user's connection; None where there are none.
-        operators: names of users who may use the operators' service, besides the daemon's own
-            user and root.
-        own_uid: the daemon's own user.
-        partners: whom partners' calls are taken from.
+        users: knows who is at the other end of a user's connection; `None` if there are none.
+        operators: names of users who may use the operators' service, besides the daemon's own user
+            and root.
         brokers: names that may use the reservation service over the network.
-        tls: whether partners show certificates.
         submissions: how often users may submit.
         offers: how often partners may offer.
-        log: where refusals and acts are told.
     """
 
     def __init__(
@@ -124,15 +119,10 @@ class Door:
         self.check_standing(self.partners | self._brokers)
 
     def count(self, reason: str, context: Context | None = None, text: str = "") -> None:
-        """Counts a refusal, and logs it where the call is known.
+        """Counts a refusal, and logs it if the call is known.
 
-        Of one reason and caller not more than six are logged in a minute; the next entry says how
-        many were left out.
-
-        Args:
-            reason: a word for it.
-            context: of the call that is refused.
-            text: for a person.
+        At most six per minute are logged for one reason and caller; the next entry says how many
+        were left out.
         """
         self.refused[reason] += 1
         if self.on_refused is not None:
@@ -158,16 +148,14 @@ class Door:
     def audit(self, act: str, user: User | str, **details: object) -> None:
         """Logs what a user or an operator has done.
 
-        Args:
-            act: what it is, in one word.
-            user: who; a broker or another owner of reservations by `broker:NAME` or `user:NAME`.
-            details: on what, and with which result.
+        `act` is one word; `user` may also be `broker:NAME` or `user:NAME`, an owner of
+        reservations.
         """
         who = {"user": user} if isinstance(user, str) else {"user": user.name, "uid": user.uid}
         self._log.info("audit", act=act, **who, **details)
 
     def stop(self) -> None:
-        """Lets nothing in any more."""
+        """Stops admitting calls."""
         self.stopping = True
         for told in self.on_stopping:
             told()
@@ -175,7 +163,7 @@ class Door:
     # --- who is it? ----------------------------------------------------------------------------
 
     async def user(self, context: Context) -> User:
-        """Returns the user who calls; UNAUTHENTICATED where the kernel has not said who it is."""
+        """Returns the user who calls; UNAUTHENTICATED if the kernel has not identified it."""
         user = None if self._users is None else self._users.user(context.peer())
         if user is None:
             self.count("no_user", context)
@@ -205,12 +193,8 @@ class Door:
     async def partner(self, context: Context, claimed: str) -> str:
         """Returns the partner who calls.
 
-        Refuses one whose certificate does not say who it is, who is not on the list, or who
-        speaks for another.
-
-        Args:
-            context: of the call.
-            claimed: whom the message says it is from.
+        Refuses a caller whose certificate does not identify it, who is not listed, or who speaks
+        for another.
         """
         speaker = await self._certified(context, self.partners, claimed)
         if speaker != claimed:
@@ -224,7 +208,7 @@ class Door:
         return speaker
 
     async def check_listed(self, context: Context) -> None:
-        """Refuses whoever shows no certificate of a partner or a broker of this site; without TLS nobody is known."""
+        """Refuses callers without a listed certificate; without TLS no one is identified."""
         if self._tls:
             await self._certified(context, self.partners | self._brokers, "")
 
@@ -298,10 +282,7 @@ class Door:
     async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
         """Returns what is read in the engine's answer to an event; a refusal ends the call.
 
-        Args:
-            context: of the call.
-            event: the question.
-            read: is given the answer, at a moment at which the state is what the journal says.
+        `read` is called with the answer while the state is exactly what the journal says.
         """
         found: T | Refuse
         try:
@@ -325,13 +306,9 @@ class Door:
         read: Callable[[SiteState], T],
         of: Callable[[HomeJob], bool] | None = None,
     ) -> T:
-        """Returns what is read in the site's state, all of it durable; ends the call where it is not.
+        """Returns what is read in the site's state, all of it durable; ends the call if it is not.
 
-        Args:
-            context: of the call.
-            read: looks at the state.
-            of: the own users' jobs that it looks at, where it looks at nothing else: if nothing new is known of
-                these, they are shown although the journal cannot be written.
+        `of` are the own users' jobs it looks at, if it looks at nothing else: those without news are shown in any case.
         """
         try:
             async with asyncio.timeout(LOOK_S):

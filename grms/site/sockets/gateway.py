@@ -1,7 +1,8 @@
-"""What the sockets of users and partners have in common: connections whose calls are followed.
+"""Common parts of the sockets of users and partners: connections whose calls are followed.
 
-A connection whose requests are begun and not finished is closed, and so is one whose answers are not read
-(`open_calls`). Calls are shared out among callers, over all connections of each (`shares`).
+A connection with requests that are begun and not finished is closed, as is one whose answers are
+not read (`open_calls`). Calls are shared out among callers, over all connections of each
+(`shares`).
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from grms.site.sockets.relay import Caller, End, Link, Listener, Relay
 from grms.site.sockets.shares import CallBudget, CallShares, CallWatch
 
 LOOK_S: Final = 1.0
-"""How often is looked for what takes too long, seconds."""
+"""Interval of checks for what takes too long, seconds."""
 
 
 class Gateway(ABC, Generic[Caller]):
@@ -23,7 +24,6 @@ class Gateway(ABC, Generic[Caller]):
     Use it as an asynchronous context; gRPC is to listen on `inner_address` before.
 
     Attributes:
-        calls: of all callers.
         request_s: for a request, from its first byte to its last, seconds.
         requests: of one connection that are begun and not finished.
         clock: tells real seconds.
@@ -33,7 +33,6 @@ class Gateway(ABC, Generic[Caller]):
 
     Args:
         most: connections that may come at one moment.
-        shares: of the calls.
     """
 
     def __init__(
@@ -69,11 +68,7 @@ class Gateway(ABC, Generic[Caller]):
         return len(self._ends)
 
     async def __aenter__(self) -> Self:
-        """Begins to listen.
-
-        Raises:
-            OSError: that cannot be.
-        """
+        """Begins to listen; `OSError` if that cannot be."""
         sockets: list[socket.socket] = []
         try:
             sockets = await self._bound()
@@ -87,7 +82,6 @@ class Gateway(ABC, Generic[Caller]):
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Stops listening and closes every connection."""
         if self._listener is not None:
             self._listener.close()
         if self._look is not None:
@@ -104,7 +98,7 @@ class Gateway(ABC, Generic[Caller]):
 
     @abstractmethod
     def link(self, end: Any) -> Link | None:
-        """Returns the way of a connection to gRPC, None where it is refused; who it is is known."""
+        """Returns the way of a connection to gRPC, `None` if it is refused; who it is is known."""
 
     def _connected(self, end: "Connection", caller: Caller) -> Link | None:
         try:
@@ -135,13 +129,7 @@ class Gateway(ABC, Generic[Caller]):
 
 
 class Connection(End):
-    """The end of a connection at its caller.
-
-    Args:
-        owner: the gateway that it belongs to.
-        name: of the caller, for a person.
-        who: the caller as calls are shared out; empty for one who may have any number.
-    """
+    """The caller's end of a connection; `who` is empty for a caller without a limit on calls."""
 
     def __init__(self, owner: Gateway[Any], name: str, who: str) -> None:
         self._gateway = owner
@@ -150,7 +138,7 @@ class Connection(End):
         self._watch = CallWatch(owner.calls, who)
 
     def other(self) -> End | None:
-        """Returns the end at gRPC; None before it is there."""
+        """Returns the end at gRPC; `None` before it is there."""
         return self.link.inner if self.link is not None else None
 
     def connect(self) -> None:
@@ -182,11 +170,7 @@ class Connection(End):
         super().deliver(data)
 
     def look(self, now: float) -> None:
-        """Ends what takes too long: a request that is begun and not finished, an answer that is not read.
-
-        Args:
-            now: by the gateway's clock, seconds.
-        """
+        """Ends what takes too long at `now`, in seconds: unfinished requests and unread answers."""
         limit = self._gateway.request_s
         if now - self._watch.calls.half_sent_since(self._begin) > limit:
             text = f"has begun a request and not finished it within {limit:g} s"
@@ -209,7 +193,7 @@ class Connection(End):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tells the gateway that it is over."""
+        """Notifies the gateway."""
         self._watch.close()
         self._gateway.left(self)
         super().connection_lost(exc)

@@ -1,23 +1,24 @@
-"""Which calls of an HTTP/2 connection are open, whether they are asked in full, and their answers read; pure.
+"""Which calls of an HTTP/2 connection are open, fully sent, and read; pure.
 
-Whoever begins requests and never ends them holds a place in the server for each, and so does who asks and does
-not read the answers: HTTP/2 lets him say that he can take nothing now (RFC 9113, section 5.2). gRPC waits for
-ever. So the frames of both sides are followed here, their heads (sections 4.1 and 6), and of a client also
-what it says of its windows.
+A client that begins requests and never ends them holds a place in the server for each, and so does
+one that does not read the answers: HTTP/2 lets it say that it can take nothing now (RFC 9113,
+section 5.2), and gRPC waits for ever. So the frame headers of both sides are followed here
+(sections 4.1 and 6), and a client's window updates.
 
-A call is open from its first frame until one of the two sides ends it. It is half sent until its client ends
-its side: every call has one request, but for some, such as reflection's, that are half sent until they end. It
-is not read while its window, or that of the whole connection, is used up and the client makes it no larger.
+A call is open from its first frame until one of the sides ends it. It is half sent until its client
+ends its side: every call has one request, except some, such as reflection's, that are half sent
+until they end. It is unread while its window, or that of the whole connection, is used up and the
+client does not enlarge it.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 PREFACE_BYTES: Final = 24
-"""What a client says first (RFC 9113, section 3.4)."""
+"""What a client sends first (RFC 9113, section 3.4)."""
 
 WINDOW_BYTES: Final = 65_535
-"""A window before anybody has said how large it is."""
+"""Initial window."""
 
 _HEAD_BYTES = 9
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 8, 9
@@ -94,11 +95,9 @@ class _Window:
 
 
 class OpenCalls:
-    """Follows what both sides of one connection send.
+    """Follows both sides of one connection.
 
-    Attributes:
-        asked_bytes: what the client has sent of each open call, by its number, the oldest first.
-        total_bytes: the sum of these.
+    `asked_bytes` is what the client has sent of each open call, by its number, the oldest first.
     """
 
     def __init__(self) -> None:
@@ -125,12 +124,7 @@ class OpenCalls:
         return len(self._half_sent)
 
     def asked(self, data: bytes, now: float) -> None:
-        """Takes the next bytes of the client.
-
-        Args:
-            data: as they were sent.
-            now: seconds, on any clock.
-        """
+        """Takes the next bytes of the client; `now` is in seconds, on any clock."""
         self._now = now
         self._client.feed(data, now)
 
@@ -140,10 +134,9 @@ class OpenCalls:
         self._server.feed(data, now)
 
     def half_sent_since(self, begin: float) -> float:
-        """Returns since when something is half sent, by the clock of `asked`; infinity where nothing is.
+        """Returns since when something is half sent, by the clock of `asked`; infinity if nothing is.
 
-        Args:
-            begin: when the connection began, seconds: since then the preface is awaited.
+        `begin` is when the connection began, in seconds: from then on the preface is awaited.
         """
         if self._client.preface:
             return begin
@@ -151,7 +144,7 @@ class OpenCalls:
         return min(oldest, self._client.since) if self._client.unfinished else oldest
 
     def unread_since(self) -> float:
-        """Returns since when an answer is not read, by the clock of `asked`; infinity where all are."""
+        """Returns since when an answer is not read, by the clock of `asked`; infinity if all are."""
         if not self._windows:
             return float("inf")
         moments = [window.since for window in self._windows.values() if window.left <= 0]

@@ -1,17 +1,15 @@
-"""The port of partners: who may connect, and what stands behind it is gRPC's own socket.
+"""The port of partners: who may connect, in front of gRPC's own socket.
 
-gRPC says nothing of a handshake that fails, to nobody: not that there was one, not from where, not
-why. So TLS ends in this process, with Python's `ssl` (OpenSSL), at each connection, and the bytes are passed
-on (`relay`). Every handshake that fails has a reason in words, is counted and told; the other side gets
-OpenSSL's alert, which says why to whoever reads it (`grms.handshakes`). asyncio's own TLS would not do: a
-server of it closes a connection whose handshake fails before the alert is sent.
+gRPC reports failed handshakes to no one: not that there was one, not from where, not why. So TLS
+ends in this process, with Python's `ssl` (OpenSSL), at each connection, and the bytes are passed on
+(`relay`). Every failed handshake is counted and reported with a reason in words; the other side
+gets OpenSSL's alert, which says why (`grms.handshakes`). asyncio's own TLS would not do: its server
+closes a connection whose handshake fails before the alert is sent.
 
-The certificate that was verified is what a service gets for a call (`PartnerPort.shown`). What TLS has
-verified once is asked again while a connection stands: an authority may be believed no more, a certificate
-be refused or end, a partner be taken off the list.
-
-Connections are limited: in all, for each site, and before anybody has shown who they are, for each
-address.
+A service gets the verified certificate of a call (`PartnerPort.shown`). It is checked again while a
+connection stands: an authority may lose its trust, a certificate be refused or expire, a partner be
+taken off the list. Connections are limited: in all, for each site, and, before identification, for
+each address.
 """
 
 import asyncio
@@ -33,7 +31,7 @@ from grms.site.sockets.shares import CallShares, CallWatch
 from grms.tls import CertificateTrust, ServerTls, shown_site
 
 LINGER_S: Final = 2.0
-"""How long is waited for the other side to read why it was refused, seconds."""
+"""Time for the other side to read why it was refused, seconds."""
 
 READ_BYTES: Final = 1 << 16
 """Most that is decrypted at once."""
@@ -47,7 +45,7 @@ class PortLimits:
     """What is taken at most at the port of partners.
 
     Attributes:
-        connections: at one time.
+        connections: at a time.
         connections_per_site: of these, for one site, as its certificate names it.
         handshakes_per_address: connections from one address that have not shown who they are.
         handshake_s: for the handshake, seconds.
@@ -70,10 +68,9 @@ class Peer:
     """Who is at the other end of a connection.
 
     Attributes:
-        address: the host it comes from.
         site: as its certificate names it; empty before it has shown one.
-        shown: what it has shown.
-        authority: the authorities by which TLS verifies that, as `CertificateTrust.authority` has them.
+        authority: the authorities by which TLS verifies that, as `CertificateTrust.authority` has
+            them.
     """
 
     address: str
@@ -85,13 +82,7 @@ class Peer:
 class PartnerEnd(Connection):
     """The end at a partner: what it reads is decrypted, what it writes encrypted.
 
-    Attributes:
-        peer: who is there.
-        counted: it counts among the connections of its site.
-
-    Args:
-        owner: the port.
-        peer: who is there, as far as that is known.
+    `counted` says whether it counts among the connections of its site.
     """
 
     def __init__(self, owner: "PartnerPort", peer: Peer) -> None:
@@ -109,7 +100,7 @@ class PartnerEnd(Connection):
     # --- the connection ------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begins the handshake, or passes on at once where the site has no TLS."""
+        """Begins the handshake, or relays at once if the site has no TLS."""
         super().connection_made(transport)
         assert self.transport is not None
         tls = self._owner.tls
@@ -121,14 +112,14 @@ class PartnerEnd(Connection):
         self.peer.authority = tls.authority
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tells the port that it is over, and of a handshake that was cut off."""
+        """Notifies the port, also of a handshake that was cut off."""
         if self._tls is not None and not self.peer.shown and not self._over:
             self._handshake_failed(Handshake.CLOSED, "it hung up in the middle")
         self._over = True
         super().connection_lost(exc)
 
     def connect(self) -> None:
-        """Begins to connect to gRPC; what is read meanwhile waits for that."""
+        """Begins to connect to gRPC; data read meanwhile waits."""
         super().connect()
         self._over = self.link is None
 
@@ -249,11 +240,7 @@ class PartnerEnd(Connection):
         self._owner.on_handshake_failed(handshake, problem, self.peer.address)
 
     def distrust(self, reason: str) -> None:
-        """Ends the connection at once, as who is there is not believed any more.
-
-        Args:
-            reason: why, in words about its certificate or its site.
-        """
+        """Ends the connection at once, as its peer is no longer trusted."""
         if not self._over:
             self._owner.on_distrusted(self.peer.site, self.peer.address, reason)
             self.abort()
@@ -261,10 +248,9 @@ class PartnerEnd(Connection):
     # --- what takes too long -------------------------------------------------------------------
 
     def look(self, now: float) -> None:
-        """Ends what takes too long, a handshake too, and whom nobody believes any more.
+        """Ends handshakes and calls that take too long, and peers no longer trusted.
 
-        Args:
-            now: by the port's clock, seconds.
+        `now` is in seconds, by the port's clock.
         """
         if self._over:
             return
@@ -285,13 +271,13 @@ class PartnerPort(Gateway[Peer]):
     Attributes:
         limits: what is taken at most.
         tls: of this site; None takes whoever connects.
-        on_handshake_failed: is told of each handshake that fails: what it was, in words, and from
+        on_handshake_failed: called for each handshake that fails: what it was, in words, and from
             which address.
         on_certificate: is told which site has shown which certificate (PEM) that TLS has verified.
-        on_distrusted: is told of whom, and why, a connection is ended that stands: the site, the address, in words.
+        on_distrusted: is told of whom, and why, a connection is ended that stands: the site, the
+            address, in words.
 
     Args:
-        endpoint: where to listen.
         tls: of this site; None takes whoever connects.
         limits: what is taken at most.
         clock: tells real seconds.
@@ -337,14 +323,12 @@ class PartnerPort(Gateway[Peer]):
     def shown(self, peer: str) -> Shown:
         """Returns what the other side of a connection has shown, as gRPC's `auth_context` has it.
 
-        Args:
-            peer: the connection's source as gRPC shows it.
+        `peer` is the connection's source as gRPC shows it.
         """
         caller = self._relay.caller(peer)
         return {} if caller is None else caller.shown
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Stops listening and ends every connection at once."""
         for end in list(self._ends):
             end.abort()
         await super().__aexit__(*exc_info)
@@ -379,7 +363,7 @@ class PartnerPort(Gateway[Peer]):
         self._relay.start(connection, end)
 
     def link(self, end: PartnerEnd) -> Link | None:
-        """Returns the way of a connection to gRPC, None where its site has too many."""
+        """Returns the way of a connection to gRPC, `None` if its site has too many."""
         peer = end.peer
         site = peer.site
         if site and self._by_site[site] >= self.limits.connections_per_site:
@@ -412,7 +396,7 @@ class PartnerPort(Gateway[Peer]):
             del self._by_site[site]
 
     def distrusts(self, peer: Peer) -> str:
-        """Returns why a peer's certificate is not believed any more; empty where it is."""
+        """Returns why a peer's certificate is no longer trusted; empty if it is."""
         if self._trust is None:
             return ""
         for pem in peer.shown.get("x509_pem_cert", ()):
@@ -420,12 +404,9 @@ class PartnerPort(Gateway[Peer]):
         return ""
 
     def check(self, listed: Container[str]) -> None:
-        """Ends the connections of whoever is not believed any more, or is not on the list any more.
+        """Ends the connections of peers that are no longer trusted or whose names are not `listed`.
 
-        Who is not on the list may connect again, and is told so in answer to every call.
-
-        Args:
-            listed: the names that may call.
+        An unlisted peer may connect again, and is refused at every call.
         """
         for end in list(self._ends):
             if not end.peer.shown:

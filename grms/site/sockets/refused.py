@@ -14,19 +14,16 @@ from grms.kit.rates import Seldom
 Log = structlog.typing.FilteringBoundLogger
 
 REFUSALS_LOGGED_PER_S: Final = 0.1
-"""How often it is logged that connections are refused; all are counted."""
+"""Rate of logging refused connections; all are counted."""
 
 EXHAUSTION_LOGGED_PER_S: Final = 1 / 60
-"""How often it is logged that there are no descriptors."""
+"""Rate of logging a lack of descriptors."""
 
 
 class RefusedConnections:
-    """Tells of connections of users and partners that are refused.
+    """Reports refused connections of users and partners.
 
-    Args:
-        count: counts a refusal by its reason.
-        handshake: counts a handshake that has failed; None where nothing is measured.
-        log: where it is told.
+    `count` counts a refusal by its reason, `handshake` a failed one; `None` if nothing is measured.
     """
 
     def __init__(
@@ -40,16 +37,14 @@ class RefusedConnections:
         self._exhaustion_logged = Seldom(EXHAUSTION_LOGGED_PER_S)
 
     def stop(self) -> None:
-        """Is told that the daemon ends: whoever connects now is no matter of the log."""
+        """Notes that the daemon ends: later connections are not logged."""
         self._stopping = True
 
     def refused(self, kind: str, reason: str, limit: str = "") -> None:
-        """Tells of a connection that is closed or not taken.
+        """Reports a connection that is closed or not accepted.
 
-        Args:
-            kind: by which it is counted.
-            reason: for a person; its first word is who it is, where that is known.
-            limit: of the configuration that it is about; empty where it is about none.
+        The first word of `reason` is the peer, if known; `limit` is the key of the configuration,
+        or empty.
         """
         if self._stopping:
             self._count("stopping")
@@ -69,13 +64,7 @@ class RefusedConnections:
         self._count("descriptors")
 
     def distrusted(self, site: str, address: str, reason: str) -> None:
-        """Tells of a connection that is ended, as who is there is not believed any more.
-
-        Args:
-            site: as its certificate names it.
-            address: from where.
-            reason: for a person.
-        """
+        """Reports a connection that is ended, as its peer is no longer trusted."""
         self._count("distrusted")
         left_out = self._refusals_logged.to_tell(f"distrusted {site} {reason}")
         if left_out is not None:
@@ -86,10 +75,7 @@ class RefusedConnections:
     def handshake_failed(self, handshake: Handshake, problem: str, address: str) -> None:
         """Tells of a handshake that has failed.
 
-        Args:
-            handshake: what it was.
-            problem: the same in words.
-            address: from where.
+        `problem` is the same in words.
         """
         if self._handshake is not None:
             self._handshake(handshake)

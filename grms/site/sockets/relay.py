@@ -1,13 +1,13 @@
-"""Connections that are passed on to gRPC's own socket, so that one knows whom each is from.
+"""Relays connections to gRPC's own socket, so that their peers are known.
 
 gRPC neither says which user is at the other end of a Unix socket, nor lets one count, limit and log
-connections before they are calls. So whoever comes from outside connects to a socket of ours, and
-the bytes are passed on from an address bound for this one connection. gRPC shows that address to the
-service, which looks up by it who is there.
+connections before they are calls. So clients connect to a socket of ours, and the bytes are passed
+on from an address bound for this one connection. gRPC shows that address to the service, which
+looks up the peer by it.
 
-Nobody can pretend: gRPC's own socket lies in a folder that only the daemon's user can enter, and a
-connection from an address that is not in the list is nobody's. The addresses are abstract names of
-which the kernel allows one holder each; they leave no files behind.
+Nobody can forge it: gRPC's own socket lies in a folder that only the daemon's user can enter, and a
+connection from an unlisted address is no one's. The addresses are abstract names, of which the
+kernel allows one holder each; they leave no files behind.
 """
 
 import asyncio
@@ -21,21 +21,20 @@ from typing import Any, Final, Generic, TypeVar
 from grms.kit.socket_folder import SocketFolder
 
 WRITE_BUFFER_BYTES: Final = 1 << 18
-"""How much may wait for a slow reader before its partner in conversation is read no further."""
+"""Most that waits for a slow reader before its counterpart is read no further."""
 
 BACKLOG: Final = 128
-"""Least number of connections that the kernel keeps until they are looked at."""
+"""Least number of connections that the kernel queues."""
 
 ACCEPTED_AT_ONCE: Final = 64
-"""Connections taken before others have a turn."""
+"""Connections accepted before others have a turn."""
 
 EXHAUSTED_PAUSE_S: Final = 1.0
-"""Pause before connections are taken again where the process or the system has nothing left."""
+"""Pause before connections are accepted again if the process or system has no descriptors left."""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 Caller = TypeVar("Caller")
-"""Who is at the other end."""
 
 
 class Listener:
@@ -44,8 +43,6 @@ class Listener:
     Args:
         sockets: bound, not listening yet; they belong to the listener from now on.
         backlog: connections that the kernel keeps meanwhile; it has its own limit (somaxconn).
-        accepted: gets each connection.
-        on_exhausted: is told why none can be taken.
     """
 
     def __init__(
@@ -66,7 +63,7 @@ class Listener:
             self._loop.add_reader(each, self._ready, each)
 
     def names(self) -> list[Any]:
-        """Returns where it listens, as the sockets say."""
+        """Returns the listening addresses, as the sockets have them."""
         return [each.getsockname() for each in self._sockets]
 
     def close(self) -> None:
@@ -137,18 +134,12 @@ class Relay(Generic[Caller]):
     def caller(self, peer: str) -> Caller | None:
         """Returns who is at the other end of a connection.
 
-        Args:
-            peer: the connection's source as gRPC shows it.
+        `peer` is the connection's source as gRPC shows it.
         """
         return self._callers.get(peer)
 
     def start(self, connection: socket.socket, end: "End") -> None:
-        """Begins to serve a connection that was taken; its end is told when it is over.
-
-        Args:
-            connection: that was taken.
-            end: that is at its outside.
-        """
+        """Begins to serve an accepted connection, whose end is notified when it is over."""
         loop = asyncio.get_running_loop()
 
         async def serve() -> None:
@@ -163,10 +154,10 @@ class Relay(Generic[Caller]):
         task.add_done_callback(self._tasks.discard)
 
     def connect(self, outer: "End", caller: Caller) -> "Link":
-        """Returns a link from an end at the outside to gRPC, which is being made.
+        """Returns a link from an outer end to gRPC; the connection is in progress.
 
         Raises:
-            OSError: it cannot be.
+            OSError: it cannot be made.
         """
         name = f"hanse-{os.getpid()}-{secrets.token_hex(16)}"
         inner = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -198,17 +189,7 @@ class Relay(Generic[Caller]):
 
 
 class Link:
-    """One connection: the two ends, each writing what the other reads.
-
-    Attributes:
-        outer: the end at the outside.
-        inner: the end at gRPC.
-
-    Args:
-        owner: has the list.
-        source: the address of the inner end.
-        outer: the end at the outside.
-    """
+    """One connection: two ends, each writing what the other reads; `inner` is the end at gRPC."""
 
     def __init__(self, owner: Relay[Any], source: str, outer: "End") -> None:
         self._owner = owner

@@ -25,12 +25,7 @@ class CallShares:
 
     @classmethod
     def of(cls, calls: int, message_bytes: int) -> "CallShares":
-        """Returns the shares of so many calls: half for one caller at most, and some kept for each.
-
-        Args:
-            calls: being answered at one time.
-            message_bytes: largest message.
-        """
+        """Returns the shares of so many calls: half for one caller at most, and some kept for each."""
         most = max(1, calls // 2)
         return cls(calls, most, min(most, 16), max(32 * message_bytes, 1 << 25))
 
@@ -38,20 +33,13 @@ class CallShares:
         """Returns how many calls one connection may have open; more wait at the other side.
 
         With a connection each, all callers together have no more than the total, or than is kept for each.
-
-        Args:
-            callers: that there are.
         """
         even = max(self.kept, self.total // max(1, callers))
         return max(1, min(even, self.total // 8))
 
 
 class CallBudget:
-    """Which callers have how many calls open, over all their connections.
-
-    Args:
-        shares: what they may have.
-    """
+    """Which callers have how many calls open, over all their connections."""
 
     def __init__(self, shares: CallShares) -> None:
         self.shares = shares
@@ -60,13 +48,7 @@ class CallBudget:
         self._total = 0
 
     def note(self, who: str, calls: int, size: int) -> None:
-        """Notes a change of what a caller has open.
-
-        Args:
-            who: the caller.
-            calls: so many more.
-            size: so many more bytes of them.
-        """
+        """Records that a caller has so many more calls open, with so many more bytes."""
         self._total += calls
         for counts, change in ((self.calls, calls), (self.bytes, size)):
             counts[who] += change
@@ -74,7 +56,7 @@ class CallBudget:
                 del counts[who]
 
     def problem(self, who: str) -> str:
-        """Returns why a caller has too many calls open, in words about him; empty where he has not."""
+        """Returns why a caller has too many calls open, in words about him; empty if he has not."""
         has, shares = self.calls[who], self.shares
         if has > shares.per_caller:
             return f"has {has} calls open; one caller may have {shares.per_caller}"
@@ -88,14 +70,9 @@ class CallBudget:
 
 
 class CallWatch:
-    """Follows the calls of one connection, and holds them against what its caller may have.
+    """Checks the calls of one connection against its caller's limits.
 
-    Attributes:
-        calls: of the connection.
-
-    Args:
-        budget: of all callers.
-        who: calls; empty for somebody who may have any number, such as an operator.
+    `who` is empty for a caller without limits, such as an operator.
     """
 
     def __init__(self, budget: CallBudget, who: str) -> None:
@@ -108,11 +85,9 @@ class CallWatch:
         self._passed_at = float("-inf")
 
     def asked(self, data: bytes, now: float) -> str:
-        """Takes what the caller has sent; returns what is too much, in words about him, or nothing.
+        """Takes what the caller has sent; returns what exceeds a limit, in words, or nothing.
 
-        Args:
-            data: the bytes.
-            now: seconds, on any clock.
+        `now` is in seconds, on any clock.
         """
         self.calls.asked(data, now)
         self._note()
@@ -124,31 +99,25 @@ class CallWatch:
         self._note()
 
     def hold(self, transport: asyncio.Transport | None) -> None:
-        """Reads the connection no further where its caller has sent too much of calls that are open.
-
-        Args:
-            transport: of the connection.
-        """
+        """Stops reading the connection if its caller has sent too much of open calls."""
         if self._who and transport is not None and self._budget.is_full(self._who):
             self._held = True
             transport.pause_reading()
 
     def let_go(self, transport: asyncio.Transport) -> None:
-        """Reads a connection again that was held, where its caller has room by now; see `hold`."""
+        """Resumes reading a held connection if its caller has room by now."""
         if self._held and not self._budget.is_full(self._who):
             self._held = False
             transport.resume_reading()
 
     def wrote(self, size: int) -> None:
-        """Notes that so many bytes more were handed to the connection."""
+        """Notes that so many more bytes were handed to the connection."""
         self._delivered += size
 
     def unread_since(self, waiting: int, now: float) -> float:
-        """Returns since when he has not read what he was answered; infinity where he does.
+        """Returns since when the caller has not read its answers; infinity if it does.
 
-        Args:
-            waiting: bytes that were handed to the connection and could not be sent yet.
-            now: seconds, on the clock of `asked`.
+        `waiting` are bytes not sent yet; `now` is in seconds, on the clock of `asked`.
         """
         passed = self._delivered - waiting
         if not waiting or passed != self._passed or self._passed_at == float("-inf"):

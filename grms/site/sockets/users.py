@@ -1,11 +1,9 @@
-"""The Unix socket of users: who speaks is who the kernel says.
+"""The Unix socket of users, who are authenticated by the kernel.
 
 gRPC does not tell a service which user is at the other end of a Unix socket. So users connect to a
-socket of ours, which asks the kernel for the peer's credentials (`SO_PEERCRED`) and passes the
-bytes on to gRPC's own socket (`relay`).
-
-Connections are shared out: no user has more than a share of them, and some are kept for operators, so
-that nobody who opens them all keeps those away who could do something about it.
+socket of ours, which asks the kernel for the peer's credentials (`SO_PEERCRED`) and relays the
+bytes to gRPC's own socket (`relay`). Connections are shared out: no user has more than a share, and
+some are reserved for operators, so that no user can lock them out.
 """
 
 import asyncio
@@ -26,20 +24,15 @@ from grms.site.sockets.relay import Link
 from grms.site.sockets.shares import CallShares
 
 CREDENTIALS: Final = struct.Struct("3i")
-"""What `SO_PEERCRED` gives: process, user, group (unix(7))."""
+"""`SO_PEERCRED`: process, user, group (unix(7))."""
 
 SOCKET_MODE: Final = 0o666
-"""Everybody may knock; what one may do depends on who one is."""
+"""World-writable; authorization is by peer credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who is at the other end, as the kernel says.
-
-    Attributes:
-        uid: number of the user.
-        name: the user's name on this machine; the number where there is none.
-    """
+    """The peer, as the kernel identifies it; `name` is the number if it has no name here."""
 
     uid: int
     name: str
@@ -58,7 +51,7 @@ class Shares:
     """How the connections of users are shared out.
 
     Attributes:
-        total: connections at one time; more are closed at once.
+        total: connections at a time; more are closed at once.
         per_user: of these, for one user who is no operator.
         reserved: of these, for operators alone.
 
@@ -71,18 +64,15 @@ class Shares:
     reserved: int
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         if not (self.total >= 1 and self.per_user >= 1 and 0 <= self.reserved < self.total):
             raise ValueError(f"{self} cannot be kept")
 
     @classmethod
     def of(cls, total: int, per_user: int, reserved: int) -> "Shares":
-        """Returns the shares that are wanted, made smaller where the total is small.
+        """Returns the wanted shares, reduced if the total is small.
 
-        Args:
-            total: connections at one time.
-            per_user: wanted for one user; at most half of the rest of a small total.
-            reserved: wanted for operators; at most a fifth of the total.
+        `per_user` is at most half of the rest of a small total, `reserved` at most a fifth of the
+        total.
         """
         reserved = min(reserved, total // 5)
         return cls(total, max(1, min(per_user, (total - reserved + 1) // 2)), reserved)
@@ -92,11 +82,9 @@ class UserSocket(Gateway[User]):
     """The socket users connect to, and the list of who is connected.
 
     Attributes:
-        path: where users connect.
         is_operator: tells operators from others.
 
     Args:
-        path: where users connect.
         shares: of the connections; a number is a total without shares.
         request_s: for a request, from its first byte to its last, seconds.
         requests: of one connection that are begun and not finished.
@@ -133,8 +121,7 @@ class UserSocket(Gateway[User]):
     def user(self, peer: str) -> User | None:
         """Returns who is at the other end of a connection.
 
-        Args:
-            peer: the connection's source as gRPC shows it.
+        `peer` is the connection's source as gRPC shows it.
         """
         return self._relay.caller(peer)
 
@@ -155,7 +142,6 @@ class UserSocket(Gateway[User]):
         return [listening]
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Stops listening and closes every connection."""
         await super().__aexit__(*exc_info)
         self.path.unlink(missing_ok=True)
 
@@ -198,7 +184,7 @@ class UserSocket(Gateway[User]):
         return None
 
     def link(self, end: "_Outer") -> Link | None:
-        """Returns the way of a connection to gRPC, None where there is none."""
+        """Returns the way of a connection to gRPC, `None` if there is none."""
         return self._connected(end, end.user)
 
     def left(self, end: "_Outer") -> None:

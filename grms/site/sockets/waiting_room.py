@@ -1,8 +1,7 @@
-"""What answers users while the daemon reads its journal: that it is there, and not ready yet.
+"""The startup server: answers users while the daemon reads its journal.
 
-Health is NOT_SERVING, so that whoever watches the daemon can tell a start that takes its time from a
-daemon that is gone; every other call is UNAVAILABLE and says how far the start is. Clients of
-`grms.client` wait and repeat.
+Health is NOT_SERVING, so that a slow start differs from a daemon that is gone; every other call is
+UNAVAILABLE and reports the progress of the start. Clients of `grms.client` wait and repeat.
 """
 
 from collections.abc import AsyncIterator
@@ -19,15 +18,11 @@ from grms.kit.services.health import HEALTH, HealthService, Serving
 from grms.site.sockets.users import UserSocket
 
 SERVICES: Final = ("grms.v1.JobService", "grms.v1.OperatorService", "grms.v1.ReservationService")
-"""The services of the users' socket whose health is told."""
+"""Services of the users' socket whose health is reported."""
 
 
 class Notice:
-    """What is said meanwhile.
-
-    Attributes:
-        text: for a person.
-    """
+    """The text for users during the start."""
 
     def __init__(self) -> None:
         self.text = "reading the journal"
@@ -52,11 +47,7 @@ class _Closed(grpc.GenericRpcHandler):
 
 @asynccontextmanager
 async def waiting_room(users: UserSocket) -> AsyncIterator[Notice]:
-    """Answers users until the context ends; then they are sent to the next server.
-
-    Args:
-        users: their socket, entered.
-    """
+    """Answers users until the context ends; then they are sent to the next server."""
     notice = Notice()
     server = aio.server(
         interceptors=[Unexpected(structlog.get_logger())], options=[("grpc.so_reuseport", 0)]

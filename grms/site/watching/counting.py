@@ -47,19 +47,13 @@ _SURPRISES: Final[dict[type[Event], str]] = {
     LrmsRequeued: "requeued",
     LrmsAppeared: "appeared",
 }
-"""Events of what a batch system does by itself."""
+"""Events that a batch system causes by itself."""
 
 _GUEST_OPEN = {GuestState.ACCEPTED, GuestState.SUBMITTED, GuestState.RUNNING}
 
 
 class Counting:
-    """Keeps a site's figures: what changes which of them.
-
-    Args:
-        outputs: tell what happens.
-        metrics: the figures.
-        state: of the site.
-    """
+    """Keeps a site's figures: what changes which of them."""
 
     def __init__(self, outputs: Guarded, metrics: SiteMetrics, state: SiteState) -> None:
         self._metrics = metrics
@@ -92,7 +86,6 @@ class Counting:
         outputs.on(GuestEnded, self._guest_ended)
 
     def _take_up(self, _: Restarted, __: Handled) -> None:
-        """Counts what the journal has left open."""
         counts = {state_name(key): number for key, number in self._state.job_counts().items()}
         self._metrics.set_jobs(counts)
         for name, book in self._state.partners.items():
@@ -180,13 +173,7 @@ class Counting:
 
 
 class JobChanges:
-    """Tells of own users' jobs that are shown otherwise than before.
-
-    Args:
-        outputs: tell what happens, and are told of each `JobChange`.
-        state: of the site.
-        now: the site's clock, seconds.
-    """
+    """Reports own users' jobs whose shown state changes; `now` is the site's clock, in seconds."""
 
     def __init__(self, outputs: Guarded, state: SiteState, now: Callable[[], float]) -> None:
         self._tell = outputs.tell
@@ -231,14 +218,7 @@ def state_name(state: JobState) -> JobStateName:
 
 
 def sample(metrics: SiteMetrics, engine: Engine, journal: Journal, config: SiteConfig) -> None:
-    """Reads the figures that change without an event of their own.
-
-    Args:
-        metrics: the figures.
-        engine: with the state and the batch system.
-        journal: whose size is told.
-        config: of the site.
-    """
+    """Reads the figures that change without an event of their own."""
     state, now = engine.state, engine.clock.now()
     if config.clock.kind != "virtual":  # there only the conductor moves the machine
         at_lrms = state.memory.at_lrms.values()

@@ -1,9 +1,8 @@
 """Partners as they announce themselves: where to try to reach them.
 
-Presence is written by whoever the MQTT broker lets write it, so it is a hint and no more: which
-address to try for a partner that one has chosen to have. Who answers there is known by its
-certificate. A site that is not on the list does not exist here, whatever it announces, and what
-strangers publish takes no memory.
+Presence can be written by whoever the MQTT broker lets write it, so it is only a hint: which
+address to try for a chosen partner. Who answers there is identified by certificate. A site that is
+not listed does not exist here, whatever it announces, and strangers' messages take no memory.
 """
 
 from collections.abc import Mapping
@@ -16,27 +15,21 @@ from grms.telemetry.topics import site_of_presence
 
 @dataclass(frozen=True, slots=True)
 class PartnerAppeared:
-    """A partner is there, or has moved.
-
-    Attributes:
-        partner: its name.
-        endpoint: the address to try.
-    """
+    """A partner has appeared or moved to `endpoint`."""
 
     partner: str
     endpoint: Endpoint
 
 
 class Discovery:
-    """What one knows of partners' addresses.
+    """Known addresses of partners.
 
-    Where the MQTT broker is gone nothing changes: its silence says nothing of partners. One that has vanished keeps
-    its address, where open jobs are asked for; it appears anew when it is back.
+    If the MQTT broker is gone nothing changes: its silence says nothing of partners. A partner that
+    has vanished keeps its address, where open jobs are asked for; it appears anew when it is back.
 
     Args:
-        site: this site's name.
-        partners: the sites that may be partners. An endpoint is where the configuration says one
-            is; presence does not change it. None where it is to be discovered.
+        partners: the sites that may be partners, with their configured endpoints, which presence
+            does not change, or `None` to discover one.
 
     Raises:
         ValueError: a name is none, or the site is its own partner.
@@ -49,10 +42,10 @@ class Discovery:
         self.set_partners(partners)
 
     def set_partners(self, partners: Mapping[str, Endpoint | None]) -> None:
-        """Replaces the list of partners; those that are no longer on it are forgotten.
+        """Replaces the list of partners; those no longer on it are forgotten.
 
-        A partner that is new on the list appears with its next presence; subscribing again lets
-        the broker repeat what it has retained.
+        A new partner appears with its next presence; subscribing again makes the broker repeat what
+        it has retained.
 
         Raises:
             ValueError: a name is none, or the site is its own partner.
@@ -64,14 +57,9 @@ class Discovery:
         self._there = {name: address for name, address in self._there.items() if name in partners}
 
     def received(self, topic: str, content: bytes) -> PartnerAppeared | None:
-        """Takes note of a presence.
+        """Notes a presence; returns who has appeared or moved by it, or `None`.
 
-        Args:
-            topic: on which it came.
-            content: what came; anything, from anybody.
-
-        Returns:
-            Who has appeared by it, or has moved; None for nobody.
+        `content` may be anything, from anybody.
         """
         site = site_of_presence(topic)
         if site is None or site not in self._partners:
@@ -89,11 +77,6 @@ class Discovery:
 
 
 def _announced(site: str, content: bytes) -> Endpoint | None:
-    """Returns where a site says that it is; None where it is gone.
-
-    Raises:
-        ValueError: it is no presence of the site, or none of a site that could be reached.
-    """
     if not content:  # how retained messages are deleted
         return None
     presence = decode_presence(content)

@@ -1,9 +1,9 @@
-"""An MQTT broker inside the daemon, where its configuration asks for one.
+"""An MQTT broker inside the daemon, if its configuration asks for one.
 
-It is amqtt, on a loopback address and for accounts with passwords alone: a site's figures are none
-of the business of others who use the machine. It keeps nothing on disk and is meant for trying
-things out and for a site whose watchers are on the same machine; docs/operating.md
-says how to set up Mosquitto for everything else.
+It is amqtt, only on a loopback address and only for accounts with passwords: a site's figures are
+none of the business of other users of the machine. It stores nothing on disk and is meant for
+trying things out and for watchers on the same machine; docs/operating.md says how to set up
+Mosquitto for everything else.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from grms.telemetry.link import MqttSettings
 from lrms_sim.text_files import write_secret
 
 CONNECT_S = 10.0
-"""A connection whose client has not said by then who it is is closed, seconds."""
+"""Time for a client to identify itself before its connection is closed, seconds."""
 
 _LISTENER = "default"
 _PASSWORD_BYTES = 24
@@ -39,7 +39,7 @@ _PASSWORD_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody who may use the broker.
+    """An account at the broker.
 
     Attributes:
         password: never logged.
@@ -64,7 +64,7 @@ def watcher_account(password: str) -> Account:
 
 
 def new_password() -> str:
-    """Returns a password that nobody guesses."""
+    """Returns a random password."""
     return secrets.token_urlsafe(_PASSWORD_BYTES)
 
 
@@ -82,15 +82,11 @@ def covers(allowed: str, asked: str) -> bool:
 
 
 class Access(BaseAuthPlugin, BaseTopicPlugin):
-    """Tells amqtt who is who and who may do what."""
+    """Authenticates and authorizes clients for amqtt."""
 
     @dataclass
     class Config:
-        """What amqtt hands over.
-
-        Attributes:
-            accounts: by user name.
-        """
+        """What amqtt hands over."""
 
         accounts: dict[str, Account] = field(default_factory=dict)
 
@@ -161,11 +157,9 @@ class EmbeddedBroker:
 
     Args:
         accounts: who may use it, by user name.
-        host: a loopback address.
         port: 0 for any free one.
 
     Attributes:
-        host: where it listens.
         port: where it listens, once it is entered.
 
     Raises:
@@ -192,11 +186,7 @@ class EmbeddedBroker:
         return MqttSettings(self.host, self.port, user, self._accounts[user].password)
 
     async def __aenter__(self) -> Self:
-        """Starts listening.
-
-        Raises:
-            EmbeddedBrokerError: the address is taken.
-        """
+        """Starts listening; `EmbeddedBrokerError` if the address is taken."""
         config = BrokerConfig(
             # The socket is ours, so that its port is known and its connections are limited.
             listeners={_LISTENER: ListenerConfig(type=ListenerType.EXTERNAL, bind="")},
@@ -223,7 +213,6 @@ class EmbeddedBroker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes every connection and stops listening."""
         assert self._server is not None
         assert self._broker is not None
         self._server.close()

@@ -1,10 +1,10 @@
 """The log of what happens to jobs, offers and partners: one entry for each fact.
 
-The pure state does not log; what it notes and what happens to it passes here on the way. `debug` has
-every fact, with the job, the offer, the partner and the event that led to it (`cause`). `info` has what
-a person wants to see of a busy site: partners that come and go, what goes wrong, and once a minute how
-much of everything there was (`activity`). What people do is in audit lines (`Door.audit`). A partner that says
-something else with each of its calls, or what makes no sense, does not fill the log with that.
+The pure state does not log; its records and events pass here. `debug` has every fact, with the job,
+the offer, the partner and the event that led to it (`cause`). `info` has what a person wants to see
+of a busy site: partners that come and go, failures, and a count of everything once a minute
+(`activity`). Actions of people are in audit lines (`Door.audit`). A partner that contradicts itself
+or talks nonsense with each call cannot flood the log.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from grms.site.facts.records import Record
 from grms.site.watching.subscriber import Handled, Subscriber
 
 ACTIVITY_S: Final = 60.0
-"""How often it is told how much has happened, seconds."""
+"""Interval of `activity` entries, seconds."""
 
 ALIKE_LOGGED_PER_S: Final = 0.5
-"""How often the same event of one partner is logged above `debug`, with ten seconds' worth at once."""
+"""Rate of logging the same event of one partner above `debug`, with ten seconds' worth at once."""
 
 _LEFT_OUT: Final = frozenset(
     {"time", "payload", "idempotency_key", "launch_key", "name", "settled_below", "load"}
 )
-"""Fields that are no matter of the log: what users write, and what says nothing."""
+"""Fields not logged: what users write, and what says nothing."""
 
 _WARNINGS: Final[tuple[type[Record], ...]] = (
     records.JobAbandoned,
@@ -47,7 +47,7 @@ _WARNINGS: Final[tuple[type[Record], ...]] = (
     records.GuestLost,
     records.GuestLeaving,
 )
-"""Records of what is not as it should be."""
+"""Records of anomalies."""
 
 _DECISIONS: Final[tuple[type[Record], ...]] = (
     records.JobTakenBack,
@@ -55,10 +55,10 @@ _DECISIONS: Final[tuple[type[Record], ...]] = (
     records.JobWrittenOff,
     records.PartnerPardoned,
 )
-"""Records of what an operator has decided."""
+"""Records of operators' decisions."""
 
 _BEGUN: Final[tuple[type[Record], ...]] = (records.JobOffered, records.JobReoffered)
-"""Records with which an offer begins."""
+"""Records that begin an offer."""
 
 _FAILURES: Final = frozenset(
     {
@@ -69,7 +69,7 @@ _FAILURES: Final = frozenset(
         Outcome.UNKNOWN,
     }
 )
-"""Outcomes that somebody may want to look at."""
+"""Outcomes that may need attention."""
 
 _LEVELS: Final[dict[type[Record], str]] = {
     **dict.fromkeys(_WARNINGS, "warning"),
@@ -77,7 +77,7 @@ _LEVELS: Final[dict[type[Record], str]] = {
 }
 
 _SHOWN: Final = frozenset({*_LEVELS, records.JobEnded})
-"""Kinds of records of which an entry is made at another level than `debug`, of some at least."""
+"""Kinds of records of which some entries have another level than `debug`."""
 
 _EVENTS: Final[dict[type[Event], str]] = {
     events.PartnerUp: "info",
@@ -102,7 +102,7 @@ _EVENTS: Final[dict[type[Event], str]] = {
     events.ReportFailed: "debug",
     events.ProbeFailed: "debug",
 }
-"""Events that leave no record, or not always, and their levels."""
+"""Events that do not always leave a record, and their levels."""
 
 
 def event_name(thing: type) -> str:
@@ -123,8 +123,6 @@ class EventLog:
     """Logs what the engine's events lead to.
 
     Args:
-        log: where entries go.
-        subscriber: tells what happens.
         engine: with the state.
         complete: whether the log takes entries of the level `debug` at all.
     """
@@ -243,7 +241,6 @@ class EventLog:
 
 
 def _values(thing: Event | Record, site: str) -> dict[str, Any]:
-    """Returns what an entry says of an event or a record."""
     values: dict[str, Any] = {}
     names = (
         thing.__struct_fields__

@@ -1,7 +1,7 @@
-"""Looks again and again at what exchange has brought the site's own users: for Prometheus, and for the guard.
+"""Monitors what exchange has brought the site's own users: for Prometheus, and for the guard.
 
 The journal is read in a thread of its own, a little at a time, so that the daemon's event loop goes
-first; then the simulator replays own users' jobs alone, which holds up nobody.
+first; then the simulator replays own users' jobs alone, which delays nothing.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from grms.site.facts.events import Event, GuardLooked
 from grms.site.watching.metrics import SiteMetrics
 
 WINDOW_S: Final = 7 * 86400.0
-"""Jobs that have ended in so long count for Prometheus, seconds."""
+"""Jobs that have ended within this time count for Prometheus, seconds."""
 
 PAUSE_S: Final = 0.005
-"""Of the thread, after each thousand records."""
+"""Pause of the thread after each thousand records."""
 
 Log = structlog.typing.FilteringBoundLogger
 Found = TypeVar("Found")
@@ -39,13 +39,12 @@ class _StoppedError(Exception):
 
 
 class JournalLook(Generic[Found]):
-    """Computes something of the journal, again and again, and tells what was found.
+    """Repeatedly computes something from the journal and reports it.
 
     Args:
-        compute: does it in a thread; it is given a function to call now and then.
-        tell: is given what was found, on the event loop.
-        log: is told where nothing can be found.
-        problem: by this name.
+        compute: runs in a thread; gets a function to call now and then.
+        tell: called with the result, on the event loop.
+        log: logs failures.
     """
 
     def __init__(
@@ -62,12 +61,7 @@ class JournalLook(Generic[Found]):
         self._stopped = threading.Event()
 
     async def run(self, period_s: float, first_s: float) -> None:
-        """Looks until it is cancelled.
-
-        Args:
-            period_s: between two looks.
-            first_s: before the first one.
-        """
+        """Runs every `period_s` seconds, first after `first_s`, until it is cancelled."""
         pause_s = first_s
         try:
             while True:  # waits for time, not for an event
@@ -78,7 +72,7 @@ class JournalLook(Generic[Found]):
             self._stopped.set()
 
     async def look(self) -> None:
-        """Looks once; where that cannot be done, what was found before stays."""
+        """Looks once; on failure the last result stays."""
         try:
             found = await asyncio.to_thread(self._compute, self._breathe)
         except (JournalError, ValueError, OSError) as error:
@@ -95,13 +89,7 @@ class JournalLook(Generic[Found]):
 
 
 class ExchangeWatch:
-    """Computes for Prometheus what exchange has brought, every so many hours.
-
-    Args:
-        settings: of the site, with a table `[metrics]`.
-        metrics: gets the figures.
-        log: is told where they cannot be had.
-    """
+    """Computes every few hours, for Prometheus, what exchange has brought."""
 
     def __init__(self, settings: SiteConfig, metrics: SiteMetrics, log: Log) -> None:
         self._settings = settings
@@ -114,14 +102,14 @@ class ExchangeWatch:
         )
 
     async def run(self) -> None:
-        """Looks every so many hours until it is cancelled; at once where it never looks."""
+        """Runs every so many hours until it is cancelled; returns at once if that is never."""
         metrics = self._settings.metrics
         if metrics is not None and metrics.exchange_hours:
             period_s = metrics.exchange_hours * 3600.0
             await self._look.run(period_s, first_s=period_s)
 
     async def look(self) -> None:
-        """Computes the figures once; where that cannot be done, those of before stay."""
+        """Computes the figures once; on failure the last ones stay."""
         await self._look.look()
 
     def _show(self, found: ExchangeReport) -> None:
@@ -131,11 +119,7 @@ class ExchangeWatch:
 
 
 class GuardFigures:
-    """What Prometheus is told of the guard; without one there are no such figures.
-
-    Args:
-        registry: what Prometheus collects.
-    """
+    """Prometheus figures of the guard; without one there are none."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._stops = Gauge(
@@ -149,9 +133,8 @@ class GuardFigures:
     def set(self, *, stops: bool, gain: float) -> None:
         """Sets the figures.
 
-        Args:
-            stops: exchange stands still, or nobody has looked yet.
-            gain: 1 - AWRT with exchange / AWRT alone; nan of no jobs.
+        `stops`: exchange is stopped, or nothing was computed yet. `gain`: 1 - AWRT with exchange /
+        AWRT alone, NaN for no jobs.
         """
         self._stops.set(stops)
         self._gain.set(gain)
@@ -160,12 +143,7 @@ class GuardFigures:
 class GuardWatch:
     """Tells the site what its guard has to know, at the start and then from time to time.
 
-    Args:
-        settings: of the site.
-        guard: of the site.
-        engine: is told.
-        metrics: get the figures; None where there are none.
-        log: is told when exchange is stopped, when it goes on, and where nothing can be found.
+    It logs when exchange is stopped and resumed, and failures.
     """
 
     def __init__(
@@ -195,7 +173,7 @@ class GuardWatch:
         await self._look.run(self._guard.period / self._speed, first_s=0.0)
 
     async def look(self) -> None:
-        """Looks once; where that cannot be done, what was decided before stays."""
+        """Looks once; on failure the last decision stays."""
         await self._look.look()
 
     def _tell(self, found: Compared) -> None:

@@ -1,8 +1,8 @@
-"""A site's figures for its operators, in the form that Prometheus collects.
+"""A site's figures for its operators, in the format of Prometheus.
 
-They say how busy a site is, so they are served on a loopback address alone. A certificate of the
-federation would be no protection: partners have one, and they are the last to be told. Labels take
-names from fixed lists, so that nobody outside can make the figures grow.
+They reveal the site's load, so they are served only on a loopback address. A certificate of the
+federation would be no protection: partners have one, and they must not learn them. Labels come from
+fixed lists, so that no outsider can make the figures grow.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from grms.telemetry.payloads import JobStateName
 from lrms_sim.version import __version__
 
 OTHER: Final = "other"
-"""The label for a partner, or a reason, that is on no list."""
+"""Label for a partner, or a reason, that is not listed."""
 
 RefusalReason = Literal[
     "no_user",
@@ -58,7 +58,7 @@ RefusalReason = Literal[
     "journal",
     "stopping",
 ]
-"""Why a call was refused, in the words of `grms.site.sockets.door`."""
+"""Reasons of `grms.site.sockets.door`."""
 
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _COMMIT_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -82,18 +82,20 @@ _ONLY_COLLECTED = frozenset(
 
 
 class _Total:
-    """A counter that somebody else keeps; asked for whenever Prometheus collects."""
+    """A counter kept elsewhere; asked for whenever Prometheus collects."""
 
     def __init__(self, name: str, text: str, read: Callable[[], float]) -> None:
         self._name, self._text, self._read = name, text, read
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the counter."""
         yield CounterMetricFamily(self._name, self._text, value=self._read())
 
 
 class ProcessFigures(ProcessCollector):
-    """The figures of this process, also where a sandbox hides all of /proc but processes (`ProcSubset=pid`)."""
+    """The figures of this process.
+
+    They are available even if a sandbox hides all of /proc but processes (`ProcSubset=pid`).
+    """
 
     def _boot_time(self) -> float:
         # The library reads it from /proc/stat, and has no figures at all where that is hidden.
@@ -101,13 +103,10 @@ class ProcessFigures(ProcessCollector):
 
 
 class PartnerGauges:
-    """How partners are.
+    """Figures of partners on the allow-list; others are counted together.
 
-    One that leaves the list has no such figures any more, but for its jobs here, among those of others.
-
-    Args:
-        registry: what Prometheus collects.
-        partners: the allow-list; others are counted together.
+    A partner that leaves the list loses them, except for its jobs here, which are counted with
+    others'.
     """
 
     def __init__(self, registry: CollectorRegistry, partners: Iterable[str]) -> None:
@@ -148,10 +147,8 @@ class PartnerGauges:
     def set(self, partner: str, **figures: float) -> None:
         """Sets figures of a partner on the list; of another one nothing is shown.
 
-        Args:
-            partner: its name.
-            figures: `reachable`, `awrt` (seconds), `open_jobs`, `suspended`, `breaches` or `credit`
-                (processor seconds).
+        `figures` are `reachable`, `awrt` (seconds), `open_jobs`, `suspended`, `breaches` or
+        `credit` (processor seconds).
         """
         if partner in self._partners:
             for name, value in figures.items():
@@ -175,18 +172,11 @@ class PartnerGauges:
 
 
 class SiteMetrics:
-    """Everything that a site counts.
+    """All figures of a site; partners not on the allow-list are counted together.
 
-    Setting a figure costs a microsecond or so on the event loop; the endpoint reads from a thread of its own.
-
-    Attributes:
-        registry: what Prometheus collects.
-        partners: how partners are.
-
-    Every other attribute is the figure of the same name without its unit; docs/telemetry.md says what it is.
-
-    Args:
-        partners: the allow-list; others are counted together.
+    Setting a figure costs a microsecond or so on the event loop; the endpoint reads from a thread
+    of its own. Attributes have the names of the figures without their units; docs/telemetry.md
+    explains them.
     """
 
     def __init__(self, partners: Iterable[str] = ()) -> None:
@@ -320,7 +310,7 @@ class SiteMetrics:
     # --- what is more than setting one figure ------------------------------------------------
 
     def set_jobs(self, counts: Mapping[JobStateName, int]) -> None:
-        """Sets how many jobs there are in each state, after a restart; 0 where it is not said."""
+        """Sets how many jobs there are in each state, after a restart; 0 if it is not said."""
         for state in get_args(JobStateName):
             self.jobs.labels(state).set(counts.get(state, 0))
 
@@ -345,9 +335,7 @@ class SiteMetrics:
     def set_exchange(self, own: Compared, works: Mapping[str, tuple[float, float]]) -> None:
         """Sets what exchange has brought; a mean of no jobs is `NaN`.
 
-        Args:
-            own: own users' jobs, with exchange and alone.
-            works: given to each partner and taken from it, processor seconds.
+        `works` is given to each partner and taken from it, in processor seconds.
         """
         for gauge, users, value in (
             (self.exchange_awrt, "with_partners", own.awrt),
@@ -363,12 +351,10 @@ class SiteMetrics:
             self.exchange_work.labels(label, "taken").inc(taken)
 
     def watch_certificate(self, end: Callable[[], float]) -> None:
-        """Lets the end of the site's certificate be asked for whenever Prometheus collects.
+        """Has the end of the site's certificate asked for whenever Prometheus collects.
 
-        Without it there is no such figure, so that a site without TLS raises no alarm.
-
-        Args:
-            end: in seconds since 1970; nan where it cannot be told.
+        Without this there is no such figure, so that a site without TLS raises no alarm. `end`
+        returns seconds since 1970, or NaN if unknown.
         """
         gauge, _, _ = self._kinds()
         gauge(
@@ -384,10 +370,7 @@ class SiteMetrics:
     ) -> None:
         """Lets three figures be asked for whenever Prometheus collects; call it once.
 
-        Args:
-            connected: whether there is a connection to the MQTT broker.
-            outbox_length: how many messages wait for it.
-            dropped: how many job events were never published.
+        `dropped` counts job events that were never published.
         """
         gauge, _, _ = self._kinds()
         for name, text, read in (
@@ -401,10 +384,10 @@ class SiteMetrics:
         self.registry.register(total)
 
     def values(self) -> dict[str, float]:
-        """Returns every figure by its name and labels, as the MQTT topic for operators has them.
+        """Returns every figure by its name and labels, as on the MQTT topic for operators.
 
-        Of histograms it has count and sum, not the buckets; how partners do is Prometheus's alone,
-        as a message has room for so many figures.
+        Histograms have count and sum without buckets; figures of partners are Prometheus's alone,
+        to bound the size of a message.
         """
         found = {}
         for family in self.registry.collect():

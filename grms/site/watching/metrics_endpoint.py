@@ -1,8 +1,7 @@
-"""Where Prometheus collects a site's figures: an HTTP server on a loopback address.
+"""The Prometheus endpoint of a site: an HTTP server on a loopback address.
 
-Every local user reaches it. So there are a few connections and no more: the oldest makes room for a new
-one, as Prometheus asks at once and has its answer in milliseconds. What somebody does to a connection of
-theirs is not told.
+Every local user reaches it. So connections are few: the oldest is dropped for a new one, as
+Prometheus asks at once and has its answer in milliseconds. Aborted connections are not reported.
 """
 
 import contextlib
@@ -22,10 +21,10 @@ from grms.names import PORT_MAX, is_loopback
 from grms.site.watching.metrics import SiteMetrics
 
 REQUEST_S: Final = 10.0
-"""How long the next byte of a request is waited for, seconds."""
+"""Longest wait for the next byte of a request, seconds."""
 
 RETRY_S: Final = 1.0
-"""After so many seconds it is tried again to take a connection, where there are no descriptors."""
+"""Pause before a connection is accepted again if there are no descriptors, seconds."""
 
 
 class MetricsError(OSError):
@@ -34,21 +33,16 @@ class MetricsError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """Where Prometheus collects.
-
-    Attributes:
-        host: a loopback address.
-        port: 0 for any free one.
+    """The address for Prometheus: a loopback host, and a port, 0 for any free one.
 
     Raises:
-        ValueError: the port is none, or the host is not loopback.
+        ValueError: the port is invalid, or the host is not loopback.
     """
 
     host: str = "127.0.0.1"
     port: int = 9464
 
     def __post_init__(self) -> None:
-        """Checks the address."""
         if not 0 <= self.port <= PORT_MAX:
             raise ValueError(f"port is {self.port}; it must be 0 to {PORT_MAX}")
         if not is_loopback(self.host):
@@ -59,15 +53,7 @@ class MetricsSettings:
 
 
 class MetricsEndpoint:
-    """Serves a site's figures over HTTP as long as it is entered.
-
-    Args:
-        metrics: what to serve.
-        settings: where.
-
-    Attributes:
-        port: where it listens, once it is entered.
-    """
+    """Serves a site's figures over HTTP while entered; `port` is then the actual one."""
 
     def __init__(self, metrics: SiteMetrics, settings: MetricsSettings) -> None:
         self.port = settings.port
@@ -76,11 +62,7 @@ class MetricsEndpoint:
         self._running: tuple[WSGIServer, Thread] | None = None
 
     def __enter__(self) -> Self:
-        """Starts listening, in a thread of its own.
-
-        Raises:
-            MetricsError: the address is taken.
-        """
+        """Starts listening, in a thread of its own; `MetricsError` if the address is taken."""
         settings = self._settings
         try:
             self._running = _serve(settings, self._metrics)
@@ -98,7 +80,6 @@ class MetricsEndpoint:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stops listening."""
         assert self._running is not None
         server, thread = self._running
         server.shutdown()
@@ -127,7 +108,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*args)
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Takes a connection; where that cannot be, not again at once."""
+        """Accepts a connection; on failure pauses before the next attempt."""
         try:
             return super().get_request()
         except OSError:
@@ -135,7 +116,6 @@ class _Server(ThreadingMixIn, WSGIServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begins to answer, and makes room."""
         with self._lock:
             if len(self._open) >= beside(FIGURES_MAX):
                 oldest = next(iter(self._open))
@@ -147,7 +127,6 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Closes a connection."""
         with self._lock:
             self._open.pop(request, None)
         super().shutdown_request(request)

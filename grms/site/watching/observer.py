@@ -41,29 +41,25 @@ from grms.telemetry.link import MqttLink, MqttSettings
 Log = structlog.typing.FilteringBoundLogger
 
 SAMPLE_S: Final = 5.0
-"""How often figures that have no event of their own are read, seconds."""
+"""Interval of reading figures without an event of their own, seconds."""
 
 FAREWELL_S: Final = 3.0
-"""How long an ending daemon lets the last messages go out, seconds."""
+"""Time for the last messages of an ending daemon, seconds."""
 
 WATCHER_FILE_END: Final = ".watch.json"
-"""In the daemon's folder, after the site's name: how to watch its own MQTT broker."""
+"""File in the daemon's folder, after the site's name: how to watch its own MQTT broker."""
 
 
 class Observer:
     """What a daemon has for those who watch it.
 
     Args:
-        settings: what and where.
         partners: the allow-list with the endpoints that are configured.
-        partner_changed: is told on the event loop when a partner appears or moves.
-        metrics: the site's figures.
+        partner_changed: called on the event loop when a partner appears or moves.
         now: tells the time of the site's clock, seconds.
-        log: where events go.
         sample: reads the figures that change without an event of their own.
 
     Attributes:
-        metrics: the site's figures.
         discovery: what is known of partners' addresses.
         metrics_port: where Prometheus collects, once it is entered; 0 for nowhere.
 
@@ -145,7 +141,6 @@ class Observer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes what was opened."""
         await self._stack.aclose()
 
     async def run(self) -> None:
@@ -182,7 +177,7 @@ class Observer:
             await asyncio.sleep(SAMPLE_S)
 
     async def stop(self) -> None:
-        """Lets `run` end, and waits a short while for the last messages, if somebody takes them."""
+        """Ends `run`, and waits a short while for the last messages if there is a connection."""
         self._stopping.set()
         if not self.connected:
             return  # nobody is there to be told
@@ -197,7 +192,7 @@ class Observer:
             self._telemetry.job_changed(change)
 
     def set_partners(self, partners: Mapping[str, Endpoint | None]) -> None:
-        """Replaces the allow-list, and looks again for those who are new on it.
+        """Replaces the allow-list, and looks again for new partners.
 
         Raises:
             ValueError: a name is none, or the site is its own partner.
@@ -254,19 +249,12 @@ def observe(
     journal: Journal,
     log: Log,
 ) -> Observer:
-    """Returns what a daemon has for those who watch it; from now on figures follow what happens.
+    """Returns a daemon's observer; from now on figures follow what happens.
 
-    Args:
-        config: of the site.
-        metrics: its figures.
-        subscriber: tells what happens.
-        engine: with the state.
-        links: are moved to the addresses that partners announce.
-        journal: whose size is told.
-        log: where events go.
+    Links are moved to the addresses that partners announce.
 
     Raises:
-        ConfigError: the file with the password cannot be used.
+        ConfigError: the file with the password is unusable.
     """
     state = engine.state
     observer = Observer(
@@ -293,7 +281,6 @@ def observe(
 def _partner_changed(
     config: SiteConfig, links: PartnerLinks, log: Log, change: PartnerAppeared
 ) -> None:
-    """Moves the link of a partner to where the partner says it is."""
     link = links.links.get(change.partner)
     if link is None:
         return
@@ -306,14 +293,7 @@ def _partner_changed(
 
 
 def certificate_end(path: Path) -> float:
-    """Returns when a certificate ends, as the file is now, in seconds since 1970.
-
-    Args:
-        path: of the certificate.
-
-    Returns:
-        The moment; nan where the file cannot be read.
-    """
+    """Returns when a certificate file expires, seconds since 1970; NaN if it is unreadable."""
     try:
         return read_certificates(path)[0].not_valid_after_utc.timestamp()
     except (PkiError, OSError):

@@ -22,13 +22,12 @@ class TelemetrySettings:
     """What a daemon publishes, and where.
 
     Attributes:
-        site: its name.
         instance: names this start of the daemon; another one after each.
         folder: the daemon's own, for the file that says how to watch.
-        endpoint: where partners reach it; None where they do not.
-        mqtt: the MQTT broker; None for one inside the daemon, or none.
-        embedded: where the one inside the daemon listens, port 0 for any free one; None for none.
-        metrics: where Prometheus collects; None for nowhere.
+        endpoint: where partners reach it; `None` if they do not.
+        mqtt: the MQTT broker; `None` for one inside the daemon, or none.
+        embedded: where the one inside the daemon listens, port 0 for any free one; `None` for none.
+        metrics: where Prometheus collects; `None` for nowhere.
         metrics_every_s: how often figures are published for operators, seconds.
         outbox_events_max: how many job events wait for the broker.
 
@@ -47,7 +46,6 @@ class TelemetrySettings:
     outbox_events_max: int = OUTBOX_EVENTS_MAX
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         if not 0 < self.metrics_every_s < math.inf:
             raise ValueError(
                 f"metrics_every_s is {self.metrics_every_s}; it must be finite and more than 0"
@@ -55,14 +53,10 @@ class TelemetrySettings:
 
 
 def mqtt_settings(mqtt: MqttConfig, tls: TlsFiles | None) -> MqttSettings | None:
-    """Returns where the MQTT broker is; None where no address is given.
-
-    Args:
-        mqtt: the configuration's part.
-        tls: the site's keys.
+    """Returns the settings of `[mqtt]`; `None` if no address is given.
 
     Raises:
-        ConfigError: the file with the password cannot be used.
+        ConfigError: the file with the password is unusable.
     """
     if mqtt.address is None:
         return None
@@ -87,10 +81,6 @@ def telemetry_settings(
     config: SiteConfig, log: structlog.typing.FilteringBoundLogger
 ) -> TelemetrySettings:
     """Returns what a daemon publishes, and where.
-
-    Args:
-        config: of the site.
-        log: where events go.
 
     Raises:
         ConfigError: the file with the password cannot be used.
@@ -119,7 +109,7 @@ def telemetry_settings(
 
 
 def endpoints(config: SiteConfig) -> dict[str, Endpoint | None]:
-    """Returns where each partner is; None where that is found through MQTT presence."""
+    """Returns the partners' addresses; `None` if discovered through MQTT presence."""
     return {
         partner.name: None if partner.address is None else parse_endpoint(partner.address)
         for partner in config.partners

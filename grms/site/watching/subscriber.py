@@ -1,11 +1,11 @@
-"""What happens at a site, taken apart once for all who watch: log, figures, MQTT, dashboard.
+"""Distributes events at a site to all outputs: log, figures, MQTT, dashboard.
 
-The engine tells one subscriber of each event and of the commands that came of it. Each output says which kinds
-of events, commands and records it takes (`on`), and is told of these alone, in order: the event, what
-is noted of it, what is to be done. That is before the records are durable: an output that shows what the
-journal has waits for the commit.
+The engine passes each event and its commands to one subscriber. Each output registers for kinds of
+events, commands and records (`on`) and gets only these, in order: the event, its records, its
+commands. That is before the records are durable: an output that shows what the journal has waits
+for the commit.
 
-An output may tell others of what it has found out: how long an offer's answer took (`OfferTimed`), that a job is
+An output may pass findings to others: how long an offer's answer took (`OfferTimed`), that a job is
 shown otherwise than before (`JobChange`).
 """
 
@@ -24,7 +24,7 @@ from grms.site.facts.records import Record
 from grms.values import dataclass
 
 OFFERS_TIMED: Final = 10_000
-"""Most offers whose answers are waited for."""
+"""Most offers whose answers are awaited."""
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Away:
     Attributes:
         partner: that has been asked to take it.
         offer: by which.
-        confirms: the partner holds a place for it, and is to be told to start it.
+        confirms: the partner holds a slot for it, and must be told to start it.
         take_back: an operator wants it back from there.
     """
 
@@ -50,10 +50,7 @@ class Handled(msgspec.Struct, frozen=True):
     """What the engine has just handled.
 
     Attributes:
-        event: that has happened.
-        commands: that came of it.
-        records: that were noted of it.
-        away: own users' jobs that were with a partner before, by number: now they may be nobody's.
+        away: own users' jobs that were with a partner before, by number; no one may have them now.
     """
 
     event: Event
@@ -63,7 +60,7 @@ class Handled(msgspec.Struct, frozen=True):
 
 
 Take = Callable[[T, Handled], None]
-"""Is told of one thing, and of what it is a part."""
+"""Takes one thing, and what it is a part of."""
 
 
 class Subscriber:
@@ -82,7 +79,7 @@ class Subscriber:
                 self._follow(number)
 
     def on(self, kind: type[T], take: Take[T]) -> None:
-        """Has a function told of everything of one kind; several are told in this order."""
+        """Registers a function for one kind; several are called in this order."""
         self._takers.setdefault(kind, []).append(take)
 
     def seen(self, event: Event, commands: Sequence[Command]) -> None:
@@ -115,12 +112,7 @@ class Subscriber:
 
 
 class Guarded:
-    """Outputs whose mistakes harm nobody: the engine would take them for its own.
-
-    Args:
-        subscriber: of the site.
-        failed: is told of a mistake.
-    """
+    """Outputs whose errors are isolated: the engine would take them for its own."""
 
     def __init__(self, subscriber: Subscriber, failed: Callable[[Exception], None]) -> None:
         self.tell = subscriber.tell
@@ -143,12 +135,9 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class OfferTimed:
-    """An offer that was sent has its answer.
+    """An offer that was sent has its answer, after `latency_s` real seconds.
 
-    Attributes:
-        partner: that was asked.
-        answer: `unknown` where there was none in time, or the link broke: it is resolved later.
-        latency_s: from the offer to its answer, real seconds.
+    The answer is `unknown` if there was none in time, or the link broke: it is resolved later.
     """
 
     partner: str
@@ -157,11 +146,7 @@ class OfferTimed:
 
 
 class OfferTimes:
-    """Tells how long answers to offers took.
-
-    Args:
-        subscriber: of the site.
-    """
+    """Tells how long answers to offers took."""
 
     def __init__(self, subscriber: Subscriber) -> None:
         self._tell = subscriber.tell

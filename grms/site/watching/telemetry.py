@@ -1,7 +1,7 @@
 """What a site publishes: its presence, what happens to its jobs, its figures.
 
-The daemon calls `job_changed`, `metrics_changed` and nothing else; neither waits, fails or looks
-at the network. What is published and who may read it is in docs/telemetry.md.
+The daemon only calls `job_changed` and `metrics_changed`, which neither wait, fail nor use the
+network. docs/telemetry.md has what is published and who may read it.
 """
 
 import math
@@ -31,24 +31,20 @@ from grms.telemetry.payloads import (
 from grms.telemetry.publisher import Publisher
 
 OUTBOX_EVENTS_MAX = 10_000
-"""How many job events wait for the broker unless told otherwise."""
+"""Default number of job events that wait for the broker."""
 
 _ERROR_MAX = 500
 _RIVALS_MAX = 100
-"""How many other daemons under this site's name are told of before the log has had enough."""
+"""Most other daemons with this site's name that are logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """A job of the site's own users is shown otherwise than before.
+    """The shown state of a job of the site's own users has changed, at `time`, in seconds.
 
     Attributes:
-        time: when, in seconds of the site's clock.
-        job: its name.
-        state: what it is now.
         partner: the site it is offered or delegated to, if any.
-        outcome: how it ended, if it has.
-        before: the state in which it was shown; None of a new one.
+        before: the previous state; `None` for a new job.
     """
 
     time: float
@@ -63,16 +59,14 @@ class SiteTelemetry(Publisher[JobChange]):
     """What one site has to publish, as a source for an `MqttLink`.
 
     Args:
-        site: its name.
         instance: names this start of the daemon; another one after each.
-        endpoint: where partners reach the daemon; None where they do not.
-        log: where events go.
+        endpoint: where partners reach the daemon; `None` if they do not.
         events_max: how many job events wait while the broker is gone; beyond it the oldest are
             dropped and counted.
 
     Raises:
-        ValueError: it is no name for a site, the endpoint is no address that partners could try,
-            or the limit is below 1.
+        ValueError: it is no name for a site, the endpoint is no address that partners could try, or
+            the limit is below 1.
     """
 
     def __init__(
@@ -118,10 +112,9 @@ class SiteTelemetry(Publisher[JobChange]):
     def metrics_changed(self, time: float, values: dict[str, float]) -> None:
         """Publishes the site's figures for its operators; never waits and never raises.
 
-        Args:
-            time: when, in seconds of the site's clock; before a virtual clock has begun there are
-                no figures.
-            values: by the names of the Prometheus endpoint; what is not finite is left out.
+        `time` is in seconds of the site's clock; before a virtual clock has begun nothing is
+        published. `values` have the names of the Prometheus endpoint; those that are not finite are
+        left out.
         """
         if time == -math.inf:
             return
@@ -136,12 +129,11 @@ class SiteTelemetry(Publisher[JobChange]):
         self.put_state(topics.metrics(self._site), content)
 
     def received(self, content: bytes) -> None:
-        """Takes note of a presence under this site's own name.
+        """Notes a presence under this site's own name.
 
-        The last will of a broken connection may come after the presence of the connection that
-        has followed it; the site then says once more that it is there. If another daemon uses the
-        name, that is logged once for each of its starts, and both go on: partners believe
-        certificates.
+        The last will of a broken connection may come after the presence of its successor; the site
+        then publishes its presence again. If another daemon uses the name, that is logged once for
+        each of its starts, and both continue: partners trust certificates.
         """
         try:
             presence = decode_presence(content)
@@ -213,13 +205,7 @@ def connect_site(
 ) -> MqttLink:
     """Returns the one connection through which a site publishes and finds partners.
 
-    Args:
-        settings: where the MQTT broker is.
-        telemetry: what the site publishes.
-        discovery: what it knows of partners.
-        partner_changed: is told on the event loop when a partner appears or moves.
-        rng: where the chance in pauses comes from.
-        log: where events go.
+    `partner_changed` is called on the event loop when a partner appears or moves.
     """
     presence = telemetry.will.topic
 

@@ -14,7 +14,6 @@ class DotRow:
     """One row of a dot chart.
 
     Attributes:
-        name: of the row.
         values: one dot each, shares of 1.
     """
 

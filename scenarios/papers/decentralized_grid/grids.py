@@ -20,12 +20,7 @@ Discipline = Literal["fcfs", "easy"]
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """How policies are learned, and where.
-
-    Attributes:
-        discipline: of every site's queue.
-        objective: what is made small.
-    """
+    """The conditions under which policies are learned."""
 
     discipline: Discipline
     objective: Objective
@@ -42,15 +37,13 @@ class Regime:
 
 
 EGOISTIC: Final = Regime("fcfs", "egoistic")
-"""The paper's regime."""
-
 NO_LOSER: Final = Regime("fcfs", "no_loser")
 EASY_EGOISTIC: Final = Regime("easy", "egoistic")
 EASY_NO_LOSER: Final = Regime("easy", "no_loser")
 REGIMES: Final = (EGOISTIC, NO_LOSER, EASY_EGOISTIC, EASY_NO_LOSER)
 
 PolicyFile = Callable[[str, str], Path]
-"""Says where the rule base is that a site has learned for a partner."""
+"""Returns the rule base that a site has learned for a partner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +77,7 @@ class GridRun:
         scenario: the bundled scenario.
         discipline: of every site's queue.
         policies: `awf`, or the key of the regime the rule bases were learned in.
-        seed: of the rule bases; None for `awf`.
+        seed: of the rule bases; `None` for `awf`.
         sites: what became of them, in site order.
     """
 
@@ -96,7 +89,7 @@ class GridRun:
 
 
 def learned_file(folder: Path, site: str, partner: str) -> Path:
-    """Returns where a folder of rule bases has the one of a site for a partner."""
+    """Returns the file of a site's rule base for a partner in a folder of rule bases."""
     return folder / rule_base_file(site, [partner])
 
 
@@ -109,15 +102,10 @@ def grid_spec(
 ) -> ScenarioSpec:
     """Returns a bundled scenario with other policies and another discipline.
 
-    A site with a learned rule base for a partner uses it. For the unknown site the others use the
+    A site in `learners` (all but the unknown one by default) uses its rule base `learned` for a
+    partner; without `learned` everybody accepts when fit. For the unknown site the others use the
     rule base learned against the partner of nearest size, and the unknown site itself accepts when
     fit (section 8.1).
-
-    Args:
-        scenario: the bundled scenario.
-        discipline: of every site's queue.
-        learned: where rule bases are; everybody accepts when fit where left out.
-        learners: the sites that use learned rule bases; all but the unknown one where left out.
     """
     spec = load_spec(scenario_path(scenario))
     known = [site for site in spec.sites if site.name != UNKNOWN_SITE]
@@ -158,13 +146,9 @@ def run_grid(
     seed: int | None,
     environment: Mapping[str, str],
 ) -> GridRun:
-    """Runs a grid, alone and federated.
+    """Runs a grid of `grid_spec`, alone and federated.
 
-    Args:
-        spec: of `grid_spec`.
-        policies: `awf`, or the key of a regime.
-        seed: of the rule bases; None for `awf`.
-        environment: where the folder of logs is looked up.
+    `policies` is `awf`, or the key of a regime; `seed` is that of the rule bases, `None` for `awf`.
 
     Raises:
         ScenarioError: a log is missing, or a rule base cannot be used.

@@ -38,7 +38,6 @@ LABELS = {
     EASY_EGOISTIC.key: ("federated", "learned"),
     EASY_NO_LOSER.key: ("work", "learned, no loser"),
 }
-"""Colour and legend of each kind of policies."""
 
 
 def render(study: Study) -> str:
@@ -351,5 +350,4 @@ def _grouped(
     *,
     name: str,
 ) -> Table:
-    """Returns a table with two rows of headings."""
     return Table((first, *heads), rows, caption, name=name, groups=groups, kind="compact")

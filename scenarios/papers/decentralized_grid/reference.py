@@ -14,7 +14,6 @@ class WindowFigures:
     """A row of Table 1: one site alone under FCFS.
 
     Attributes:
-        jobs: number of jobs.
         awrt: average weighted response time, seconds.
         utilization: percent.
         makespan: completion of the last job, seconds; from time 0 of the log for the five-month
@@ -38,7 +37,7 @@ TABLE_1: Final[Mapping[str, WindowFigures]] = MappingProxyType(
         "SDSC00-6": WindowFigures(16316, 413957.04, 73.38, 17002360),
     }
 )
-"""Table 1, by site and months."""
+"""By site and months."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +126,14 @@ SETUPS: Final = (
         TrainingFigures(57069.59, 1.43, -0.51),
     ),
 )
-"""Table 2, in the paper's order."""
+"""In the paper's order."""
 
 PAIRS: Final = ("kth-ctc-6", "kth-sdsc05-6", "ctc-sdsc05-6")
-"""The bundled scenarios of Figure 4: two sites, the six months after the training window."""
+"""Bundled scenarios of Figure 4: two sites, the six months after the training window."""
 
 THREE_SITES: Final = "three-sites-6"
-"""The bundled scenario of Figure 5(a)."""
-
 FOUR_SITES: Final = "four-sites-6"
-"""The bundled scenario of Figure 5(b), where SDSC00 is a partner that nobody has learned for."""
+"""Figure 5(b), where SDSC00 is a partner without a learned policy."""
 
 UNKNOWN_SITE: Final = "SDSC00"
 
@@ -151,4 +148,4 @@ STATEMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "are able to improve their AWRT for at least 10%” (section 8).",
     }
 )
-"""What the text says of the figures."""
+"""Statements in the text about the figures."""

@@ -43,7 +43,7 @@ from scenarios.run.training_source import load_training_source
 from scenarios.spec.files import load_spec
 
 POLICIES: Final = "policies"
-"""Folder of everything learned, within the study's folder."""
+"""In the study's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,7 @@ class Effort:
     """How much is learned in one regime.
 
     Attributes:
-        regime: of the training runs.
-        seeds: one run for each setup and seed; none where shipped rule bases are looked at.
-        generations: of each run.
+        seeds: one run for each setup and seed; none if shipped rule bases are looked at.
     """
 
     regime: Regime
@@ -66,13 +64,9 @@ class TrainingRun:
     """One training run.
 
     Attributes:
-        regime: its key.
         setup: the setup's number in Table 2.
         site: who learned.
         partner: for whom.
-        seed: of the run.
-        generations: of the run.
-        evaluations: of all generations.
         elapsed_s: seconds of training.
         awrt: of the learning site on the training window, seconds.
         partner_awrt: of the partner there, seconds.
@@ -95,13 +89,11 @@ class Study:
     """Everything the study has found.
 
     Attributes:
-        options: what was asked for, plain values.
         windows: the sites alone, by site and months: Table 1.
-        trainings: all training runs; none where shipped rule bases were looked at.
+        trainings: all training runs; none if shipped rule bases were looked at.
         runs: all replays: the setups of Table 2, the grids of Figures 4 and 5.
         machine: processor and number of them, for people.
         acknowledgements: sentences that thank those who gave the recorded logs.
-        version: of the program.
     """
 
     options: Mapping[str, Any]
@@ -136,7 +128,7 @@ class Study:
 
 
 def efforts_of(options: StudyOptions) -> tuple[Effort, ...]:
-    """Returns what is learned, the paper's regime first."""
+    """Returns the efforts, the paper's regime first."""
     chosen = [Effort(EGOISTIC, options.seeds, options.generations)]
     if options.more_generations:
         seeds = options.more_seeds if options.seeds else ()
@@ -162,7 +154,7 @@ def run_study(
     console: Console,
     environment: Mapping[str, str] = os.environ,
 ) -> Study:
-    """Learns every policy that is not there yet, and replays all grids with them.
+    """Learns the missing policies, and replays all grids with them.
 
     What an interrupted study has learned is kept in its folder; the next one goes on from there.
 
@@ -250,8 +242,6 @@ class TrainingJob:
 
     Attributes:
         regime: how policies are learned, and where.
-        generations: when the run stops.
-        seed: of the run.
         setup: whose policy is learned, and for whom.
     """
 
@@ -337,7 +327,6 @@ def learn(
 def _windows(
     environment: Mapping[str, str],
 ) -> tuple[dict[str, dict[str, float]], tuple[str, ...]]:
-    """Returns Table 1 as it comes out here, and whom to thank."""
     found: dict[str, dict[str, float]] = {}
     thanks: dict[str, None] = {}
     for months, words in (("5", "five"), ("6", "six")):

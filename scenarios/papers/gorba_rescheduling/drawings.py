@@ -11,7 +11,6 @@ from scenarios.papers.charts import Line, bare, line_chart
 from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
 
 Series = Sequence[tuple[str, int, Sequence[LoadFigures]]]
-"""Name, number of its colour, and figures by load."""
 
 
 def settings_chart(settings: Sequence[SettingFigures], *, key: str, title: str) -> str:

@@ -1,7 +1,7 @@
-"""Rescheduling as the paper tries it: a first plan, some of it done, new workflows arriving.
+"""Rescheduling as in the paper: a first plan, some of it done, new workflows arriving.
 
 A benchmark problem is planned; when a share of its tasks has ended, new workflows arrive. What has
-started by then, or starts within the three minutes that planning takes, stays where it is.
+started by then, or starts within the three minutes that planning takes, keeps its place.
 """
 
 import math
@@ -19,7 +19,7 @@ from broker.planner.gleam import GleamSettings
 from broker.planner.search import Budget, Search
 
 PLANNING_SLOT: Final = 180.0
-"""Seconds that planning takes; what starts in them according to the old plan stays."""
+"""Seconds that planning takes; starts of the old plan within them stay."""
 
 _STREAM: Final = 0x60B4
 
@@ -31,12 +31,10 @@ class Setting:
     Attributes:
         benchmark: class of the workflows: sRsD, sRlD, lRsD or lRlD.
         tasks: of the first planning.
-        resources: number of resources.
         finished: share of these tasks that have ended when the new workflows arrive.
         new: tasks of the new workflows, as a share of the first ones.
         reduction: how much due dates and budgets are below what the heuristics achieve on average.
         first_evaluations: schedules that GLEAM builds for the first plan.
-        seed: of the problem.
     """
 
     benchmark: str
@@ -84,13 +82,7 @@ def first_planning(setting: Setting) -> tuple[Problem, Plan]:
 
 
 def reschedule(setting: Setting, problem: Problem, plan: Plan) -> Event:
-    """Returns the event that follows a first planning.
-
-    Args:
-        setting: which event.
-        problem: of the first planning.
-        plan: of the first planning.
-    """
+    """Returns the event that follows a first planning."""
     ends = sorted(each.end for each in plan)
     count = max(1, round(setting.finished * len(ends)))
     moment = ends[min(count, len(ends)) - 1]

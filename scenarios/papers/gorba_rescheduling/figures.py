@@ -17,7 +17,6 @@ class SettingFigures:
     """One of the 32 settings of Figure 4.1.
 
     Attributes:
-        benchmark: class of the workflows.
         tasks: of the first planning.
         finished: share of finished tasks.
         new: share of new tasks.
@@ -89,7 +88,7 @@ def _best_of_each_kind(each: Mapping[str, float]) -> tuple[float, float]:
 def table_4_1(study: Study) -> dict[str, tuple[float, ...]]:
     """Returns Table 4.1 as measured: by heuristic, columns as in `reference.TABLE_4_1`.
 
-    Empty where the settings were not run.
+    Empty if the settings were not run.
     """
     columns: list[dict[str, float]] = []
     for finished, new in COLUMNS:
@@ -126,13 +125,10 @@ class LoadFigures:
     """One method at one load of the sweep.
 
     Attributes:
-        benchmark: class of the workflows.
         tasks: of the first planning.
-        method: a search.
         success: share of runs that violate no limit.
         factor: fitness over that of the best heuristic.
         fitness: percent.
-        evaluations: schedules built in a run.
         rate: schedules built in a second of processor time; no number where that was not measured.
         violations: workflows that miss a limit, on average.
     """
@@ -149,7 +145,7 @@ class LoadFigures:
 
 
 def load_of(study: Study, benchmark: str, tasks: int, method: str) -> LoadFigures | None:
-    """Returns the figures of one method at one load; None where it was not run."""
+    """Returns the figures of one method at one load; `None` if it was not run."""
     runs = study.of("sweep", method, benchmark=benchmark, tasks=tasks)
     if not runs:
         return None

@@ -46,7 +46,6 @@ METHODS = {
     "asma": "ASMA, adaptive all-improvement",
     OWN: "ASMA, guided (ours)",
 }
-"""What methods are called on the page."""
 
 
 def render(study: Study) -> str:

@@ -10,24 +10,17 @@ class Record:
 
     Attributes:
         part: "settings" for Figure 4.1 and Table 4.1, "sweep" for Figures 4.2 to 4.5.
-        event: name of the event.
-        benchmark: class of its workflows.
         tasks: of its first planning.
         finished: share of finished tasks.
         new: share of new tasks.
         method: "heuristics", or a search of `broker.planner.methods`.
-        seed: of the run.
         fitness: of the best plan, from 0 to 100,000.
         heuristic: fitness of the best heuristic.
         late: workflows that miss their due dates, in the best plan.
-        over_budget: workflows over their budgets.
         unplanned: tasks without a place.
-        evaluations: schedules built.
-        generations: complete ones.
-        seconds: that it took.
         each: fitness of each heuristic by name, where the method is "heuristics".
-        processor_seconds: that it took of processor time, which others on the machine hardly change; None for
-            runs that a program of before has kept.
+        processor_seconds: that it took of processor time, which others on the machine hardly
+            change; `None` for runs that a program of before has kept.
     """
 
     part: str

@@ -8,16 +8,16 @@ from types import MappingProxyType
 from typing import Final
 
 HARD: Final = ("sRlD", "lRlD")
-"""The classes with many dependencies, which the paper calls the harder ones."""
+"""Classes with many dependencies, which the paper calls the harder ones."""
 
 CLASSES: Final = ("sRsD", "sRlD", "lRsD", "lRlD")
-"""All classes: small or large freedom of choosing resources R, few or many dependencies D."""
+"""Small or large freedom of choosing resources R, few or many dependencies D."""
 
 TASKS: Final = (100, 200)
-"""Tasks of the first planning in Figure 4.1 and Table 4.1."""
+"""Of the first planning in Figure 4.1 and Table 4.1."""
 
 RESOURCES: Final = 10
-"""Resources in Figure 4.1 and Table 4.1."""
+"""In Figure 4.1 and Table 4.1."""
 
 FINISHED: Final = (0.10, 0.20)
 NEW: Final = (0.10, 0.20, 0.30, 0.50)
@@ -34,7 +34,7 @@ RULES: Final = ("shortest due time", "shortest task", "shortest workflow")
 STRATEGIES: Final = ("RAS-3", "RAS-2", "RAS-1")
 
 COLUMNS: Final = tuple((finished, new) for finished in FINISHED for new in NEW)
-"""The columns of Table 4.1 before the average."""
+"""Of Table 4.1, before the average."""
 
 _ROWS = """
 0.90 0.96 0.88 0.92 0.86 0.83 0.89 0.92 0.90

@@ -23,9 +23,7 @@ class Spread:
     """A figure over some runs.
 
     Attributes:
-        mean: over the runs.
         half: half the width of the confidence interval; infinite where there is one run only.
-        count: number of runs.
     """
 
     mean: float
@@ -34,11 +32,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Returns mean and confidence interval.
-
-        Raises:
-            ValueError: there is no value.
-        """
+        """Returns mean and confidence interval; `ValueError` if there is no value."""
         if not values:
             raise ValueError("a mean of no values")
         mean = math.fsum(values) / len(values)
@@ -49,12 +43,12 @@ class Spread:
 
     @property
     def low(self) -> float:
-        """The lower end of the interval; the mean where it is not known."""
+        """The lower end of the interval; the mean if that is unknown."""
         return self.mean - self.half if self.half < math.inf else self.mean
 
     @property
     def high(self) -> float:
-        """The upper end of the interval; the mean where it is not known."""
+        """The upper end of the interval; the mean if that is unknown."""
         return self.mean + self.half if self.half < math.inf else self.mean
 
 

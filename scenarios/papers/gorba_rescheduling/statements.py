@@ -1,7 +1,8 @@
-"""What the paper's text says of its figures, held against what was measured.
+"""Statements of the paper about its figures, checked against the measurements.
 
-Every verdict is computed by a rule that is shown with it. A comparison of means is one of pairs: the same events, or
-the same loads and seeds, under both; it is open where the interval of the differences has both signs.
+Every verdict is computed by a rule that is shown with it. Means are compared in pairs: the same
+events, or the same loads and seeds, under both; the verdict is open if the interval of the
+differences has both signs.
 """
 
 import math
@@ -43,13 +44,13 @@ SETTINGS: Final = 32
 """Settings of Figure 4.1."""
 
 VIOLATED: Final = 6
-"""Settings of these in which the paper has a violated limit."""
+"""Of these, settings in which the paper has a violated limit."""
 
 VIOLATED_TOLERANCE: Final = 2
 """So many settings more or fewer still count as the paper's number."""
 
 POOR: Final = 0.5
-"""What is less than this share of another is poor beside it; the paper's figures are at most 0.05."""
+"""Less than this share of another is poor in comparison; the paper's figures are at most 0.05."""
 
 
 def _improve(settings: Sequence[SettingFigures]) -> Found:
@@ -288,8 +289,6 @@ def _fewer(study: Study) -> Found | None:
 
 
 _LARGE: Final = tuple(name for name in CLASSES if name.startswith("lR"))
-"""Classes with large freedom of resources."""
-
 _OF_SWEEP: Sequence[tuple[str, str, Callable[[Study], Found | None]]] = (
     (
         "Figure 4.2: up to 400 tasks GLEAM violates no limit.",

@@ -29,7 +29,7 @@ from scenarios.papers.gorba_rescheduling.reference import (
 )
 
 HEURISTICS: Final = "heuristics"
-"""Method of the records that hold the fitness of every heuristic."""
+"""Method of the records with the fitness of every heuristic."""
 
 GLEAM: Final = "gleam"
 OWN: Final = "asma-shift"
@@ -42,7 +42,7 @@ SEARCHED: Final = (GLEAM, *MEMETIC, OWN)
 """All searches of the load sweep; the paper had its memetic variants in the hard classes only."""
 
 LARGE: Final = 1000
-"""From more tasks than this on the population is small."""
+"""With more tasks the population is small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,7 @@ class Case:
     """One run to be done.
 
     Attributes:
-        part: of the study.
-        setting: the event.
         method: "heuristics" or a search.
-        seed: of the run.
     """
 
     part: str
@@ -78,7 +75,6 @@ class Study:
     Attributes:
         options: that it was measured with, as plain values.
         records: one for each run, in order.
-        version: of the program.
     """
 
     options: dict[str, Any]

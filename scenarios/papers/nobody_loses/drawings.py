@@ -9,16 +9,13 @@ LEFT = 172.0
 RIGHT = 150.0
 _ROW = 30.0
 LOWEST = -40.0
-"""Percent at which marks end: whoever lost more stands there, and is told in words."""
+"""Percent at which marks end; larger losses are drawn there, with words."""
 
 
 def strip_chart(rows: Sequence[tuple[str, Sequence[float]]], *, key: str, title: str) -> str:
-    """Draws one row of marks for each policy, one mark for each site: gains right of 0, losses left.
+    """Draws a row of marks for each policy, a mark for each site: gains right of 0, losses left.
 
-    Args:
-        rows: a name, and values in percent, at least one.
-        key: unique within the page.
-        title: above the chart.
+    `rows` are names with values in percent, at least one; `key` is unique within the page.
     """
     inner = _ROW * len(rows)
     high = max(max(values) for _, values in rows)

@@ -28,21 +28,21 @@ from scenarios.spec.spec import OVERLOADED
 SPLIT_DAY: Final = 150
 LAST_DAY: Final = {"sdsc05": 339}
 FIRST_JOBS: Final = {"kth": 16_699, "sdsc00": 16_316}
-"""What the logs' second window is cut to, as in the paper on learned exchange."""
+"""Jobs of the logs' second window, as in the paper on learned exchange."""
 
 STRESS_DAYS: Final = 75
 STRESS: Final = 4
-"""A site under stress has all its times divided by this."""
+"""All times of a site under stress are divided by this."""
 
 MONTH: Final = 30 * SECONDS_PER_DAY
 WEEK: Final = 7 * SECONDS_PER_DAY
 WHOLE_REQUEST: Final = 6 * 3600.0
 WHOLE_RUN: Final = 5 * 3600.0
-"""Of the job over the whole machine that a site with such jobs has every week, seconds."""
+"""Run time of the weekly whole-machine job at sites that have one, seconds."""
 
 PERIOD: Final = 900.0
 JITTER: Final = 600
-"""Arrivals come up to so many seconds later."""
+"""Largest delay of arrivals, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,13 @@ class Case:
     """A replay.
 
     Attributes:
-        part: of the study.
         sites: names of sites, a log's key and a window: `kth-5`, `kth-6`; `kth-f` and `kth-q` under
             stress, the first with four times as much to do; `kth-w` is `kth-6` with a job over the
             whole machine every week.
         discipline: `fcfs`, `easy`, or `mixed`.
-        policy: of all sites, a key of `reference.POLICIES`, with rails perhaps ` headroom` and a share.
+        policy: of all sites, a key of `reference.POLICIES`, with rails perhaps ` headroom` and a
+            share.
         who: number of the site that differs from the others; -1 for none.
-        rogue: what that one is.
         others: the policy of the others; the same where empty.
         draw: number of the random shifts of arrivals; 0 for none.
     """
@@ -86,11 +85,7 @@ class Workloads:
         self._reading = Lock()
 
     def whole(self, log: str) -> JobTable:
-        """Returns all usable jobs of a log.
-
-        Raises:
-            TraceMissingError: it is not on this machine.
-        """
+        """Returns all usable jobs of a log; `TraceMissingError` if it is not on this machine."""
         with self._reading:
             if log not in self._logs:
                 path = require_trace(log)
@@ -226,9 +221,8 @@ def federation_of(case: Case, workloads: Workloads) -> Federation:
 def run_case(case: Case, workloads: Workloads) -> dict[str, Any]:
     """Replays a case; returns plain values.
 
-    Returns:
-        `gain`: of each site the change of its AWRT, percent of alone, positive where shorter;
-        `months`: the same of the jobs of each 30 days; `moved` and `offers`.
+    `gain` and, for the jobs of each 30 days, `months` are the change of each site's AWRT in percent
+    of alone, positive if shorter; also `moved` and `offers`.
     """
     federation = federation_of(case, workloads)
     alone = workloads.alone(case, federation)
@@ -250,12 +244,9 @@ def _responses(schedule: Schedule) -> FloatArray:
 
 
 def gain(schedule: Schedule, alone: Schedule, mask: Any) -> float:
-    """Returns the change of the AWRT of some jobs, percent of alone; positive where it is shorter.
+    """Returns the change of the AWRT of the jobs in a mask, percent of alone; positive if shorter.
 
-    Args:
-        schedule: with exchange.
-        alone: of the same jobs in the same rows without.
-        mask: which jobs, at least one.
+    Both schedules have the same jobs in the same rows; the mask has at least one.
     """
     jobs = schedule.jobs
     work = (jobs.run_time * jobs.processors)[mask]

@@ -47,7 +47,7 @@ Under stress sites lose: a partner with four times as much to do takes more than
 A partner that never starts what it takes costs honest sites far more than one that is merely bad: in a replay \
 nobody takes jobs back, and what it holds stays there until the end.
 """.strip().splitlines()
-"""What these figures do not say."""
+"""Limits of these figures."""
 
 _AGREES = {"the same": True, "near": True, "differs": False}
 

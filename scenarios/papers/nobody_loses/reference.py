@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 LOGS: Final = ("kth", "ctc", "sdsc05", "sdsc00")
-"""Sites by the keys of their logs, in site order."""
+"""In site order, by the keys of their logs."""
 
 DISCIPLINES: Final = ("fcfs", "easy", "mixed")
 """Of all sites; mixed: FCFS at the smaller half, EASY at the others."""

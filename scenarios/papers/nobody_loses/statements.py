@@ -31,7 +31,7 @@ class Line:
         worst: of all sites, percent.
         count: how many sites these are.
         below: how many of them are below 0.
-        other: the other program's mean and worst; None where it has none.
+        other: the other program's mean and worst; `None` if it has none.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """How near both are to each other; empty where there is no other."""
+        """How near both are to each other; empty if there is no other."""
         if self.other is None:
             return ""
         apart = max(abs(self.mean - self.other[0]), abs(self.worst - self.other[1]))
@@ -51,7 +51,7 @@ class Line:
 
 
 def line(name: str, gains: Iterable[float], other: Pair | None = None) -> Line | None:
-    """Returns the line of some gains, percent; None where there are none."""
+    """Returns the line of some gains, percent; `None` if there are none."""
     found = list(gains)
     if not found:
         return None
@@ -83,10 +83,9 @@ class MonthLine:
     """Months of own jobs.
 
     Attributes:
-        name: of the policy.
         values: percent below 0, percent below −5 %, the worst.
         count: months of sites.
-        other: the same of the other program; None where it has none.
+        other: the same of the other program; `None` if it has none.
     """
 
     name: str
@@ -96,7 +95,7 @@ class MonthLine:
 
     @property
     def verdict(self) -> str:
-        """How near both are to each other; empty where there is no other."""
+        """How near both are to each other; empty if there is no other."""
         if self.other is None:
             return ""
         pairs = zip(self.values, self.other, strict=True)
@@ -144,7 +143,7 @@ class RogueLine:
         rogue: its word; empty for none.
         honest: what the others gain.
         own: what it gains itself, on the average, percent.
-        own_other: the same of the other program; None where it has none.
+        own_other: the same of the other program; `None` if it has none.
     """
 
     policy: str
@@ -236,7 +235,7 @@ def headroom_lines(study: Study) -> list[HeadroomLine]:
 
 
 def headroom_verdict(study: Study) -> str:
-    """Returns what headroom does to the days from day 150 on; empty where it was not tried."""
+    """Returns what headroom does to the days from day 150 on; empty if it was not tried."""
     lines = headroom_lines(study)
     if len(lines) < 2:
         return ""

@@ -12,12 +12,11 @@ from scenarios.papers.options import folder_option
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
-    """What a user asks for.
+    """Options of the study.
 
     Attributes:
         more_draws: without delays, where a replay takes milliseconds.
-        half_year_draws: with delays, of half a year; 0 for none of it.
-        workers: who replays.
+        half_year_draws: with delays, of half a year; 0 for none.
     """
 
     folder: Path = folder_option("Folder for replays, figures and page.", "questions-and-delays")

@@ -31,7 +31,7 @@ Every site’s messages take the same time to every other; a late answer is late
 Ten days are few: single sites lose in most draws, with delay and without it. Draws of half a year are the same jobs, shifted by days.
 The logs are of three machines. Sites of one log differ in their days and in nothing else.
 """.strip().splitlines()
-"""What these figures do not say."""
+"""Limits of these figures."""
 
 
 def page_of(study: Study) -> Page:

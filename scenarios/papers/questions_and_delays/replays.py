@@ -25,24 +25,24 @@ from scenarios.papers.nobody_loses.federations import gain
 LOGS: Final = ("kth", "ctc", "sdsc05")
 POLICY: Final = "fair-exchange"
 PERIOD: Final = 900.0
-"""Of rounds, where there are any, seconds."""
+"""Of rounds, if any, seconds."""
 
 TEN_DAYS: Final = "ten-days"
 HALF_YEAR: Final = "half-year"
 WINDOWS: Final = {TEN_DAYS: "Nine sites, ten days", HALF_YEAR: "Six sites, half a year"}
 
 FIRST_DAY: Final = 20
-"""From here on there are jobs in all logs."""
+"""From this day on all logs have jobs."""
 
 SPAN_DAYS: Final = {TEN_DAYS: 10, HALF_YEAR: 159}
 BLOCKS: Final = 31
-"""Spans of ten days that each of the logs has."""
+"""Spans of ten days in each log."""
 
 FIRST_BLOCKS: Final = (0, 4, 8)
 """Those of the first draw: the days from 20, 60 and 100 on."""
 
 SHIFT_DAYS_MAX: Final = 13
-"""By so many days at most a half year is shifted in every draw but the first."""
+"""Most days by which a half year is shifted in every draw but the first."""
 
 ALL: Final = 0
 """As `asked`: every partner."""
@@ -88,9 +88,7 @@ class Case:
 def blocks(log: str, draw: int) -> tuple[int, ...]:
     """Returns which three spans of ten days of a log a draw has.
 
-    Args:
-        log: its key.
-        draw: from 1; the first is always `FIRST_BLOCKS`.
+    Draws count from 1; the first has `FIRST_BLOCKS`.
     """
     if draw == 1:
         return FIRST_BLOCKS
@@ -103,11 +101,7 @@ def _rng(draw: int, what: str) -> np.random.Generator:
 
 
 def read_logs() -> dict[str, JobTable]:
-    """Returns all usable jobs of the logs that the study needs.
-
-    Raises:
-        TraceMissingError: one is not on this machine.
-    """
+    """Returns all usable jobs of the logs; `TraceMissingError` if one is not on this machine."""
     paths = {log: require_trace(log) for log in LOGS}
     return {
         log: prepare(read_swf(path), TRACES[log].processors).jobs for log, path in paths.items()
@@ -115,11 +109,7 @@ def read_logs() -> dict[str, JobTable]:
 
 
 class Replays:
-    """Runs cases. It has all it needs, so that another process can have it.
-
-    Args:
-        logs: usable jobs by the key of their log.
-    """
+    """Runs cases. It has all it needs, so that another process can have it."""
 
     def __init__(self, logs: Mapping[str, JobTable]) -> None:
         self._logs = dict(logs)
@@ -128,9 +118,8 @@ class Replays:
     def __call__(self, case: Case, _bound: float = 0.0) -> dict[str, Any]:
         """Replays a case; returns plain values.
 
-        Returns:
-            `gain`: of each site the change of its AWRT, percent of alone, positive where shorter; how many
-            jobs `moved`, and `offers`; in all there are so many `jobs`.
+        `gain` is the change of each site's AWRT in percent of alone, positive if shorter; `moved`,
+        `offers` and `jobs` are counts.
         """
         sites = self.sites(case)
         schedule, offers = _replayed(sites, case)

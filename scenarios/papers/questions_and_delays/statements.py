@@ -1,7 +1,7 @@
-"""What was measured as lines over draws, and statements that are held against them.
+"""Measurements as lines over draws, and statements checked against them.
 
-Whatever is compared is compared within a draw: the same days, with more partners asked or with messages that
-take longer. So how unlike the days are does not hide what is looked for.
+Comparisons are within a draw: the same days, with more partners asked or with longer delays. So
+differences between days do not hide the effect.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,16 +23,16 @@ from scenarios.papers.samples import Spread
 from scenarios.papers.verdicts import Margin, counted
 
 ENOUGH: Final = 1.0
-"""As many partners are enough where so many points of the mean gain are missing at most."""
+"""Enough partners: at most so many points of the mean gain are missing."""
 
 TOO_FEW: Final = 3.0
-"""And too few where at least so many are missing."""
+"""Too few: at least so many are missing."""
 
 DELAY_COSTS: Final = 1.5
-"""Messages that take up to a minute cost so many points of the mean gain at most."""
+"""Most points of the mean gain that delays up to a minute may cost."""
 
 WORST_FALLS: Final = 3.0
-"""And the worst site loses so many points more at most."""
+"""Most additional points that the worst site may lose."""
 
 LATE_COSTS: Final = 1.0
 CLOCKS_COST: Final = 2.0
@@ -66,7 +66,7 @@ class Figures:
         self._found = dict(study.runs)
 
     def line(self, case: Case) -> Line | None:
-        """Returns the line of a case, whichever its draw; None where it was not replayed."""
+        """Returns the line of a case, whichever its draw; `None` if it was not replayed."""
         found = [each for _, each in self._draws(case)]
         if not found:
             return None
@@ -173,7 +173,7 @@ def clock_lines(study: Study, window: str) -> list[Line]:
 
 
 def lateness_words(case: Case) -> str:
-    """Returns what is late in a case beside its delay."""
+    """Returns words for delays in a case in addition to the messages'."""
     if case.late:
         return f"{100 * case.late:g} % {case.extra / 60:g} min late"
     if case.apart:
@@ -208,7 +208,6 @@ class Statement:
     Attributes:
         window: a key of `replays.WINDOWS`.
         about: which statement, in words with its bound.
-        of: of which exchange, in words.
         missing: points, in each draw.
         bound: points.
         at_least: whether as many must be missing at least; else at most.

@@ -27,23 +27,22 @@ from scenarios.papers.questions_and_delays.replays import (
 
 ASKED: Final = {TEN_DAYS: (1, 2, 3, 4, 6, ALL), HALF_YEAR: (1, 2, 3, 4, ALL)}
 SOME: Final = 4
-"""Partners asked where not all are: what the study is to say something about."""
+"""Partners asked if not all are: the study's question."""
 
 DELAYS: Final = {TEN_DAYS: (5.0, 20.0, 60.0), HALF_YEAR: (20.0, 60.0)}
 CLOCKS: Final = {TEN_DAYS: (60.0, 1800.0, 7200.0), HALF_YEAR: (7200.0,)}
 USUAL_DELAY: Final = 5.0
-"""Of messages where answers are late or clocks are apart, seconds."""
+"""Delay of messages if answers are late or clocks differ, seconds."""
 
 LATE: Final = (0.1, 300.0)
-"""So many answers are later by so much, seconds."""
+"""Share of late answers, and by how much, seconds."""
 
 DISCIPLINES: Final = ("easy", "fcfs")
 CASES_PER_WORKER: Final = 4
-"""So many are handed out at a time, and kept when they have ended."""
+"""Cases handed out at a time, and saved when they have ended."""
 
 
 Study = CaseStudy[Case]
-"""What was measured."""
 
 
 def cases(options: StudyOptions) -> Iterator[Case]:

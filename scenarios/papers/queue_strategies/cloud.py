@@ -1,8 +1,8 @@
-"""The cloud of schedules, with what was learned in it: what can be had between AWRT₁ and AWRT₂.
+"""The cloud of schedules between AWRT₁ and AWRT₂, and the place of learned policies in it.
 
-The papers compare with a Pareto front that an offline search found, and do not say how. Here it is all
-120 orders of five groups, by FCFS, by EASY, and by EASY with true run times, which no provider has; with
-them every individual that a search has judged to the end, NSGA-II on a key for each user among them.
+The papers compare with a Pareto front that an offline search found, and do not say how. Here it is
+all 120 orders of five groups, by FCFS, by EASY, and by EASY with true run times, which no provider
+has; with all individuals that a search has fully judged, NSGA-II on a key for each user among them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,14 +42,7 @@ def cloud(
     judged: Sequence[Sequence[float]] = (),
     users: Sequence[Sequence[float]] = (),
 ) -> list[Point]:
-    """Returns 360 schedules of a workload, and those of searches on it.
-
-    Args:
-        trial: the workload.
-        learned: the seven objectives of each learned policy.
-        judged: those of everybody else that such a search has judged.
-        users: those of everybody that NSGA-II has.
-    """
+    """Returns 360 schedules of a workload, and those of searches on it."""
     points = [
         *_points(trial),
         *_searched("users", users),
@@ -86,9 +79,8 @@ def _points(trial: Trial) -> Iterator[Point]:
 
 
 def not_dominated(seven: Sequence[Sequence[float]]) -> np.ndarray:
-    """Returns which rows no other row dominates: a large U is good, every AWRT is better small.
+    """Returns which rows no other dominates: a large U is good, every AWRT is better small.
 
-    Args:
-        seven: shape (n, 7), U first; a group without jobs, nan, counts as 0.
+    `seven` has shape (n, 7), U first; NaN, for a group without jobs, counts as 0.
     """
     return lowest(np.nan_to_num(np.array(seven, np.float64)) * np.array(SIGNS))

@@ -18,23 +18,21 @@ _KINDS = (
     ("learned", "ink", "learned", 14),
 )
 KIND_WORDS = {kind: label for kind, _, label, _ in _KINDS}
-"""What a picture calls each kind of point."""
-
 CELLS: Final = 160
-"""Of individuals in the same one of so many parts of both axes a picture shows one."""
+"""Of individuals in the same of so many parts of both axes one is drawn."""
 
 _LABEL_PLACES = ((8, 6), (8, -12), (-8, -12), (-8, 6))
-"""In turn, as what was learned often lies together."""
+"""In turn, as learned policies often lie together."""
 
 _MARGIN = 0.05
-"""Room around what is seen, as a part of the range."""
+"""As a share of the range."""
 
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
-"""From where to where a picture goes, of AWRT₁ and of AWRT₂."""
+"""Ranges of AWRT₁ and of AWRT₂."""
 
 Marked = Sequence[tuple[str, float, float]]
-"""Name, AWRT₁ and AWRT₂ of what is to be found in the cloud."""
+"""Name, AWRT₁ and AWRT₂ of a point to be marked."""
 
 
 def view(points: Sequence[Mapping[str, Any]], marked: Marked) -> Ranges:
@@ -67,11 +65,10 @@ def _within(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping
 
 
 def thinned(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping[str, Any]]:
-    """Returns the points without those individuals that lie where another one of their kind does.
+    """Returns the points without individuals near others of their kind.
 
-    A picture of ten thousand points has few places that differ. Constants and what was learned are
-    all kept; of the others one for each part of a grid over what is seen, rather one that nobody
-    dominates.
+    A picture of ten thousand points has few distinct places. Constants and learned policies are all
+    kept; of the others one for each cell of a grid, preferably one that is not dominated.
     """
     kept: dict[object, Mapping[str, Any]] = {}
     for number, one in enumerate(_within(points, ranges)):
@@ -88,10 +85,9 @@ def thinned(points: Sequence[Mapping[str, Any]], ranges: Ranges) -> list[Mapping
 
 
 def lower_edge(points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
-    """Returns AWRT₁ and AWRT₂ of what nobody is better in both, of schedules a provider can have.
+    """Returns the lower edge, in AWRT₁ and AWRT₂, of schedules a provider can have.
 
-    Returns:
-        By rising AWRT₁ and falling AWRT₂.
+    It goes by rising AWRT₁ and falling AWRT₂.
     """
     pairs = sorted(
         (float(one["seven"][2]), float(one["seven"][3]))
@@ -114,12 +110,8 @@ def scatter(
 ) -> str:
     """Draws AWRT₂ over AWRT₁, as the papers' Pareto charts.
 
-    Args:
-        points: of `cloud`, as plain values; those that another dominates are paler. At least one is an
-            order of groups.
-        marked: name, AWRT₁ and AWRT₂ of what is to be found in the cloud.
-        key: unique within the page.
-        title: above the chart.
+    `points` are of `cloud`, as plain values, with at least one order of groups; dominated ones are
+    paler. `key` is unique within the page.
     """
     with svg.drawing():
         figure = svg.new_figure(WIDE, _HEIGHT)

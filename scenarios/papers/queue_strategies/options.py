@@ -18,8 +18,8 @@ class StudyOptions:
     """What a user asks for.
 
     Attributes:
-        paper: which study.
-        start: every criterion can be a constant order of groups, so no search that begins with one ends below it.
+        start: every criterion can be a constant order of groups, so no search that begins with one
+            ends below it.
         scaled: the whole logs are scaled to 1024 processors and learned on; no job is unseen then.
     """
 

@@ -10,7 +10,7 @@ from typing import Final
 
 GREEDY: Final = "greedy-criteria"
 FUZZY: Final = "genetic-fuzzy"
-"""The studies, by the word of their command."""
+"""By the word of their command."""
 
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -20,7 +20,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 ROWS: Final = ("f", "AWRT1", "AWRT2", "AWRT3", "AWRT4", "AWRT5")
-"""What a table has a row for: the objective, and the response times of the groups."""
+"""Rows of tables: the objective, and the response times of the groups."""
 
 Gains = tuple[float, ...]
 """One number for each of `ROWS`."""
@@ -31,8 +31,6 @@ class StudyLog:
     """A recorded log as the studies use it.
 
     Attributes:
-        key: of the log.
-        processors: of its machine.
         factor: by which the papers scale its workload to 1024 processors.
         first_jobs: so many are tuned on where nothing is scaled; all later ones are unseen.
     """
@@ -48,7 +46,7 @@ LOGS: Final = (
     StudyLog("kth", 100, 10.75, 8_000),
     StudyLog("sdsc00", 128, 8.19, 10_000),
 )
-"""The logs that are at hand, the one that the papers train on first."""
+"""The one that the papers train on first."""
 
 SCALED: Final = 1024
 """Processors of every machine in the papers."""
@@ -100,7 +98,7 @@ constant order of groups; neither is in the papers."""
 
 
 def printed(method: str, log: str) -> Gains | None:
-    """Returns what a paper prints for a method on a log; None where it prints no numbers."""
+    """Returns what a paper prints for a method on a log; `None` if it prints no numbers."""
     if method == "iterative":
         return TABLE_3.get(log)
     if method == "symbiotic":

@@ -1,7 +1,7 @@
-"""What the papers say of their tables and figures, each held against what was measured.
+"""Statements of the papers about their tables and figures, checked against the measurements.
 
-A verdict rests on the seeds of a method, two methods being compared seed by seed; with one seed it is open. The
-iterative method has no chance in it, so its one run is all there is to know.
+A verdict rests on the seeds of a method, two methods being compared seed by seed; with one seed it
+is open. The iterative method is deterministic, so one run is enough.
 """
 
 import math

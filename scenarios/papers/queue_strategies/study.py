@@ -31,7 +31,7 @@ from scenarios.papers.queue_strategies.reference import GREEDY, LOGS, METHODS, S
 from scenarios.papers.samples import Spread, machine_words
 
 MANY: Final = "multiple"
-"""The method that learns one criterion on all logs at once."""
+"""Learns one criterion on all logs at once."""
 
 SYMBIOTIC_SHARE: Final = 3
 """A generation of rules takes so many times longer than one of criteria."""
@@ -42,13 +42,12 @@ class Study:
     """Everything a study has found.
 
     Attributes:
-        options: what was asked for, plain values.
-        runs: one for each log, method and seed: `log`, `method`, `seed`, and what `tuning.json` says.
+        runs: one for each log, method and seed: `log`, `method`, `seed`, and what `tuning.json`
+            says.
         transfers: gains of what was learned on the first log on the training jobs of the others.
         clouds: by log the points of `cloud`, as plain values.
         machine: processor and number of them, for people.
         commit: of the program's source, where that is known.
-        version: of the program.
     """
 
     options: Mapping[str, Any]
@@ -69,19 +68,17 @@ class Study:
 
 
 def gains_of(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, ...]:
-    """Returns the gain of f and of the five AWRT of a policy, percent; nan where it was given up."""
+    """Returns the gain of f and of the five AWRT of a policy, percent; nan if it was given up."""
     row = next(one for one in rows if one["name"] == name)
     numbers = (row["gain_percent"], *(row["gains_percent"][f"awrt_{g}"] for g in range(1, 6)))
     return tuple(float("nan") if number is None else float(number) for number in numbers)
 
 
 def learned_gain(runs: Sequence[Mapping[str, Any]], part: str, row: int = 0) -> Spread | None:
-    """Returns the spread of what was learned over seeds; None where the part has no jobs.
+    """Returns the spread of learned gains over seeds; `None` if the part has no jobs.
 
-    Args:
-        runs: of one method on one log.
-        part: `training` or `unseen`.
-        row: a place in `reference.ROWS`.
+    `runs` are of one method on one log, `part` is `training` or `unseen`, `row` one of
+    `reference.ROWS`.
     """
     found = [gains_of(run["parts"][part], LEARNED)[row] for run in runs if part in run["parts"]]
     return Spread.of(found) if found else None
@@ -262,7 +259,7 @@ def _transfers(
 
 
 def transfer_gain(study: Study, log: str, method: str) -> float | None:
-    """Returns the median gain of a method learned on the first log; None where it was given up."""
+    """Returns the median gain of a method learned on the first log; `None` if it was given up."""
     found = [one["gain"] for one in study.transfers if (one["log"], one["method"]) == (log, method)]
     known = [gain for gain in found if gain is not None]
     return median(known) if known and len(known) == len(found) else None

@@ -13,14 +13,9 @@ Bars = Sequence[tuple[str, float, float]]
 
 
 def bar_chart(bars: Bars, *, key: str, title: str, digits: int, least: float) -> str:
-    """Draws Figure 2 or 3: one bar for each policy, none of them from 0.
+    """Draws Figure 2 or 3: one bar for each policy, beginning at `least` instead of 0.
 
-    Args:
-        bars: the policies.
-        key: unique within the page.
-        title: above the chart.
-        digits: after the point.
-        least: where bars begin.
+    `key` is unique within the page; figures have so many `digits` after the point.
     """
     height = 34 + 24 * len(bars)
     room = HALF - 170

@@ -22,7 +22,7 @@ from scenarios.papers.utility_scheduling.reference import READINGS
 EVOLVED_GENERATIONS: Final = 25
 EVOLVED_OFFSPRING: Final = 10
 EVOLVED_STEPS: Final = 6_000
-"""How the weights of an order are evolved, and on how many steps of the model."""
+"""Settings of the evolution of order weights, and the steps of the model."""
 
 SCALES: Final = Scales(1.0, 10.0, PROCESSORS)
 
@@ -32,12 +32,9 @@ class Case:
     """One experiment.
 
     Attributes:
-        part: of the study.
         reading: key of `READINGS`.
         rate: arrivals in a step.
-        shape: of the utility.
         number: of the experiment; also the seed of its jobs.
-        policies: by name.
         paper_p: whether the paper's own p is used instead of learning.
     """
 
@@ -64,8 +61,6 @@ class Run:
     Attributes:
         productivity: in 1000 utility units.
         utilization: share of the processors.
-        suspensions: of jobs.
-        resizes: of running jobs.
         p: of its value function; empty without one.
     """
 

@@ -23,21 +23,12 @@ TRANSFERS: Final = ("keep", "awf", "value")
 """How sites decide: alone, accept when fit, by value."""
 
 POLICIES: Final = ("both-value", "replan")
-"""How their machines schedule."""
-
 _LEARNING: Final = Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class FederationCase:
-    """An exchange.
-
-    Attributes:
-        grid: keys of the logs.
-        rules: preset of utilities.
-        policy: of every machine, by name.
-        transfer: of every site.
-    """
+    """An exchange."""
 
     grid: tuple[str, ...]
     rules: str

@@ -19,18 +19,11 @@ from scenarios.papers.utility_scheduling.reference import (
 )
 
 RULES: Final = ("lenient", "tight")
-"""Utilities of the jobs of a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """A policy on a log.
-
-    Attributes:
-        log: key of the log.
-        rules: preset of utilities.
-        policy: by name.
-    """
+    """A policy on a log."""
 
     log: str
     rules: str

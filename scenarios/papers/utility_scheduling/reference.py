@@ -65,14 +65,7 @@ REACHABLE_RATES: Final = (0.1, 0.2, 0.3, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to read what the text leaves open.
-
-    Attributes:
-        key: in files.
-        name: on the page.
-        options: of the machine.
-        learning: of the value function.
-    """
+    """One way to read what the text leaves open."""
 
     key: str
     name: str
@@ -102,7 +95,7 @@ LOGS: Final = ("kth", "ctc")
 
 LEARN_DAYS: Final = (150.0, 330.0)
 TEST_DAYS: Final = (0.0, 150.0)
-"""Days of the logs that are learned on, and judged on."""
+"""Training and test days of the logs."""
 
 LOG_SEEDS: Final = 5
 """Training runs on each log."""

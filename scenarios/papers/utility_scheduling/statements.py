@@ -18,11 +18,11 @@ from scenarios.papers.utility_scheduling.study import BOTH, OVER, Study
 from scenarios.papers.verdicts import Found, Margin, Statement, counted, every, judged
 
 NEAR_ONE: Final = 0.9
-"""From which utilization on we call it near 1."""
+"""Utilization from which on it counts as near 1."""
 
 
 Judge = Callable[[Study, str], Found | None]
-"""Looks at what was measured under a reading; nothing where too little was run."""
+"""Judges the measurements under a reading; nothing if there are too few."""
 
 
 def _of_figure_2(look: Callable[[list[dict[str, Run]]], Found]) -> Judge:
@@ -152,7 +152,6 @@ _JUDGES: Final[tuple[tuple[str, Judge], ...]] = (
     ("the learned value rises with x2", _sign(1, 1)),
     ("the learned value falls with free processors", _sign(2, -1)),
 )
-"""What the paper says, and who judges it."""
 
 
 def statements(study: Study, reading: str) -> list[Statement]:

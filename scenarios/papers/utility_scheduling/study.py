@@ -30,8 +30,6 @@ from scenarios.papers.utility_scheduling.reference import (
 )
 
 AnyCase = Case | LogCase | FederationCase
-"""Whatever is run and kept."""
-
 BOTH: Final = "both-value"
 OVER: Final = "over-aggressive"
 
@@ -45,7 +43,6 @@ class Study:
         runs: experiments with what each policy came to, in order.
         logs: policies on logs with the figures of each training run, in order.
         federations: exchanges of jobs of logs with what each site got, in order.
-        version: of the program.
     """
 
     options: dict[str, Any]
@@ -62,14 +59,14 @@ class Study:
         return [found for _, found in chosen]
 
     def of_log(self, log: str, rules: str, policy: str) -> list[dict[str, Any]]:
-        """Returns the figures of a policy on a log; none where it was not run."""
+        """Returns the figures of a policy on a log; none if it was not run."""
         chosen = having(self.logs, log=log, rules=rules, policy=policy)
         return chosen[0][1] if chosen else []
 
     def of_federation(
         self, grid: tuple[str, ...], rules: str, policy: str, transfer: str
     ) -> dict[str, Any] | None:
-        """Returns what came of an exchange; None where it was not run."""
+        """Returns what came of an exchange; `None` if it was not run."""
         wanted = {"grid": grid, "rules": rules, "policy": policy, "transfer": transfer}
         chosen = having(self.federations, **wanted)
         return chosen[0][1] if chosen else None

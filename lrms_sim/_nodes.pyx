@@ -625,7 +625,7 @@ cdef class NodeScheduler(Scheduler):
         free(notes)
 
     def first_misfit(self):
-        """Returns the first shape of a job that does not fit on the empty machine; None where all do."""
+        """Returns the first shape of a job that does not fit on the empty machine; or None."""
         cdef NodeNotes* notes = <NodeNotes*> self.notes
         for shape in np.unique(np.asarray(self.shape)).tolist():
             if not place(&notes.nodes, &notes.demands[shape]):

@@ -47,7 +47,11 @@ MARKDOWN = [
 ]
 TEXTS = [
     *files(TEXT_FOLDERS, TEXT_SUFFIXES),
-    *(path.relative_to(ROOT) for path in sorted((ROOT / ".ci").iterdir()) if not path.suffix),
+    *(
+        path.relative_to(ROOT)
+        for path in sorted((ROOT / ".ci").iterdir())
+        if path.is_file() and not path.suffix
+    ),
     *(path.relative_to(ROOT) for path in sorted(ROOT.glob("*.*")) if path.suffix in TEXT_SUFFIXES),
     Path("Makefile"),
 ]

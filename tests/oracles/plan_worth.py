@@ -147,10 +147,9 @@ def plain_penalty(
         end = max((p.end for p in plan if p.workflow == workflow.name), default=-math.inf)
         begin = begin_of(problem, workflow.name)
         submitted = workflow.earliest_start if workflow.earliest_start > -math.inf else begin
-        # Nothing may be allowed: a due date at the submission, or a budget of nothing.
-        allowed = max(workflow.due_date - submitted, float(shortest) - begin, 1e-9)
+        allowed = max(workflow.due_date - submitted, float(shortest) - begin)
         dates.append((end, workflow.due_date, ends[workflow.name], allowed, 1e-6))
-        spent = max(workflow.budget, costs[workflow.name], 1e-9)
+        spent = max(workflow.budget, costs[workflow.name])
         slack = workflow.budget * 1e-9
         budgets.append((each.cost, workflow.budget, costs[workflow.name], spent, slack))
     factor, thirds = 1.0, 0.0
@@ -162,9 +161,14 @@ def plain_penalty(
             wide = max(goals.offenders_third, 2 / count) - 1 / count
             factor *= goals.first_offender
             thirds += (len(missed) - 1) / count / wide + sum(missed) / max(scale, 1e-9) / third
-        lost = [each for each in limits if each[1] < each[2] - each[4]]
-        weights = [min((least - limit) / allowed, 10) + 1 for _, limit, least, allowed, _ in lost]
-        excess = [max(0.0, found - least) / allowed for found, _, least, allowed, _ in lost]
+        # Nothing may be allowed: a due date at the submission, or a budget of nothing.
+        lost = [
+            (found, limit, least, max(allowed, 1e-9))
+            for found, limit, least, allowed, slack in limits
+            if limit < least - slack
+        ]
+        weights = [min((least - limit) / allowed, 10) + 1 for _, limit, least, allowed in lost]
+        excess = [max(0.0, found - least) / allowed for found, _, least, allowed in lost]
         share = sum(w * x / (1 + x) for w, x in zip(weights, excess, strict=True))
         if lost:
             factor *= 1 - goals.lost_limits / (count + 1) * share / sum(weights)

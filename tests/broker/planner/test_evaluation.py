@@ -25,7 +25,10 @@ CASCADE = Goals(
     utilization=Goal(0.1, 3, 0.0),
 )
 
-NOTHING_ALLOWED = st.just(random_problem(283, plain=False, workflows_max=5, fixed=True))
+# No time allowed, and a due date before the submission.
+NOTHING_ALLOWED = st.sampled_from(
+    [random_problem(seed, plain=False, workflows_max=5, fixed=True) for seed in (283, 49754312)]
+)
 
 
 @given(st.data(), NOTHING_ALLOWED | problems(), st.sampled_from((Goals(), CASCADE, MAKESPAN_ONLY)))

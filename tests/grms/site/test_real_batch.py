@@ -104,6 +104,12 @@ def full_and_half(home: Running, partner: Running) -> bool:
     return free == (0, CPUS // 2, 0)
 
 
+def free_at(site: Running) -> int | None:
+    """Returns how many processors are free by a site's newest look; None before one."""
+    load = site.core.engine.load()
+    return None if load is None else load.processors_free
+
+
 async def in_place(site: Running, partner: Running, folder: Path) -> None:
     """Runs a job at the partner whose script and files are used where they lie."""
     place = folder / "shared/project"
@@ -236,6 +242,8 @@ async def test_jobs_run_at_both_sites(
                 looked = capfd.readouterr().out
                 assert "one ran on" in looked
                 assert not re.search(r"^NO", looked, re.MULTILINE)
+                # Of the job that was run for it a look may still show what it had.
+                await until(lambda: free_at(sites["north"]) == CPUS)
             first = await submitted(sites["north"], "1", script.format(code=3), CPUS)
             await launched(sites["north"], first, log, 1)
             second = await submitted(sites["north"], "2", script.format(code=5), CPUS // 2)

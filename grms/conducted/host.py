@@ -37,6 +37,8 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Event,
+    LrmsNews,
+    LrmsTold,
     OfferAnswered,
     OfferFailed,
     OfferReceived,
@@ -128,6 +130,10 @@ class Host(ABC):
         """Hands an event over, and carries out what comes of it."""
         self._last_id += 1
         self.hand_over(make(self._last_id))
+
+    def lrms_told(self, news: LrmsNews) -> None:
+        """Hands over what the batch system tells."""
+        self.happen(lambda i: LrmsTold(i, news))
 
     def hand_over(self, event: Event) -> None:
         """Hands over an event that has its id, and carries out what comes of it."""

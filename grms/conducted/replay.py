@@ -19,6 +19,7 @@ from grms.conducted.clock import ManualClock
 from grms.conducted.delayed import AT_ONCE, Delays, PatientNetwork
 from grms.conducted.host import Host, Make, Question, Reply
 from grms.federation.federation import Site
+from grms.lrms import port
 from grms.policy.rounds import period_of
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
@@ -31,9 +32,6 @@ from grms.site.facts.commands import (
     SendResolve,
 )
 from grms.site.facts.events import (
-    LrmsAccepted,
-    LrmsEnded,
-    LrmsStarted,
     PartnerUp,
     Restarted,
     RoundDue,
@@ -178,18 +176,20 @@ class ReplayedSite(Host):
 
     def _started(self, job: int) -> None:
         start_time = self.machine.times_of(job)[0] + self.clock_offset
-        self.happen(lambda i: LrmsStarted(i, self.keys[job], start_time))
+        self.lrms_told(port.Started(self.keys[job], start_time))
 
     def _ended(self, job: int) -> None:
         run_time = self.replay.run_time[self.rows[job]]
         end_time = self.machine.times_of(job)[1] + self.clock_offset
-        self.happen(lambda i: LrmsEnded(i, self.keys[job], Outcome.COMPLETED, end_time, run_time))
+        self.lrms_told(
+            port.Ended(self.keys[job], port.LrmsEnd(Outcome.COMPLETED, end_time, run_time))
+        )
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
         key, replay = command.lrms_key, self.replay
         if command.lookup and key in self._known:
             # Its state has begun anew, and its machine has not.
-            self.happen(lambda i: LrmsAccepted(i, key))
+            self.lrms_told(port.Accepted(key))
             if key not in self.keys:
                 self._let_go(key)
             return
@@ -204,7 +204,7 @@ class ReplayedSite(Host):
             run_time=replay.run_time[row],
         )
         replay.executed_on[row] = self.index
-        self.happen(lambda i: LrmsAccepted(i, key))
+        self.lrms_told(port.Accepted(key))
         if not self.per_event:
             # The pass that belongs to this arrival, before the next one is decided.
             self.machine.advance(self.clock.now)
@@ -220,7 +220,7 @@ class ReplayedSite(Host):
             self._let_go(command.lrms_key)
 
     def _let_go(self, key: str) -> None:
-        self.happen(lambda i: LrmsEnded(i, key, Outcome.CANCELLED, self.clock.now, 0.0))
+        self.lrms_told(port.Ended(key, port.LrmsEnd(Outcome.CANCELLED, self.clock.now, 0.0)))
 
     # --- rounds --------------------------------------------------------------------------------
 

@@ -296,13 +296,12 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """A started job waits again since `time` (seconds), and will start once more; its work is lost.
+    """A started job waits again, and will start once more; its work is lost.
 
     `reason` is for people: a node failed, it was preempted, or an operator wanted it.
     """
 
     key: str
-    time: float
     reason: str = ""
 
 

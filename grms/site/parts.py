@@ -5,10 +5,8 @@ something else answers.
 """
 
 import asyncio
-import itertools
 import math
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -263,8 +261,7 @@ def build_core(
     if loaded is None:
         loaded = load(config, config_path, journal, log)
     check_clock(config.clock, loaded.clock, journal, loaded.latest, log, accepted=behind)
-    new_id = itertools.count(1)
-    driver = _driver(loaded, config, new_id, log)
+    driver = _driver(loaded, config, log)
 
     metrics = None
     if config.publishes or config.metrics is not None:
@@ -281,7 +278,6 @@ def build_core(
         else timed(journal.append, metrics.journal_commit.observe),
         driver,
         loaded.clock,
-        new_id=new_id,
         log=log,
         in_thread=config.journal.survives == "power_loss" and not in_replay,
         ahead=in_replay,
@@ -354,7 +350,7 @@ def _dashboard(
     return Dashboard(config, journal, subscriber, engine, links=links, log=log)
 
 
-def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log) -> LrmsDriver:
+def _driver(loaded: Loaded, config: SiteConfig, log: Log) -> LrmsDriver:
     lrms = config.lrms
     limits = DriverLimits(
         load_age=lrms.load_age_s * config.clock.speed,
@@ -362,7 +358,7 @@ def _driver(loaded: Loaded, config: SiteConfig, new_id: Iterable[int], log: Log)
         commands=lrms.commands,
         program_wait=config.limits.program_timeout_s * config.clock.speed,
     )
-    return LrmsDriver(loaded.lrms, loaded.clock, limits, new_id, log)
+    return LrmsDriver(loaded.lrms, loaded.clock, limits, log)
 
 
 def _problems(trust: CertificateTrust | None, timeout_s: float, log: Log) -> Problems:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from grms.conducted.host import Make, Question, Reply
+from grms.lrms import port
 from grms.site.facts.commands import (
     AnswerOffer,
     AnswerReport,
@@ -19,9 +20,6 @@ from grms.site.facts.commands import (
     SendWithdraw,
 )
 from grms.site.facts.events import (
-    LrmsAccepted,
-    LrmsEnded,
-    LrmsStarted,
     OfferReceived,
     ResolveReceived,
     WithdrawReceived,
@@ -57,13 +55,13 @@ class Lies(SimulatedSite):
             super()._lrms_submit(command)
             return
         life = self._life
-        for event in (
-            lambda i: LrmsAccepted(i, key),
-            lambda i: LrmsStarted(i, key, self.now),
-            lambda i: LrmsEnded(i, key, Outcome.COMPLETED, self.now, 0.0),
+        for news in (
+            port.Accepted(key),
+            port.Started(key, self.now),
+            port.Ended(key, port.LrmsEnd(Outcome.COMPLETED, self.now, 0.0)),
         ):
             if self._life == life:
-                self.happen(event)
+                self.lrms_told(news)
 
     def _send(self, command: Question) -> None:
         if isinstance(command, SendReport):
@@ -90,14 +88,14 @@ class StartsNothing(SimulatedSite):
         if key.startswith(f"{self.settings.name}/"):
             super()._lrms_submit(command)
         else:
-            self.happen(lambda i: LrmsAccepted(i, key))
+            self.lrms_told(port.Accepted(key))
 
     def _lrms_cancel(self, command: LrmsCancel) -> None:
         key = command.lrms_key
         if key.startswith(f"{self.settings.name}/"):
             super()._lrms_cancel(command)
         else:
-            self.happen(lambda i: LrmsEnded(i, key, Outcome.CANCELLED, self.now, 0.0))
+            self.lrms_told(port.Ended(key, port.LrmsEnd(Outcome.CANCELLED, self.now, 0.0)))
 
 
 @dataclass

@@ -307,7 +307,7 @@ class ScriptedLrms:
                     clock.after(draws.exponential(moods.hold_mean), self.machine.release, job.key)
             elif draws.chance(moods.requeue):
                 self.machine.requeue(job.key)
-                self._untold.append(Requeued(job.key, clock.now + self._offset, "node down"))
+                self._untold.append(Requeued(job.key, "node down"))
             if draws.chance(moods.others):
                 job.by_others = True
                 self.machine.cancel(job.key)

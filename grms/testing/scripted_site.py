@@ -1,7 +1,7 @@
 """A simulated site above a batch system with moods: commands go through the queue of a real one."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from grms.lrms.port import (
 )
 from grms.site.engine.lrms_queue import Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import Event
+from grms.site.facts.events import LrmsNews
 from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.lifecycle import Outcome
 from grms.testing.draws import Draws
@@ -73,14 +73,9 @@ class ScriptedSite(SimulatedSite):
             return None
         return Load(seen.processors, seen.free, seen.waiting)
 
-    def _ids(self) -> Iterator[int]:
-        while True:
-            self._last_id += 1
-            yield self._last_id
-
     def _lrms_begin(self) -> None:
         life, self._seen = self._life, None
-        self._commands = self.queue(COMMANDS, self.batch.remembers, self._ids())
+        self._commands = self.queue(COMMANDS, self.batch.remembers)
 
         def told(happened: "tuple[LrmsEvent, ...] | Any") -> None:
             if self._life != life:
@@ -110,10 +105,10 @@ class ScriptedSite(SimulatedSite):
         if self._life == life:
             self.clock.run(self.batch.snapshot(), done)
 
-    def _hand_over(self, events: list[Event], life: int) -> None:
-        for event in events:
+    def _hand_over(self, news: list[LrmsNews], life: int) -> None:
+        for one in news:
             if self._life == life:
-                self.hand_over(event)
+                self.lrms_told(one)
         self._carry_on(life)
 
     def _lrms_submit(self, command: LrmsSubmit) -> None:
@@ -166,11 +161,11 @@ class ScriptedSite(SimulatedSite):
                 self._hand_over(self._commands.resume(call), life)
 
         if self._commands.asks_again(call, passing=error.passing):
-            pause, events = self._commands.put_off(call, error.reason)
+            pause, news = self._commands.put_off(call, error.reason)
             self.clock.after(pause, resume)
         else:
-            events = self._commands.refused(call, error.reason)
-        self._hand_over(events, life)
+            news = self._commands.refused(call, error.reason)
+        self._hand_over(news, life)
 
     async def _ask(self, call: Call) -> Any:
         command = call.command

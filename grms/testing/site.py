@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from grms.conducted.host import Host, Question
+from grms.lrms import port
 from grms.site.facts.commands import (
     Append,
     Command,
@@ -21,9 +22,6 @@ from grms.site.facts.commands import (
 from grms.site.facts.compaction import compacted
 from grms.site.facts.events import (
     Event,
-    LrmsAccepted,
-    LrmsEnded,
-    LrmsStarted,
     PartnerDown,
     PartnerFaulty,
     PartnerLost,
@@ -271,7 +269,9 @@ class SimulatedSite(Host):
         key = command.lrms_key
         job = self.lrms.find(key) if command.lookup else None
         if job is None and command.started:
-            self.happen(lambda i: LrmsEnded(i, key, Outcome.UNKNOWN, self.now, 0.0, "not found"))
+            self.lrms_told(
+                port.Ended(key, port.LrmsEnd(Outcome.UNKNOWN, self.now, 0.0, reason="not found"))
+            )
             return
         if job is None:
             self.lrms.submit(key, command.request, command.payload)
@@ -279,7 +279,7 @@ class SimulatedSite(Host):
                 self.crash()
                 return
         self._watched.add(key)
-        self.happen(lambda i: LrmsAccepted(i, key))
+        self.lrms_told(port.Accepted(key))
         if job is not None and self.up:
             self._lrms_tells(job)
 
@@ -293,11 +293,11 @@ class SimulatedSite(Host):
         start = job.start_time
         life = self._life
         if start is not None:
-            self.happen(lambda i: LrmsStarted(i, job.key, start + offset))
+            self.lrms_told(port.Started(job.key, start + offset))
         end, outcome = job.end_time, job.outcome
         if end is not None and outcome is not None and self._life == life:
             run_time = 0.0 if start is None else end - start
-            self.happen(lambda i: LrmsEnded(i, job.key, outcome, end + offset, run_time))
+            self.lrms_told(port.Ended(job.key, port.LrmsEnd(outcome, end + offset, run_time)))
 
     # --- who is there --------------------------------------------------------------------------
 

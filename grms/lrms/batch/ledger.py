@@ -507,7 +507,7 @@ class JobLedger:
         if row.phase in _NOT_STARTED:
             if job.start_time is not None:
                 job.start_time = None
-                findings.events.append(Requeued(job.key, table.taken_at, row.reason))
+                findings.events.append(Requeued(job.key, row.reason))
         elif row.start_time is not None and row.phase is not LrmsPhase.ENDED:
             findings.events.extend(self._started(job, row.start_time, _again(job, row)))
         self._hindered(job, row, findings)
@@ -545,7 +545,7 @@ class JobLedger:
         if job.start_time is not None:
             if not self._fences:
                 self._ran_again(job)  # else its folder says whether it ran
-            events.append(Requeued(job.key, start_time, "it was started anew"))
+            events.append(Requeued(job.key, "it was started anew"))
         job.start_time = start_time
         events.append(Started(job.key, start_time))
         return events

@@ -16,6 +16,7 @@
 """
 
 from grms.kit.backoff import pause_after
+from grms.lrms import port
 from grms.site.core.fairness import wants
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
@@ -27,12 +28,7 @@ from grms.site.facts.commands import (
     SendReport,
 )
 from grms.site.facts.events import (
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
     LrmsRefused,
-    LrmsRequeued,
-    LrmsStarted,
     LrmsStays,
     OfferReceived,
     ProgramCame,
@@ -42,7 +38,7 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import NO_EXIT, GuestJob, Load, OfferId, end_of_lost
+from grms.site.facts.jobs import NO_EXIT, Exit, GuestJob, Load, OfferId, end_of_lost
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -258,21 +254,21 @@ class GuestDesk:
             self.memory.confirm(guest)
             guest.move(GuestState.SUBMITTED)
 
-    def started(self, guest: GuestJob, event: LrmsStarted, turn: Turn) -> None:
+    def started(self, guest: GuestJob, event: port.Started, turn: Turn) -> None:
         """Notes a start."""
         if guest.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
             start = max(event.start_time, guest.accept_time)  # by another clock
             turn.note(GuestStarted(turn.now, guest.partner, guest.offer, start))
             self.memory.books[guest.partner].budget.note_run(turn.now)
 
-    def requeued(self, guest: GuestJob, _event: LrmsRequeued, turn: Turn) -> None:
+    def requeued(self, guest: GuestJob, _event: port.Requeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more."""
         if guest.state is GuestState.RUNNING:
             turn.note(GuestRequeued(turn.now, guest.partner, guest.offer))
         if guest.cancel_requested:
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
-    def lost(self, guest: GuestJob, event: LrmsLost, turn: Turn) -> None:
+    def lost(self, guest: GuestJob, event: port.Lost, turn: Turn) -> None:
         """Submits a job again that the batch system has forgotten, once."""
         started = guest.state is GuestState.RUNNING
         end = end_of_lost(guest, event.reason, started=started)
@@ -307,7 +303,7 @@ class GuestDesk:
             said = f"the batch system refused it: {said}"
         self._give_back(guest, said, turn.now, turn)
 
-    def hindered(self, guest: GuestJob, event: LrmsHindered, turn: Turn) -> None:
+    def hindered(self, guest: GuestJob, event: port.Hindered, turn: Turn) -> None:
         """Has a job leave the queue that waits for something that is no room; then it goes home.
 
         One that has started once stays: it may have done something.
@@ -327,17 +323,19 @@ class GuestDesk:
         book.given_back_why, book.given_back_time = why, turn.now
         self._end(guest, Outcome.LOST, end_time, 0.0, turn)
 
-    def ended(self, guest: GuestJob, event: LrmsEnded, turn: Turn) -> None:
+    def ended(self, guest: GuestJob, event: port.Ended, turn: Turn) -> None:
         """Notes the end of a guest job, and reports it."""
-        undone = event.outcome is Outcome.CANCELLED and event.run_time == 0.0
+        end = event.end
+        undone = end.outcome is Outcome.CANCELLED and end.run_time == 0.0
         if guest.leaving and undone and not (guest.begun or guest.cancel_requested):
             why = self.memory.book(guest.partner).given_back_why
-            self._give_back(guest, why or "it was not started here", event.end_time, turn)
+            self._give_back(guest, why or "it was not started here", end.end_time, turn)
             return
-        if event.exit != NO_EXIT:
-            turn.note(GuestExited(turn.now, guest.partner, guest.offer, event.exit))
-        self._end(guest, event.outcome, event.end_time, event.run_time, turn)
-        if event.outcome is Outcome.UNKNOWN:
+        left = Exit.known(end.exit_code, end.signal)
+        if left != NO_EXIT:
+            turn.note(GuestExited(turn.now, guest.partner, guest.offer, left))
+        self._end(guest, end.outcome, end.end_time, end.run_time, turn)
+        if end.outcome is Outcome.UNKNOWN:
             # It may be there after all. What waits is not to run any more; what runs is left alone, as this
             # site may be wrong.
             wanted = guest.cancel_requested

@@ -4,6 +4,7 @@ A job is in the journal before its user is told that it was taken. What happens 
 `offers`.
 """
 
+from grms.lrms import port
 from grms.site.core.offers import OfferDesk
 from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
@@ -16,17 +17,12 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
     LrmsRefused,
-    LrmsRequeued,
-    LrmsStarted,
     LrmsStays,
     ReportReceived,
     Submit,
 )
-from grms.site.facts.jobs import NO_EXIT, HomeJob, Load, end_of_lost, find_job
+from grms.site.facts.jobs import NO_EXIT, Exit, HomeJob, Load, end_of_lost, find_job
 from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
@@ -202,9 +198,11 @@ class HomeDesk:
             outcome = Outcome.UNKNOWN  # it has begun, whatever is said now
         elif job.cancel_requested:
             outcome, reason = Outcome.CANCELLED, "cancelled before the batch system took it"
-        self.ended(job, LrmsEnded(event.id, event.lrms_key, outcome, turn.now, 0.0, reason), turn)
+        self.ended(
+            job, port.Ended(event.key, port.LrmsEnd(outcome, turn.now, 0.0, reason=reason)), turn
+        )
 
-    def hindered(self, job: HomeJob, event: LrmsHindered, turn: Turn) -> None:
+    def hindered(self, job: HomeJob, event: port.Hindered, turn: Turn) -> None:
         """Knows for what a job waits that is no room; rounds may offer it meanwhile."""
         self._hinder(job, event.reason, turn)
 
@@ -214,7 +212,7 @@ class HomeDesk:
             job.hindered = reason
             turn.publish(job)
 
-    def started(self, job: HomeJob, event: LrmsStarted, turn: Turn) -> None:
+    def started(self, job: HomeJob, event: port.Started, turn: Turn) -> None:
         """Notes a start."""
         self.reoffers.stays(job, turn)
         job.hindered = ""
@@ -227,7 +225,7 @@ class HomeDesk:
         """Leaves a job where it is that cannot be taken out of the queue."""
         self.reoffers.refused(job, turn, certain=event.certain)
 
-    def requeued(self, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
+    def requeued(self, job: HomeJob, event: port.Requeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more.
 
         It has started, also where nobody has told of that: then its start is taken to be now, until the
@@ -242,7 +240,7 @@ class HomeDesk:
         if job.cancel_requested:
             turn.do(LrmsCancel(turn.cause, job.lrms_key))
 
-    def lost(self, job: HomeJob, event: LrmsLost, turn: Turn) -> None:
+    def lost(self, job: HomeJob, event: port.Lost, turn: Turn) -> None:
         """Submits a job again that the batch system has forgotten, once."""
         self.reoffers.stays(job, turn)
         end = end_of_lost(job, event.reason, started=job.state is JobState.RUNNING)
@@ -256,24 +254,25 @@ class HomeDesk:
         turn.submit(job, lookup=True)
         turn.publish(job)
 
-    def ended(self, job: HomeJob, event: LrmsEnded, turn: Turn) -> None:
+    def ended(self, job: HomeJob, event: port.Ended, turn: Turn) -> None:
         """Notes the end of a job that ran here, or was to; one that was let go runs elsewhere."""
         if self.reoffers.let_go(job, event, turn):
             return
         self.reoffers.stays(job, turn)
-        reason = event.reason
-        if event.outcome is Outcome.CANCELLED and not job.cancel_requested:
+        end, reason = event.end, event.end.reason
+        if end.outcome is Outcome.CANCELLED and not job.cancel_requested:
             reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
-        if event.exit != NO_EXIT:
-            turn.note(JobExited(turn.now, job.job, event.exit))
+        left = Exit.known(end.exit_code, end.signal)
+        if left != NO_EXIT:
+            turn.note(JobExited(turn.now, job.job, left))
         turn.end(
             job,
-            outcome=event.outcome,
-            end_time=event.end_time,
-            run_time=event.run_time,
+            outcome=end.outcome,
+            end_time=end.end_time,
+            run_time=end.run_time,
             reason=reason,
         )
-        if event.outcome is Outcome.UNKNOWN:
+        if end.outcome is Outcome.UNKNOWN:
             # It may be there after all. What waits is not to run any more; what runs is left alone, as this
             # site may be wrong.
             wanted = job.cancel_requested

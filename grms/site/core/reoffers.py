@@ -19,6 +19,7 @@ each question when the one before has come to its end.
 
 from collections import deque
 
+from grms.lrms import port
 from grms.policy.round_notes import RoundMemory, Waiting
 from grms.policy.rounds import Rounds
 from grms.site.core.fairness import entrusts, wants
@@ -28,7 +29,6 @@ from grms.site.facts.commands import LrmsCancel, PublishRound, SendOffer
 from grms.site.facts.events import (
     Event,
     LoadedEvent,
-    LrmsEnded,
     OfferAnswered,
     OfferFailed,
     RoundDue,
@@ -280,17 +280,17 @@ class ReofferDesk:
         if once and certain and job.leaving:
             turn.note(JobStays(turn.now, job.job))
 
-    def let_go(self, job: HomeJob, event: LrmsEnded, turn: Turn) -> bool:
+    def let_go(self, job: HomeJob, event: port.Ended, turn: Turn) -> bool:
         """Has the partner start a job that the batch system has let go.
 
         Returns:
             Whether it has: it was told to, and the job had not started.
         """
         # One that waits again after a start is let go by nobody of ours: somebody else has cancelled it.
-        waits = job.state is not JobState.RUNNING and not job.requeued and event.run_time == 0.0
+        waits = job.state is not JobState.RUNNING and not job.requeued and event.end.run_time == 0.0
         if (
             not (job.leaving and waits)
-            or event.outcome is not Outcome.CANCELLED
+            or event.end.outcome is not Outcome.CANCELLED
             or job.cancel_requested
         ):
             return False

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from grms.lrms import port
 from grms.site.core.deadlines import DeadlineDesk
 from grms.site.core.faults import FaultDesk
 from grms.site.core.guests import GuestDesk
@@ -37,19 +38,11 @@ from grms.site.facts.events import (
     ExtendReservation,
     GuardLooked,
     LaunchReservation,
-    LrmsAccepted,
     LrmsAppeared,
-    LrmsAway,
-    LrmsBack,
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
+    LrmsNews,
     LrmsRefused,
-    LrmsRequeued,
-    LrmsSeen,
-    LrmsStarted,
     LrmsStays,
-    LrmsUnseen,
+    LrmsTold,
     OfferAnswered,
     OfferDisputed,
     OfferFailed,
@@ -126,7 +119,7 @@ class SiteState:
         self._operator = OperatorDesk(self.memory, self._offers)
         self._deadlines = DeadlineDesk(self.memory, self._offers)
         self._reservations = ReservationDesk(self.memory)
-        self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
+        self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Turn], None]] = {
             Restarted: self._restarted,
             **dict.fromkeys((Drain, Resume), self._drain),
             GuardLooked: self._guard_looked,
@@ -167,24 +160,24 @@ class SiteState:
             **self._of_the_batch_system(),
         }
 
-    def _of_the_batch_system(self) -> dict[type[Event], Callable[[Any, Turn], None]]:
-        self._told: dict[type[Event], _OfAJob] = {
-            LrmsStarted: (self._home.started, self._guests.started),
-            LrmsRequeued: (self._home.requeued, self._guests.requeued),
-            LrmsEnded: (self._home.ended, self._guests.ended),
-            LrmsLost: (self._home.lost, self._guests.lost),
+    def _of_the_batch_system(self) -> dict[type[Event | LrmsNews], Callable[[Any, Turn], None]]:
+        self._told: dict[type[LrmsNews], _OfAJob] = {
+            port.Started: (self._home.started, self._guests.started),
+            port.Requeued: (self._home.requeued, self._guests.requeued),
+            port.Ended: (self._home.ended, self._guests.ended),
+            port.Lost: (self._home.lost, self._guests.lost),
             LrmsStays: (self._home.stays, self._guests.stays),
             LrmsRefused: (self._home.refused, self._guests.refused),
-            LrmsHindered: (self._home.hindered, self._guests.hindered),
+            port.Hindered: (self._home.hindered, self._guests.hindered),
         }
         return {
             **dict.fromkeys(self._told, self._lrms_told),
-            LrmsAccepted: self._lrms_accepted,
+            port.Accepted: self._lrms_accepted,
             LrmsAppeared: self._lrms_appeared,
-            LrmsUnseen: self._lrms_unseen,
-            LrmsSeen: self._lrms_seen,
-            LrmsAway: self._lrms_away,
-            LrmsBack: self._lrms_back,
+            port.Unseen: self._lrms_unseen,
+            port.SeenAgain: self._lrms_seen,
+            port.Away: self._lrms_away,
+            port.Back: self._lrms_back,
         }
 
     @classmethod
@@ -207,7 +200,8 @@ class SiteState:
             IllegalMove: this program is wrong; the state must not be used any more.
         """
         turn = Turn(self.memory, event.id, now)
-        self._handlers[type(event)](event, turn)
+        what = event.news if isinstance(event, LrmsTold) else event
+        self._handlers[type(what)](what, turn)
         self._reoffers.carry_on(event, turn)
         return turn.commands()
 
@@ -330,14 +324,14 @@ class SiteState:
     def _lrms_told(self, event: Any, turn: Turn) -> None:
         # Handled where the other events of the job are; of a job that is not there it says nothing.
         home, guest = self._told[type(event)]
-        job = self.memory.at_lrms.get(event.lrms_key)
+        job = self.memory.at_lrms.get(event.key)
         if isinstance(job, HomeJob):
             home(job, event, turn)
         elif job is not None:
             guest(job, event, turn)
 
-    def _lrms_accepted(self, event: LrmsAccepted, turn: Turn) -> None:
-        job = self.memory.at_lrms.get(event.lrms_key)
+    def _lrms_accepted(self, event: port.Accepted, turn: Turn) -> None:
+        job = self.memory.at_lrms.get(event.key)
         if isinstance(job, HomeJob):
             if self._home.accepted(job):
                 turn.publish(job)
@@ -345,23 +339,23 @@ class SiteState:
             self._guests.accepted(job)
 
     def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
-        job = self.memory.at_lrms.get(event.lrms_key)
+        job = self.memory.at_lrms.get(event.key)
         if job is not None and not job.cancel_requested:
             return
         # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone. What runs is ended
         # only where somebody has wanted that: that this site takes it for over may have been a mistake.
-        wanted = job is not None or self.memory.was_to_end(event.lrms_key)
-        turn.do(LrmsCancel(event.id, event.lrms_key, only_waiting=not wanted))
+        wanted = job is not None or self.memory.was_to_end(event.key)
+        turn.do(LrmsCancel(turn.cause, event.key, only_waiting=not wanted))
 
-    def _lrms_unseen(self, event: LrmsUnseen, _turn: Turn) -> None:
-        if event.lrms_key in self.memory.at_lrms:
-            self.memory.unseen[event.lrms_key] = event.reason
+    def _lrms_unseen(self, event: port.Unseen, _turn: Turn) -> None:
+        if event.key in self.memory.at_lrms:
+            self.memory.unseen[event.key] = event.reason
 
-    def _lrms_seen(self, event: LrmsSeen, _turn: Turn) -> None:
-        self.memory.unseen.pop(event.lrms_key, None)
+    def _lrms_seen(self, event: port.SeenAgain, _turn: Turn) -> None:
+        self.memory.unseen.pop(event.key, None)
 
-    def _lrms_away(self, event: LrmsAway, _turn: Turn) -> None:
+    def _lrms_away(self, event: port.Away, _turn: Turn) -> None:
         self.memory.lrms_away = event.reason or "it does not answer"
 
-    def _lrms_back(self, _event: LrmsBack, _turn: Turn) -> None:
+    def _lrms_back(self, _event: port.Back, _turn: Turn) -> None:
         self.memory.lrms_away = ""

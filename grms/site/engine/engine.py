@@ -30,7 +30,7 @@ from grms.site.facts.commands import (
     PublishRound,
     Send,
 )
-from grms.site.facts.events import Event
+from grms.site.facts.events import Event, LrmsNews, LrmsTold
 from grms.site.facts.jobs import HomeJob, Load
 from grms.site.facts.reservations import Reservation
 
@@ -58,15 +58,15 @@ class Driver(Protocol):
         """How often the batch system has not kept what it said."""
 
     def listen(self, hear: Callable[..., None]) -> None:
-        """Sets who receives events that nobody asked for."""
+        """Sets who receives news that nobody asked for."""
 
     def load(self) -> Load | None:
         """Returns the load as it is known now; None where it is not."""
 
-    def due(self) -> Iterable[Event]:
+    def due(self) -> Iterable[LrmsNews]:
         """Returns what has happened by now, where that can be known at once."""
 
-    def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[Event]:
+    def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[LrmsNews]:
         """Takes a command, and returns what has come of it so far."""
 
 
@@ -89,7 +89,6 @@ class Engine(Loop[Event, Command, SiteState]):
         write: makes records durable.
         driver: the batch system.
         clock: tells the time.
-        new_id: gives each event its id; shared with the driver.
         log: where it is told that the journal cannot be written.
         in_thread: whether to write in a thread of its own.
         ahead: whether the batch system may be ahead of the journal; see the module.
@@ -105,7 +104,6 @@ class Engine(Loop[Event, Command, SiteState]):
         driver: Driver,
         clock: Clock,
         *,
-        new_id: "itertools.count[int]",
         log: structlog.typing.FilteringBoundLogger,
         in_thread: bool = False,
         ahead: bool = False,
@@ -113,7 +111,7 @@ class Engine(Loop[Event, Command, SiteState]):
         super().__init__(state, write, clock.now, log, in_thread=in_thread)
         self.clock = clock
         self.driver = driver
-        self._new_id = new_id
+        self._new_id = itertools.count(1)
         self._outward: Outward | None = None
         self._publish: list[Callable[[HomeJob], None]] = []
         self._publish_reservation: list[Callable[[Reservation], None]] = []
@@ -121,7 +119,7 @@ class Engine(Loop[Event, Command, SiteState]):
         self._seen: list[Callable[[Event, Sequence[Command]], None]] = []
         self._ahead = ahead
         self._held: asyncio.TimerHandle | None = None
-        driver.listen(self.tell)
+        driver.listen(lambda *news: self.tell(*self._told(news)))
 
     def connect(self, outward: Outward) -> None:
         """Says who speaks to partners; before the first event."""
@@ -149,12 +147,15 @@ class Engine(Loop[Event, Command, SiteState]):
         """Returns the id of a new event."""
         return next(self._new_id)
 
+    def _told(self, news: Iterable[LrmsNews]) -> list[Event]:
+        return [LrmsTold(next(self._new_id), one) for one in news]
+
     def stamp(self) -> tuple[int, Load | None]:
         """Returns the id and the load of a new event that can lead to a decision, to be told at once.
 
         What has happened in the batch system by now is handled before it.
         """
-        self._inbox.extend(self.driver.due())
+        self._inbox.extend(self._told(self.driver.due()))
         return next(self._new_id), self.driver.load()
 
     def load(self) -> Load | None:
@@ -171,7 +172,7 @@ class Engine(Loop[Event, Command, SiteState]):
 
     def catch_up(self) -> None:
         """Handles what has happened in the batch system up to now, where that can be known."""
-        self.tell(*self.driver.due())
+        self.tell(*self._told(self.driver.due()))
 
     # --- what comes of them --------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ class Engine(Loop[Event, Command, SiteState]):
         rest: list[Command] = []
         for command in commands:
             if isinstance(command, LrmsSubmit | LrmsCancel):
-                self._inbox.extend(self.driver.do(command))
+                self._inbox.extend(self._told(self.driver.do(command)))
                 continue
             rest.append(command)
             asked = isinstance(command, Answer) and command.cause in self._questions
@@ -214,7 +215,7 @@ class Engine(Loop[Event, Command, SiteState]):
         if isinstance(command, Publish):
             self._show(command)
         elif isinstance(command, LrmsSubmit | LrmsCancel):
-            self._inbox.extend(self.driver.do(command))
+            self._inbox.extend(self._told(self.driver.do(command)))
         elif isinstance(command, Send):
             assert self._outward is not None
             self._outward.send(command)

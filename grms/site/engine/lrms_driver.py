@@ -6,12 +6,12 @@ would know of after a restart. Until the batch system has confirmed a job a deci
 
 A batch system that answers at once (`ImmediateLrms`) is asked at once. To any other one commands go
 through a worker, a few at a time and each with its time-out; what comes of them, and what else
-happens there, is told later, as events through the engine's one door. Its load is what it has told
+happens there, is told later, through the engine's one door. Its load is what it has told
 last; one that is too old counts as none.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,7 +41,7 @@ from grms.lrms.slips import Slips, WithSlips
 from grms.site.engine.lrms_history import lrms_job
 from grms.site.engine.lrms_queue import PAUSE_FIRST_S, PAUSE_MOST_S, Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import Event, ProgramCame, ProgramsAway
+from grms.site.facts.events import LrmsNews, ProgramCame, ProgramsAway
 from grms.site.facts.jobs import Load
 from grms.site.facts.wire import is_to_fetch
 
@@ -84,9 +84,9 @@ class ProgramAwayError(Exception):
 
 
 class Hear(Protocol):
-    """Takes events that nobody asked for."""
+    """Takes news that nobody asked for."""
 
-    def __call__(self, *events: Event) -> None:
+    def __call__(self, *news: LrmsNews) -> None:
         """Hands them over."""
 
 
@@ -128,28 +128,24 @@ NO_SUPPLIES: Final = Supplies()
 
 
 class LrmsDriver:
-    """Carries out commands to a batch system, and tells what has happened there as events.
+    """Carries out commands to a batch system, and tells what has happened there.
 
     Args:
         lrms: the batch system.
         clock: tells the time.
         limits: how it is driven.
-        new_id: gives each event its id.
         log: where it is told what did not work.
     """
 
-    def __init__(
-        self, lrms: Lrms, clock: Clock, limits: DriverLimits, new_id: Iterable[int], log: Log
-    ) -> None:
+    def __init__(self, lrms: Lrms, clock: Clock, limits: DriverLimits, log: Log) -> None:
         self.lrms = lrms
         self._now = lrms if isinstance(lrms, ImmediateLrms) else None
         self._clock = clock
         self._limits = limits
         self._log = log
-        self._new_id = iter(new_id)
-        self._queue = LrmsQueue(limits.commands, lrms.remembers, self._new_id)
+        self._queue = LrmsQueue(limits.commands, lrms.remembers)
         self._hear: Hear = lambda *_: None
-        self._gathered: list[Event] | None = None
+        self._gathered: list[LrmsNews] | None = None
         self._seen: LrmsLoad | None = None
         self._seen_at = (
             0.0  # by this clock; the batch system's host may have another, or put it back
@@ -160,7 +156,7 @@ class LrmsDriver:
         lrms.listen(self._told)
 
     def listen(self, hear: Hear) -> None:
-        """Sets who receives events that nobody asked for; called once, before `run`."""
+        """Sets who receives news that nobody asked for; called once, before `run`."""
         self._hear = hear
 
     # --- what the engine asks ------------------------------------------------------------------
@@ -206,19 +202,19 @@ class LrmsDriver:
         """How often the batch system has not kept what it said; a simulated one keeps all."""
         return self.lrms.slips if isinstance(self.lrms, WithSlips) else Slips()
 
-    def due(self) -> list[Event]:
+    def due(self) -> list[LrmsNews]:
         """Returns what has happened by now, of a batch system that knows it; else nothing."""
         if self._now is None:
             return []
         assert self._gathered is None
-        events = self._gathered = []
+        news = self._gathered = []
         try:
             self._now.tell_now()
         finally:
             self._gathered = None
-        return events
+        return news
 
-    def do(self, command: LrmsSubmit | LrmsCancel) -> list[Event]:
+    def do(self, command: LrmsSubmit | LrmsCancel) -> list[LrmsNews]:
         """Takes a command, and returns what has come of it so far."""
         if self._now is None:
             self._queue.add(command)
@@ -228,40 +224,40 @@ class LrmsDriver:
             return []
         # What is told during the call is its answer.
         assert self._gathered is None
-        events = self._gathered = []
+        news = self._gathered = []
         try:
-            events += self._do_now(self._now, command)
+            news += self._do_now(self._now, command)
         except LrmsRefusedError as error:
-            events += self._queue.refusal(command, error.reason)
+            news += self._queue.refusal(command, error.reason)
         finally:
             self._gathered = None
-        return events
+        return news
 
-    def _do_now(self, lrms: ImmediateLrms, command: LrmsSubmit | LrmsCancel) -> list[Event]:
+    def _do_now(self, lrms: ImmediateLrms, command: LrmsSubmit | LrmsCancel) -> list[LrmsNews]:
         # Nothing is ever under way, so that nothing has to wait for its turn.
         if isinstance(command, LrmsCancel):
             lrms.cancel_now(command.lrms_key, only_waiting=command.only_waiting)
             return []
         if command.lookup:
             known, now = lrms.look_up_now(command.lrms_key), self._clock.now()
-            events = self._queue.looked_up(command, known, command.since, now)
-            if events is not None:
-                return events
+            news = self._queue.looked_up(command, known, command.since, now)
+            if news is not None:
+                return news
         lrms.submit_now(_job(command))
         return []
 
     # --- what the batch system tells -----------------------------------------------------------
 
     def _told(self, happened: Sequence[LrmsEvent]) -> None:
-        events = self._queue.told(happened)
+        news = self._queue.told(happened)
         if self._gathered is not None:
-            self._gathered += events
+            self._gathered += news
             return
         for one in happened:
             if isinstance(one, LoadSeen):
                 self._seen, self._seen_at = one.load, self._clock.now()
-        if events:
-            self._hear(*events)
+        if news:
+            self._hear(*news)
         self._wanted.set()
 
     # --- the worker ----------------------------------------------------------------------------
@@ -302,7 +298,7 @@ class LrmsDriver:
             self._wanted.clear()
 
     async def _carry_out(self, call: Call, supplies: Supplies) -> None:
-        events: list[Event] = []
+        news: list[LrmsNews] = []
         command = call.command
         wants = isinstance(command, LrmsSubmit) and is_to_fetch(command.payload)
         if wants and call.step is LrmsStep.SUBMIT:
@@ -317,11 +313,11 @@ class LrmsDriver:
                 await self._put_off(call, error)
                 return
             self._note("lrms_refused_command", call, error)
-            events = self._queue.refused(call, error.reason)
+            news = self._queue.refused(call, error.reason)
         except (LrmsUnavailableError, TimeoutError, OSError) as error:
             if self._goes_home(call, error):
                 self._note("lrms_not_handed_in", call, error)
-                events = self._queue.refused(call, str(error), undelivered=True)
+                news = self._queue.refused(call, str(error), undelivered=True)
             else:
                 pause_s = self._queue.unanswered(call, began)
                 if isinstance(error, LrmsDiskError):
@@ -333,9 +329,9 @@ class LrmsDriver:
                 await asyncio.sleep(pause_s)
                 self._queue.again(call)
         else:
-            events = self._queue.answered(call, answer, self._clock.now())
-        if events:
-            self._hear(*events)
+            news = self._queue.answered(call, answer, self._clock.now())
+        if news:
+            self._hear(*news)
         self._wanted.set()
 
     def _goes_home(self, call: Call, error: Exception) -> bool:
@@ -348,10 +344,10 @@ class LrmsDriver:
         return error.unbegun or self._queue.is_first(call)
 
     async def _put_off(self, call: Call, error: LrmsRefusedError) -> None:
-        pause_s, events = self._queue.put_off(call, error.reason)
-        if events:  # not each of very many attempts
+        pause_s, news = self._queue.put_off(call, error.reason)
+        if news:  # not each of very many attempts
             self._note("lrms_refused_for_now", call, error)
-            self._hear(*events)
+            self._hear(*news)
         self._wanted.set()
         ended = self._put_offs.setdefault(call.key, asyncio.Event())
         if call.step is not LrmsStep.SUBMIT or not self._queue.is_to_end(call.key):
@@ -359,9 +355,9 @@ class LrmsDriver:
                 async with asyncio.timeout(pause_s):
                     await ended.wait()
         del self._put_offs[call.key]
-        events = self._queue.resume(call)
-        if events:
-            self._hear(*events)
+        news = self._queue.resume(call)
+        if news:
+            self._hear(*news)
         self._wanted.set()
 
     async def _fetch(self, call: Call, supplies: Supplies) -> None:
@@ -371,32 +367,32 @@ class LrmsDriver:
         self._queue.park(call)
         self._wanted.set()
         backoff = Backoff(BackoffSettings(PAUSE_FIRST_S, PAUSE_MOST_S))
-        events: list[Event] = []
+        news: list[LrmsNews] = []
         while True:
             try:
                 payload = await supplies.program(command.partner, command.lrms_key)
             except ProgramGoneError as error:
                 # Whoever does not want it: it has not run, and will not.
                 self._note("program_unwanted" if error.unwanted else "program_gone", call, error)
-                events = self._queue.refused(call, str(error), undelivered=True)
+                news = self._queue.refused(call, str(error), undelivered=True)
             except (ProgramAwayError, OSError) as error:
                 self._note("program_did_not_come", call, error)
                 self._without.add(command.partner)
-                self._hear(ProgramsAway(next(self._new_id), command.partner, str(error)))
+                self._hear(ProgramsAway(command.partner, str(error)))
                 if self._clock.now() - command.since <= self._limits.program_wait:
                     await asyncio.sleep(backoff.next_s())
                     continue
                 reason = f"what it runs has not come in time: {error}"
-                events = self._queue.refused(call, reason, undelivered=True)
+                news = self._queue.refused(call, reason, undelivered=True)
             else:
                 self._queue.delivered(call, payload)
                 self._queue.again(call)
                 if command.partner in self._without:
                     self._without.discard(command.partner)
-                    events = [ProgramCame(next(self._new_id), command.partner)]
+                    news = [ProgramCame(command.partner)]
             break
-        if events:
-            self._hear(*events)
+        if news:
+            self._hear(*news)
         self._wanted.set()
 
     async def _answer(self, call: Call, supplies: Supplies) -> LrmsRecord | bool | None:

@@ -16,32 +16,15 @@
 import dataclasses
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from grms.kit.backoff import pause_after
 from grms.lrms import port
 from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
 from grms.outcomes import Outcome
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import (
-    Event,
-    LrmsAccepted,
-    LrmsAppeared,
-    LrmsAway,
-    LrmsBack,
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
-    LrmsRefused,
-    LrmsRequeued,
-    LrmsSeen,
-    LrmsStarted,
-    LrmsStays,
-    LrmsUnseen,
-)
-from grms.site.facts.jobs import NO_EXIT, Exit
+from grms.site.facts.events import LrmsAppeared, LrmsNews, LrmsRefused, LrmsStays
 from grms.values import QuickEnum, dataclass
 
 PAUSE_FIRST_S = 0.5
@@ -97,34 +80,17 @@ class LrmsQueue:
     Args:
         at_once: keys that are asked about at one time.
         remembers: as the port has it, seconds.
-        new_id: gives each event its id.
     """
 
-    def __init__(self, at_once: int, remembers: float, new_id: Iterable[int]) -> None:
+    def __init__(self, at_once: int, remembers: float) -> None:
         self.away = False
         self._at_once = at_once
         self._remembers = remembers
-        self._new_id = iter(new_id)
         self._pending: dict[str, deque[_Pending]] = {}
         self._ready: OrderedDict[tuple[str, str], deque[str]] = OrderedDict()
         self._under_way: set[str] = set()
         self._ends_ready: deque[str] = deque()
         self._ends_under_way: set[str] = set()
-        self._events: dict[type[LrmsEvent], Callable[[Any], list[Event]]] = {
-            port.Accepted: self._accepted,
-            port.Started: self._started,
-            port.Requeued: self._requeued,
-            port.Hindered: self._hindered,
-            port.Ended: lambda one: [self._ended(one.key, one.end)],
-            port.Lost: self._lost,
-            port.Vanished: self._vanished,
-            port.Unseen: lambda one: [LrmsUnseen(next(self._new_id), one.key, one.reason)],
-            port.SeenAgain: lambda one: [LrmsSeen(next(self._new_id), one.key)],
-            port.Appeared: self._appeared,
-            port.LoadSeen: lambda _: [],
-            port.Away: self._went_away,
-            port.Back: self._came_back,
-        }
 
     def __len__(self) -> int:
         """Returns how many commands are not done."""
@@ -182,7 +148,7 @@ class LrmsQueue:
         self._under_way.discard(key)
         self._ends_under_way.discard(key)
 
-    def answered(self, call: Call, answer: LrmsRecord | bool | None, now: float) -> list[Event]:
+    def answered(self, call: Call, answer: LrmsRecord | bool | None, now: float) -> list[LrmsNews]:
         """Takes the answer to a call, and returns what has happened.
 
         Args:
@@ -205,10 +171,10 @@ class LrmsQueue:
             return []
         assert isinstance(command, LrmsSubmit)
         assert not isinstance(answer, bool)
-        events = self.looked_up(command, answer, pending.since, now)
-        if events is not None:
+        news = self.looked_up(command, answer, pending.since, now)
+        if news is not None:
             self._done(key)
-            return events
+            return news
         pending.step = LrmsStep.SUBMIT
         pending.attempts = 0
         self._make_ready(key, first=True, at_once=True)
@@ -216,7 +182,7 @@ class LrmsQueue:
 
     def looked_up(
         self, command: LrmsSubmit, answer: LrmsRecord | None, since: float, now: float
-    ) -> list[Event] | None:
+    ) -> list[LrmsNews] | None:
         """Returns what has happened, by the answer to a look-up; None where the job is to be submitted.
 
         Args:
@@ -230,10 +196,10 @@ class LrmsQueue:
             return self._found(key, answer, started=command.started)
         if command.started or now - since > self._remembers:
             reason = "the batch system does not know the job any more"
-            return [LrmsEnded(next(self._new_id), key, Outcome.UNKNOWN, now, 0.0, reason)]
+            return [port.Ended(key, LrmsEnd(Outcome.UNKNOWN, now, 0.0, reason=reason))]
         return None
 
-    def refused(self, call: Call, reason: str, *, undelivered: bool = False) -> list[Event]:
+    def refused(self, call: Call, reason: str, *, undelivered: bool = False) -> list[LrmsNews]:
         """Takes a refusal for an answer, and returns what has happened.
 
         Args:
@@ -253,7 +219,7 @@ class LrmsQueue:
         *,
         undelivered: bool = False,
         first: bool = True,
-    ) -> list[Event]:
+    ) -> list[LrmsNews]:
         """Returns what a refusal leads to.
 
         Args:
@@ -263,9 +229,9 @@ class LrmsQueue:
             first: no attempt before had no answer.
         """
         if isinstance(command, LrmsSubmit):
-            return [LrmsRefused(next(self._new_id), command.lrms_key, reason, undelivered)]
+            return [LrmsRefused(command.lrms_key, reason, undelivered)]
         if command.only_waiting:
-            return [LrmsStays(next(self._new_id), command.lrms_key, certain=first)]
+            return [LrmsStays(command.lrms_key, certain=first)]
         return []
 
     def asks_again(self, call: Call, *, passing: bool) -> bool:
@@ -282,7 +248,7 @@ class LrmsQueue:
             return isinstance(call.command, LrmsSubmit) and not call.command.partner
         return call.step is LrmsStep.LOOK_UP
 
-    def put_off(self, call: Call, reason: str) -> tuple[float, list[Event]]:
+    def put_off(self, call: Call, reason: str) -> tuple[float, list[LrmsNews]]:
         """Lays a call aside that was refused for now; others have their turn until `resume`.
 
         Args:
@@ -294,15 +260,13 @@ class LrmsQueue:
         """
         self._leave(call.key)
         pending = self._pending[call.key][0]
-        news = pending.put_off != reason and call.step is LrmsStep.SUBMIT
+        is_new = pending.put_off != reason and call.step is LrmsStep.SUBMIT
         pending.put_off = reason
         pending.attempts += 1
-        events: list[Event] = []
-        if news:
-            events.append(LrmsRefused(next(self._new_id), call.key, reason, passing=True))
-        return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S), events
+        news: list[LrmsNews] = [LrmsRefused(call.key, reason, passing=True)] if is_new else []
+        return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S), news
 
-    def resume(self, call: Call) -> list[Event]:
+    def resume(self, call: Call) -> list[LrmsNews]:
         """Lets a call be made again that was put off; what is to be ended meanwhile is over instead.
 
         Args:
@@ -372,88 +336,53 @@ class LrmsQueue:
 
     # --- what the batch system tells -----------------------------------------------------------
 
-    def told(self, happened: Iterable[LrmsEvent]) -> list[Event]:
-        """Returns what the batch system tells as the site's events; loads are none."""
-        return [event for one in happened for event in self._events[type(one)](one)]
+    def told(self, happened: Iterable[LrmsEvent]) -> list[LrmsNews]:
+        """Returns what the batch system tells as the site is to hear it, mostly as it is; loads are none."""
+        return [news for one in happened for news in self._heard(one)]
 
-    def _accepted(self, one: port.Accepted) -> list[Event]:
-        return [LrmsAccepted(next(self._new_id), one.key)]
+    def _heard(self, one: LrmsEvent) -> list[LrmsNews]:
+        match one:
+            case port.LoadSeen():
+                return []
+            case port.Appeared():
+                there = self._found(one.key, one.record, started=False)
+                ended = one.record.phase is LrmsPhase.ENDED
+                return there if ended else [LrmsAppeared(one.key), *there]
+            case port.Vanished():
+                reason = one.reason or "gone from the batch system"
+                return [port.Ended(one.key, LrmsEnd(Outcome.UNKNOWN, one.time, 0.0, reason=reason))]
+            case port.Lost() if self._is_submitted_again(one.key):
+                return []
+            case port.Away() | port.Back():
+                self.away = isinstance(one, port.Away)
+        return [one]
 
-    def _started(self, one: port.Started) -> list[Event]:
-        return [LrmsStarted(next(self._new_id), one.key, one.start_time)]
-
-    def _requeued(self, one: port.Requeued) -> list[Event]:
-        return [LrmsRequeued(next(self._new_id), one.key, one.reason)]
-
-    def _hindered(self, one: port.Hindered) -> list[Event]:
-        return [LrmsHindered(next(self._new_id), one.key, one.reason)]
-
-    def _lost(self, one: port.Lost) -> list[Event]:
-        for pending in reversed(self._pending.get(one.key, ())):
+    def _is_submitted_again(self, key: str) -> bool:
+        for pending in reversed(self._pending.get(key, ())):
             if isinstance(pending.command, LrmsSubmit):
                 # It is not there and has not run, so that nothing stands against submitting it again. A
                 # cancel behind that ends it then: until it is over, nobody may say that it never ran.
                 pending.command = replace(pending.command, started=False)
                 pending.since, pending.doubted = math.inf, True
-                return []
-        return [LrmsLost(next(self._new_id), one.key, one.reason)]
+                return True
+        return False
 
-    def _vanished(self, one: port.Vanished) -> list[Event]:
-        reason = one.reason or "gone from the batch system"
-        return [LrmsEnded(next(self._new_id), one.key, Outcome.UNKNOWN, one.time, 0.0, reason)]
-
-    def _went_away(self, one: port.Away) -> list[Event]:
-        self.away = True
-        return [LrmsAway(next(self._new_id), one.reason)]
-
-    def _came_back(self, _: port.Back) -> list[Event]:
-        self.away = False
-        return [LrmsBack(next(self._new_id))]
-
-    def seen_first(self, jobs: Iterable[tuple[str, LrmsRecord]]) -> list[Event]:
+    def seen_first(self, jobs: Iterable[tuple[str, LrmsRecord]]) -> list[LrmsNews]:
         """Returns what the first look at a batch system leads to.
 
         Args:
             jobs: that it has, by key.
         """
-        return [
-            LrmsAppeared(next(self._new_id), key)
-            for key, record in jobs
-            if record.phase is not LrmsPhase.ENDED
-        ]
+        return [LrmsAppeared(key) for key, record in jobs if record.phase is not LrmsPhase.ENDED]
 
-    def _appeared(self, one: port.Appeared) -> list[Event]:
-        key, record = one.key, one.record
-        there = self._found(key, record, started=False)
-        if record.phase is LrmsPhase.ENDED:
-            return there
-        return [LrmsAppeared(next(self._new_id), key), *there]
-
-    def _found(self, key: str, record: LrmsRecord, *, started: bool) -> list[Event]:
-        new = self._new_id
-        events: list[Event] = [LrmsAccepted(next(new), key)]
+    @staticmethod
+    def _found(key: str, record: LrmsRecord, *, started: bool) -> list[LrmsNews]:
+        news: list[LrmsNews] = [port.Accepted(key)]
         waits = record.phase is LrmsPhase.WAITING or record.phase is LrmsPhase.HELD
         if waits and (started or record.restarted):
-            events.append(LrmsRequeued(next(new), key, record.reason))
+            news.append(port.Requeued(key, record.reason))
         elif not waits and record.start_time is not None:
-            events.append(LrmsStarted(next(new), key, record.start_time))
+            news.append(port.Started(key, record.start_time))
         if record.end is not None:
-            events.append(self._ended(key, record.end))
-        return events
-
-    def _ended(self, key: str, end: LrmsEnd) -> Event:
-        left = NO_EXIT
-        if end.exit_code is not None or end.signal is not None:
-            left = Exit(
-                end.exit_code if end.exit_code in range(256) else None,
-                end.signal if end.signal in range(1, 128) else None,
-            )
-        return LrmsEnded(
-            next(self._new_id),
-            key,
-            end.outcome,
-            end.end_time,
-            end.run_time,
-            end.reason,
-            left,
-        )
+            news.append(port.Ended(key, record.end))
+        return news

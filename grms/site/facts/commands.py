@@ -229,7 +229,7 @@ Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
 
 @dataclass(frozen=True, slots=True)
 class LrmsSubmit(Command):
-    """Puts a job into the batch system's queue; leads to `LrmsAccepted` or `LrmsRefused`.
+    """Puts a job into the batch system's queue; leads to `Accepted` or `LrmsRefused`.
 
     The shell repeats it while the batch system is out of reach, looking the key up first. Commands
     about one key are carried out in order.
@@ -260,7 +260,7 @@ class LrmsSubmit(Command):
 
 @dataclass(frozen=True, slots=True)
 class LrmsCancel(Command):
-    """Ends a job in the batch system, if it is there; leads to `LrmsEnded`, if it had not ended.
+    """Ends a job in the batch system, if it is there; leads to `Ended`, if it had not ended.
 
     Attributes:
         lrms_key: names the job.

@@ -5,7 +5,7 @@ comes of the event carries it as `cause`: the shell knows whom to reply to, a lo
 
 Events that can lead to a decision (`LoadedEvent`) carry the `load` of the batch system, as it is
 known when the event is handed over. Submissions that the state has commanded and that are not
-confirmed by `LrmsAccepted` are counted in by the state, so that the shell may gather events while a
+confirmed by `Accepted` are counted in by the state, so that the shell may gather events while a
 commit is under way. None means that nobody knows it: own jobs stay at home, offers are declined.
 
 Any event may be handed over twice, late, or after it has lost its meaning; it then changes
@@ -15,11 +15,12 @@ nothing, and where it was a question it gets the same answer.
 from collections.abc import Callable, Mapping
 from typing import Concatenate, ParamSpec
 
+from grms.lrms import port
 from grms.policy.location import LocationPolicy
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy
-from grms.site.facts.jobs import NO_EXIT, Completion, Exit, Load, OfferId, Request
-from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.jobs import Completion, Load, OfferId, Request
+from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.settings import PartnerSettings
 from grms.values import dataclass
 
@@ -502,8 +503,11 @@ class ProbeFailed(Event):
     partner: str
 
 
+# --- the batch system, and what is brought to it -------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class ProgramsAway(Event):
+class ProgramsAway:
     """What a partner's accepted job runs has not come, in one attempt.
 
     Attributes:
@@ -516,134 +520,70 @@ class ProgramsAway(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramCame(Event):
+class ProgramCame:
     """What a partner's accepted job runs has come."""
 
     partner: str
 
 
-# --- the batch system ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class LrmsAccepted(Event):
-    """The batch system has a job that was submitted with `LrmsSubmit`."""
-
-    lrms_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsRefused(Event):
+class LrmsRefused:
     """The batch system has not taken a job; being out of reach is no refusal.
 
     Attributes:
-        lrms_key: names it.
+        key: names it.
         reason: for a person.
         undelivered: it was not asked: what the job runs has not come from its home site in time.
         passing: an own user's job is handed to it again, as what it refuses now it may take later.
     """
 
-    lrms_key: str
+    key: str
     reason: str
     undelivered: bool = False
     passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LrmsHindered(Event):
-    """A job waits for something that is no room.
-
-    Attributes:
-        lrms_key: names it.
-        reason: for a person; empty where nothing is in its way any more.
-    """
-
-    lrms_key: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsStarted(Event):
-    """A job has started."""
-
-    lrms_key: str
-    start_time: float
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsRequeued(Event):
-    """A job that had started waits again; what it has done is lost."""
-
-    lrms_key: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsEnded(Event):
-    """A job has ended, in whatever way and by whomever.
-
-    Attributes:
-        lrms_key: of the job.
-        outcome: how.
-        end_time: when, seconds.
-        run_time: how long it held its processors, seconds; 0 if it never started, or nobody knows.
-        reason: for a person; may be empty.
-        exit: what its script returned, and the signal that ended it, as far as that is known.
-    """
-
-    lrms_key: str
-    outcome: Outcome
-    end_time: float
-    run_time: float
-    reason: str = ""
-    exit: Exit = NO_EXIT
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsLost(Event):
-    """The batch system has forgotten a job that has certainly not started."""
-
-    lrms_key: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsUnseen(Event):
-    """Where a job stands in the batch system is not known, and nothing says that it is over."""
-
-    lrms_key: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsSeen(Event):
-    """Where a job stands in the batch system is known again."""
-
-    lrms_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class LrmsStays(Event):
+class LrmsStays:
     """The batch system will not let a waiting job go; `certain`: no attempt had no answer."""
 
-    lrms_key: str
+    key: str
     certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LrmsAppeared(Event):
+class LrmsAppeared:
     """The batch system has a job that has not ended, and that was not there, or is an old one."""
 
-    lrms_key: str
+    key: str
+
+
+LrmsNews = (
+    port.Accepted
+    | port.Started
+    | port.Requeued
+    | port.Hindered
+    | port.Ended
+    | port.Lost
+    | port.Unseen
+    | port.SeenAgain
+    | port.Away
+    | port.Back
+    | LrmsRefused
+    | LrmsStays
+    | LrmsAppeared
+    | ProgramsAway
+    | ProgramCame
+)
+"""What the batch system tells, in its own words, and what its driver makes of its answers."""
 
 
 @dataclass(frozen=True, slots=True)
-class LrmsAway(Event):
-    """The batch system does not answer; what it is told waits until `LrmsBack`."""
+class LrmsTold(Event):
+    """There is news of the batch system, which knows nothing of ids.
 
-    reason: str
+    Attributes:
+        news: what has happened. It is handled as an event of its own kind.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class LrmsBack(Event):
-    """The batch system answers again."""
+    news: LrmsNews

@@ -158,6 +158,16 @@ class Exit:
         if self.signal is not None and not 1 <= self.signal <= 127:
             raise ValueError(f"signal is {self.signal}; it must be from 1 to 127")
 
+    @classmethod
+    def known(cls, code: int | None, signal: int | None) -> "Exit":
+        """Returns what a batch system says, without what is out of its bounds: that is not known."""
+        if code is None and signal is None:
+            return NO_EXIT
+        return cls(
+            code if code in range(256) else None,
+            signal if signal in range(1, 128) else None,
+        )
+
 
 NO_EXIT = Exit()
 """Nothing is known."""

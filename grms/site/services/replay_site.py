@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from grms.kit.clock import VirtualClock
+from grms.lrms import port
 from grms.lrms.immediate import ReplayableLrms
 from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
 from grms.site.facts.commands import Command, PublishRound
-from grms.site.facts.events import Event, LrmsAccepted, RoundDue, Submit
+from grms.site.facts.events import Event, LrmsTold, RoundDue, Submit
 from grms.site.facts.jobs import GuestJob, Request
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import executed_on
@@ -94,8 +95,8 @@ class Replay:
 
     def _follow_guest(self, event: Event, _commands: Sequence[Command]) -> None:
         # The ends of partners' jobs alone are reported to somebody.
-        if isinstance(event, LrmsAccepted):
-            key = event.lrms_key
+        if isinstance(event, LrmsTold) and isinstance(event.news, port.Accepted):
+            key = event.news.key
             if isinstance(self._engine.state.memory.at_lrms.get(key), GuestJob):
                 self._lrms.follow(key)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, cast
 
+from grms.lrms import port
 from grms.site.configuration.config import SiteConfig
 from grms.site.core.state import SiteState
 from grms.site.engine.engine import Engine
@@ -13,10 +14,8 @@ from grms.site.engine.journal import Journal
 from grms.site.facts.commands import AnswerOffer, Publish, PublishRound
 from grms.site.facts.events import (
     Drain,
-    Event,
     LrmsAppeared,
-    LrmsLost,
-    LrmsRequeued,
+    LrmsNews,
     OfferReceived,
     PartnerDown,
     PartnerUp,
@@ -42,9 +41,9 @@ from grms.site.watching.subscriber import Away, Guarded, Handled, OfferTimed
 from grms.site.watching.telemetry import JobChange
 from grms.telemetry.payloads import JobStateName
 
-_SURPRISES: Final[dict[type[Event], str]] = {
-    LrmsLost: "lost",
-    LrmsRequeued: "requeued",
+_SURPRISES: Final[dict[type[LrmsNews], str]] = {
+    port.Lost: "lost",
+    port.Requeued: "requeued",
     LrmsAppeared: "appeared",
 }
 """Events that a batch system causes by itself."""
@@ -93,7 +92,7 @@ class Counting:
             self._guests[name] = 0
             self._guest_counted(name, here)
 
-    def _surprised(self, what: str, _: Event, __: Handled) -> None:
+    def _surprised(self, what: str, _: LrmsNews, __: Handled) -> None:
         self._metrics.lrms_surprises.labels(what).inc()
 
     # --- offers --------------------------------------------------------------------------------

@@ -17,10 +17,11 @@ from typing import Any, Final
 import structlog
 
 from grms.kit.rates import Seldom
+from grms.lrms import port
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer
-from grms.site.facts.events import Event
+from grms.site.facts.events import Event, LrmsNews
 from grms.site.facts.jobs import Exit, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
@@ -79,7 +80,7 @@ _LEVELS: Final[dict[type[Record], str]] = {
 _SHOWN: Final = frozenset({*_LEVELS, records.JobEnded})
 """Kinds of records of which some entries have another level than `debug`."""
 
-_EVENTS: Final[dict[type[Event], str]] = {
+_EVENTS: Final[dict[type[Event | LrmsNews], str]] = {
     events.PartnerUp: "info",
     events.PartnerDown: "warning",
     events.PartnerLost: "warning",
@@ -88,10 +89,10 @@ _EVENTS: Final[dict[type[Event], str]] = {
     events.OfferDisputed: "warning",
     events.LrmsRefused: "warning",
     events.LrmsAppeared: "warning",
-    events.LrmsUnseen: "warning",
-    events.LrmsSeen: "info",
-    events.LrmsAway: "warning",
-    events.LrmsBack: "info",
+    port.Unseen: "warning",
+    port.SeenAgain: "info",
+    port.Away: "warning",
+    port.Back: "info",
     events.Drain: "info",
     events.Resume: "info",
     events.GuardLooked: "debug",
@@ -116,6 +117,11 @@ _NAMES = {
     for module in (events, records)
     for kind in vars(module).values()
     if isinstance(kind, type)
+} | {
+    port.Unseen: "lrms_unseen",
+    port.SeenAgain: "lrms_seen",
+    port.Away: "lrms_away",
+    port.Back: "lrms_back",
 }
 
 
@@ -181,14 +187,14 @@ class EventLog:
                 **more,
             )
 
-    def _event(self, level: str, event: Event, _: Handled) -> None:
+    def _event(self, level: str, event: Event | LrmsNews, handled: Handled) -> None:
         kind, partner = type(event), getattr(event, "partner", "")
         more: dict[str, int] | None = {}
         if partner and not self._complete:
             more = self._alike.to_tell(f"{_NAMES[kind]} {partner}")
         if more is None:
             return
-        self._write(level, _NAMES[kind], event.id, {**_values(event, self._site), **more})
+        self._write(level, _NAMES[kind], handled.event.id, {**_values(event, self._site), **more})
 
     def _count(self, record: Record, _: Handled) -> None:
         self._counts[type(record)] += 1
@@ -240,7 +246,7 @@ class EventLog:
         self._log.info("activity", **dict(sorted(counts.items())))
 
 
-def _values(thing: Event | Record, site: str) -> dict[str, Any]:
+def _values(thing: Event | LrmsNews | Record, site: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     names = (
         thing.__struct_fields__
@@ -264,7 +270,7 @@ def _values(thing: Event | Record, site: str) -> dict[str, Any]:
             value = value.value
         elif name in {"transfer", "location", "partners"}:
             continue
-        values[name] = value
+        values["lrms_key" if name == "key" else name] = value
     return values
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from grms.kit.loop import EngineFailedError
 from grms.site.facts.commands import Append, Command, SendOffer
-from grms.site.facts.events import Event, OfferAnswered, OfferFailed
+from grms.site.facts.events import Event, LrmsTold, OfferAnswered, OfferFailed
 from grms.site.facts.jobs import OfferId
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import Record
@@ -79,7 +79,10 @@ class Subscriber:
                 self._follow(number)
 
     def on(self, kind: type[T], take: Take[T]) -> None:
-        """Registers a function for one kind; several are called in this order."""
+        """Registers a function for one kind; several are called in this order.
+
+        News of the batch system is of its own kind (`LrmsTold.news`).
+        """
         self._takers.setdefault(kind, []).append(take)
 
     def seen(self, event: Event, commands: Sequence[Command]) -> None:
@@ -89,7 +92,8 @@ class Subscriber:
         records = first.records if isinstance(first, Append) else ()
         handled = Handled(event, commands, records, self._away)
         takers = self._takers
-        for what in (event, *records, *commands):
+        happened = event.news if isinstance(event, LrmsTold) else event
+        for what in (happened, *records, *commands):
             for take in takers.get(type(what), ()):
                 take(what, handled)
         for record in records:

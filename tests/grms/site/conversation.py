@@ -4,11 +4,20 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from grms.lrms.port import Ended, LrmsEnd
 from grms.policy.location import AwrtLocation
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, Command, Publish
-from grms.site.facts.events import Event, LoadedEvent, PartnerUp, Restarted, Submit
+from grms.site.facts.events import (
+    Event,
+    LoadedEvent,
+    LrmsNews,
+    LrmsTold,
+    PartnerUp,
+    Restarted,
+    Submit,
+)
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import HomeJob, Load, OfferId, Request
 from grms.site.facts.records import Record
@@ -64,9 +73,16 @@ class Conversation:
             if partner.name in self.up:
                 self(PartnerUp, load=FREE, partner=partner.name, processors=partner.processors)
 
-    def __call__(self, event: type[Event], **values: Any) -> list[Command]:
-        """Hands over an event, and returns the commands but records and publications."""
+    def __call__(self, event: type[Event | LrmsNews], **values: Any) -> list[Command]:
+        """Hands over an event, and returns the commands but records and publications.
+
+        What the end of a job at the batch system has is given beside its key.
+        """
         self.last_id += 1
+        if not issubclass(event, Event):
+            if event is Ended:
+                values = {"key": values.pop("key"), "end": LrmsEnd(**values)}
+            event, values = LrmsTold, {"news": event(**values)}
         if issubclass(event, LoadedEvent):
             values.setdefault("load", None)
         before = {job.job_id: job.shown for job in self.state.memory.jobs.values()}

@@ -2,11 +2,11 @@
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.rounds import Rounds
 from grms.site.core.home import HomeDesk
 from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.events import LrmsRequeued
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.records import JobRequeued
@@ -80,7 +80,7 @@ def test_a_site_that_forgets_starts_it_was_not_told_of_is_found_out(
 ) -> None:
     """It would run elsewhere what has started, waits again, and was cancelled by an administrator."""
 
-    def requeued(_: HomeDesk, job: HomeJob, event: LrmsRequeued, turn: Turn) -> None:
+    def requeued(_: HomeDesk, job: HomeJob, event: port.Requeued, turn: Turn) -> None:
         if job.state is JobState.RUNNING:
             turn.note(JobRequeued(turn.now, job.job, event.reason))
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from grms.lrms import port
 from grms.lrms.port import Lost, LrmsEvent
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_queue import LrmsQueue
@@ -29,9 +30,9 @@ from grms.site.facts.events import (
     Event,
     ExtendReservation,
     LaunchReservation,
-    LrmsEnded,
-    LrmsHindered,
+    LrmsNews,
     LrmsRefused,
+    LrmsTold,
     OfferFailed,
     OfferReceived,
     PartnerFaulty,
@@ -381,14 +382,14 @@ def test_the_command_replays_a_run() -> None:
 class NeverForgets(LrmsQueue):
     """Takes what is not found for what was never taken, however long ago that was."""
 
-    def __init__(self, at_once: int, _remembers: float, new_id: Iterable[int]) -> None:
-        super().__init__(at_once, math.inf, new_id)
+    def __init__(self, at_once: int, _remembers: float) -> None:
+        super().__init__(at_once, math.inf)
 
 
 class Deaf(LrmsQueue):
     """Does not hear that a job was forgotten."""
 
-    def told(self, happened: Iterable[LrmsEvent]) -> list[Event]:
+    def told(self, happened: Iterable[LrmsEvent]) -> list[LrmsNews]:
         """Leaves that out."""
         return super().told([one for one in happened if not isinstance(one, Lost)])
 
@@ -418,7 +419,7 @@ class Withheld(SimulatedSite):
 
     def _given_up(self, command: LrmsSubmit) -> None:
         key = command.lrms_key
-        self.happen(lambda i: LrmsRefused(i, key, "it has not come", undelivered=True))
+        self.lrms_told(LrmsRefused(key, "it has not come", undelivered=True))
 
 
 class Careless(Withheld):
@@ -446,10 +447,11 @@ class GivesBackWhatWaits(SiteState):
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """Takes it for refused."""
-        if isinstance(event, LrmsHindered) and event.reason:
-            job = self.memory.at_lrms.get(event.lrms_key)
+        news = event.news if isinstance(event, LrmsTold) else None
+        if isinstance(news, port.Hindered) and news.reason:
+            job = self.memory.at_lrms.get(news.key)
             if isinstance(job, GuestJob) and not job.begun:
-                event = LrmsRefused(event.id, event.lrms_key, event.reason)
+                event = LrmsTold(event.id, LrmsRefused(news.key, news.reason))
         return super().handle(event, now)
 
 
@@ -471,8 +473,10 @@ class FailsWhatIsRefused(SiteState):
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """Takes a refusal for an end."""
-        if isinstance(event, LrmsRefused) and not event.passing:
-            event = LrmsEnded(event.id, event.lrms_key, Outcome.FAILED, now, 0.0, event.reason)
+        news = event.news if isinstance(event, LrmsTold) else None
+        if isinstance(news, LrmsRefused) and not news.passing:
+            end = port.LrmsEnd(Outcome.FAILED, now, 0.0, reason=news.reason)
+            event = LrmsTold(event.id, port.Ended(news.key, end))
         return super().handle(event, now)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Promise, Rails
 from grms.policy.transfer import (
     AcceptWhenFit,
@@ -23,8 +24,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.compaction import compacted
 from grms.site.facts.events import (
-    LrmsEnded,
-    LrmsStarted,
     OfferAnswered,
     OfferReceived,
     Pardon,
@@ -78,7 +77,7 @@ def guest(
     )
     accepted = one(commands, AnswerOffer).accepted
     if accepted:
-        host(LrmsStarted, lrms_key=f"b/9/{number}", start_time=host.now)
+        host(port.Started, key=f"b/9/{number}", start_time=host.now)
     return accepted
 
 
@@ -183,10 +182,10 @@ def lived(home: Conversation, processors: int, requested_time: float, run_time: 
     """Lets an own job run at home."""
     home.submit(FREE, request=Request(processors, requested_time))
     job = home.job(home.state.memory.next_job - 1)
-    home(LrmsStarted, lrms_key=job.lrms_key, start_time=home.now)
+    home(port.Started, key=job.lrms_key, start_time=home.now)
     home(
-        LrmsEnded,
-        lrms_key=job.lrms_key,
+        port.Ended,
+        key=job.lrms_key,
         outcome=Outcome.COMPLETED,
         end_time=home.now + run_time,
         run_time=run_time,
@@ -220,7 +219,7 @@ def test_the_balance_limits_what_is_taken() -> None:
     assert guest(host, 1, 2, 30.0)
     assert not guest(host, 2, 1, 21.0)
     assert guest(host, 3, 1, 20.0)
-    host(LrmsEnded, lrms_key="b/9/1", outcome=Outcome.COMPLETED, end_time=5.0, run_time=5.0)
+    host(port.Ended, key="b/9/1", outcome=Outcome.COMPLETED, end_time=5.0, run_time=5.0)
     assert host.state.partners["b"].taken == 30.0
     assert not guest(host, 4, 1, 51.0)
     # Twice what b has done for own users counts against it.

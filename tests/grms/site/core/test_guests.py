@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.transfer import AlwaysKeep
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -15,14 +16,8 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Drain,
-    LrmsAccepted,
     LrmsAppeared,
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
     LrmsRefused,
-    LrmsRequeued,
-    LrmsStarted,
     LrmsStays,
     OfferReceived,
     PartnerIncompatible,
@@ -84,8 +79,8 @@ def withdrawn(
 
 def ended(site: Conversation, outcome: Outcome = Outcome.COMPLETED) -> list[Command]:
     """Lets b's job run to its end."""
-    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
-    return site(LrmsEnded, lrms_key=KEY, outcome=outcome, end_time=9.0, run_time=8.0)
+    site(port.Started, key=KEY, start_time=1.0)
+    return site(port.Ended, key=KEY, outcome=outcome, end_time=9.0, run_time=8.0)
 
 
 # --- answers -------------------------------------------------------------------------------------
@@ -297,7 +292,7 @@ def test_a_guest_that_the_batch_system_refuses_goes_home_undone(passing: bool) -
     site = Conversation()
     offered(site)
     site.now = 5.0
-    said = site(LrmsRefused, lrms_key=KEY, reason="main is drained", passing=passing)
+    said = site(LrmsRefused, key=KEY, reason="main is drained", passing=passing)
     assert one(said, SendReport).completion == Completion(THEIRS, Outcome.LOST, 5.0, 0.0)
     book = site.state.partners["b"]
     assert (book.given_back, book.given_back_time) == (1, 5.0)
@@ -310,22 +305,22 @@ def test_a_guest_that_has_begun_and_is_refused_is_not_sent_home_undone() -> None
     """A batch system that has forgotten the run takes it for a new one: it may have run to its end."""
     site = Conversation()
     offered(site)
-    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
-    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
-    said = site(LrmsRefused, lrms_key=KEY, reason="main is drained")
+    site(port.Started, key=KEY, start_time=1.0)
+    site(port.Requeued, key=KEY, reason="a node failed")
+    said = site(LrmsRefused, key=KEY, reason="main is drained")
     assert one(said, SendReport).completion.outcome is Outcome.UNKNOWN
     assert one(said, LrmsCancel).lrms_key == KEY
 
 
 def hindered(site: Conversation, reason: str = "main is down") -> list[Command]:
     """Lets the batch system say for what b's job waits."""
-    return site(LrmsHindered, lrms_key=KEY, reason=reason)
+    return site(port.Hindered, key=KEY, reason=reason)
 
 
 def gone(site: Conversation, **changes: Any) -> Outcome:
     """Lets b's job leave the queue; returns what its home is told of its end."""
     given = {"outcome": Outcome.CANCELLED, "end_time": 9.0, "run_time": 0.0, **changes}
-    return one(site(LrmsEnded, lrms_key=KEY, **given), SendReport).completion.outcome
+    return one(site(port.Ended, key=KEY, **given), SendReport).completion.outcome
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -333,7 +328,7 @@ def test_a_guest_that_nothing_starts_any_more_goes_home_undone(restarts: bool) -
     """The batch system is told to let it go if it waits; what comes of that is known after a restart, too."""
     site = Conversation()
     offered(site)
-    site(LrmsAccepted, lrms_key=KEY)
+    site(port.Accepted, key=KEY)
     let_go = one(hindered(site), LrmsCancel)
     assert (let_go.lrms_key, let_go.only_waiting) == (KEY, True)
     if restarts:
@@ -348,9 +343,9 @@ def test_a_guest_that_starts_before_it_leaves_stays() -> None:
     site = Conversation()
     offered(site)
     hindered(site)
-    site(LrmsStays, lrms_key=KEY, certain=True)
-    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
-    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    site(LrmsStays, key=KEY, certain=True)
+    site(port.Started, key=KEY, start_time=1.0)
+    site(port.Requeued, key=KEY, reason="a node failed")
     assert hindered(site) == []
     assert gone(site) is Outcome.CANCELLED
 
@@ -366,10 +361,10 @@ def test_who_cancels_a_guest_that_was_not_let_go_has_ended_it(
     for restarts in (False, True):
         site = Conversation()
         offered(site)
-        site(LrmsAccepted, lrms_key=KEY)
+        site(port.Accepted, key=KEY)
         for number in range(times):
             hindered(site, f"reason {number}")
-        site(LrmsStays, lrms_key=KEY, certain=certain)
+        site(LrmsStays, key=KEY, certain=certain)
         if restarts:
             site.restart()
             site(Restarted, load=FREE)
@@ -484,7 +479,7 @@ def test_asking_without_sending_anything_comes_to_an_end(reserve: bool) -> None:
         withdrawn(site, OfferId(3, number), cancel=True)
         if not reserve:
             key = f"b/3/{number}"
-            site(LrmsEnded, lrms_key=key, outcome=Outcome.CANCELLED, end_time=1.0, run_time=0.0)
+            site(port.Ended, key=key, outcome=Outcome.CANCELLED, end_time=1.0, run_time=0.0)
     answer = one(offered(site, offer=OfferId(3, 4)), AnswerOffer)
     assert (answer.accepted, answer.unused) == (False, True)
     assert site.state.partners["b"].budget.declined == 1
@@ -504,8 +499,8 @@ def test_a_partner_whose_jobs_run_may_take_back_as_many() -> None:
         assert probed(site, number)
         key = f"b/3/{number}"
         if number == 1:
-            site(LrmsStarted, lrms_key=key, start_time=1.0)
-        site(LrmsEnded, lrms_key=key, outcome=Outcome.COMPLETED, end_time=2.0, run_time=1.0)
+            site(port.Started, key=key, start_time=1.0)
+        site(port.Ended, key=key, outcome=Outcome.COMPLETED, end_time=2.0, run_time=1.0)
     for number in (3, 4, 5):
         assert probed(site, number, reserve=True)
         withdrawn(site, OfferId(3, number))
@@ -517,7 +512,7 @@ def test_what_this_site_could_not_run_is_not_held_against_a_partner() -> None:
     site = Conversation(settings(limits=Limits(unused_acceptances=1)))
     for number in range(1, 6):
         assert probed(site, number)
-        site(LrmsRefused, lrms_key=f"b/3/{number}", reason="no such partition")
+        site(LrmsRefused, key=f"b/3/{number}", reason="no such partition")
     assert site.state.partners["b"].budget.unused_lately(0.0) == 0
 
 
@@ -534,7 +529,7 @@ def test_a_repeated_offer_of_another_job_is_refused() -> None:
     assert site.state.partners["b"].disputed == 2
     assert kinds(offered(site)) == ["AnswerOffer"]
     # The same after the end of the first, and where it was never taken there is nothing to mistake.
-    site(LrmsEnded, lrms_key=KEY, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site(port.Ended, key=KEY, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
     site(ReportAnswered, partner="b", offers=(THEIRS,))
     assert one(offered(site, payload=b"other"), Refuse).refusal is Refusal.DISPUTED
     declined = OfferId(3, 6)
@@ -578,7 +573,7 @@ def test_after_a_restart_an_ended_guest_is_reported_and_nothing_else() -> None:
     site = Conversation()
     offered(site)
     site(WithdrawReceived, partner="b", offer=THEIRS, cancel=True)
-    site(LrmsEnded, lrms_key=KEY, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site(port.Ended, key=KEY, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
     site.restart()
     assert kinds(site(Restarted, load=FREE)) == ["SendReport"]
 
@@ -602,7 +597,7 @@ def waiting_guest() -> tuple[Conversation, str]:
     site = Conversation()
     offered = {"offer": OfferId(3, 1), "settled_below": 1, "request": REQUEST, "payload": b"run"}
     key = one(site(OfferReceived, load=FREE, partner="b", **offered), LrmsSubmit).lrms_key
-    site(LrmsAccepted, lrms_key=key)
+    site(port.Accepted, key=key)
     return site, key
 
 
@@ -622,15 +617,15 @@ def test_the_first_offer_of_a_partner_is_the_first_of_its_first_epoch() -> None:
 def test_a_guest_that_waits_again_starts_again() -> None:
     """Its home site hears nothing of that."""
     site, key = waiting_guest()
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
-    assert site(LrmsRequeued, lrms_key=key, reason="a node failed") == []
+    site(port.Started, key=key, start_time=1.0)
+    assert site(port.Requeued, key=key, reason="a node failed") == []
     assert site.state.guest_counts()[GuestState.SUBMITTED] == 1
     site.restart()
     look = one(site(Restarted, load=FREE), LrmsSubmit)
     assert (look.started, look.partner, look.user) == (True, "b", "")
-    site(LrmsStarted, lrms_key=key, start_time=9.0)
-    end = {"outcome": Outcome.NODE_FAIL, "end_time": 12.0, "run_time": 3.0, "exit": Exit(1, 9)}
-    report = one(site(LrmsEnded, lrms_key=key, **end), SendReport)
+    site(port.Started, key=key, start_time=9.0)
+    end = {"outcome": Outcome.NODE_FAIL, "end_time": 12.0, "run_time": 3.0}
+    report = one(site(port.Ended, key=key, **end, exit_code=1, signal=9), SendReport)
     assert report.completion == Completion(OfferId(3, 1), Outcome.NODE_FAIL, 12.0, 3.0, Exit(1, 9))
     site.restart()
     assert one(site(Restarted, load=FREE), SendReport).completion == report.completion
@@ -640,13 +635,13 @@ def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
     """The second time its home site is told that it is lost, and what may be on its way is ended."""
     site, key = waiting_guest()
     site.now = 5.0
-    again = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit)
+    again = one(site(port.Lost, key=key, reason="a crash"), LrmsSubmit)
     assert (again.lookup, again.since) == (True, 5.0)
     assert site.state.guest_counts()[GuestState.ACCEPTED] == 1
     assert site.state.memory.unconfirmed == REQUEST.processors
     site.restart()
     site(Restarted, load=FREE)
-    said = site(LrmsLost, lrms_key=key, reason="a crash")
+    said = site(port.Lost, key=key, reason="a crash")
     assert one(said, SendReport).completion.outcome is Outcome.LOST
     assert one(said, LrmsCancel).lrms_key == key
 
@@ -654,7 +649,7 @@ def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
 def test_a_guest_whose_program_does_not_come_goes_back() -> None:
     """It has not run and will not: that is in the journal, and said until it is heard."""
     site, key = waiting_guest()
-    refused = {"lrms_key": key, "reason": "a is away", "undelivered": True}
+    refused = {"key": key, "reason": "a is away", "undelivered": True}
     report = one(site(LrmsRefused, **refused), SendReport)
     assert (report.completion.outcome, report.completion.run_time) == (Outcome.LOST, 0.0)
     site.restart()
@@ -664,8 +659,8 @@ def test_a_guest_whose_program_does_not_come_goes_back() -> None:
 def test_a_guest_that_ran_is_not_repeated() -> None:
     """Whatever is said of it: it may have run to its end."""
     site, key = waiting_guest()
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
-    report = one(site(LrmsLost, lrms_key=key, reason="a crash"), SendReport)
+    site(port.Started, key=key, start_time=1.0)
+    report = one(site(port.Lost, key=key, reason="a crash"), SendReport)
     assert report.completion.outcome is Outcome.UNKNOWN
 
 
@@ -673,21 +668,21 @@ def test_a_guest_that_ran_is_not_repeated() -> None:
 def test_a_guest_that_may_still_be_there_does_not_begin_any_more(outcome: Outcome) -> None:
     """Where nobody knows how it ended, it is ended if it waits; what runs is left alone."""
     site, key = waiting_guest()
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
-    said = site(LrmsEnded, lrms_key=key, outcome=outcome, end_time=9.0, run_time=8.0)
+    site(port.Started, key=key, start_time=1.0)
+    said = site(port.Ended, key=key, outcome=outcome, end_time=9.0, run_time=8.0)
     cancels = [command for command in said if isinstance(command, LrmsCancel)]
     told = [(cancel.lrms_key, cancel.only_waiting) for cancel in cancels]
     assert told == ([(key, True)] if outcome is Outcome.UNKNOWN else [])
-    assert one(site(LrmsAppeared, lrms_key=key), LrmsCancel).only_waiting
+    assert one(site(LrmsAppeared, key=key), LrmsCancel).only_waiting
 
 
 def test_a_guests_cancel_that_was_undone_is_repeated() -> None:
     """As often as the job comes back."""
     site, key = waiting_guest()
-    assert site(LrmsAppeared, lrms_key=key) == []
+    assert site(LrmsAppeared, key=key) == []
     site(WithdrawReceived, partner="b", offer=OfferId(3, 1), cancel=True)
-    for event, more in ((LrmsAppeared, {}), (LrmsRequeued, {"reason": "a node failed"})):
-        assert one(site(event, lrms_key=key, **more), LrmsCancel).lrms_key == key
+    for event, more in ((LrmsAppeared, {}), (port.Requeued, {"reason": "a node failed"})):
+        assert one(site(event, key=key, **more), LrmsCancel).lrms_key == key
 
 
 def test_a_partner_whose_programs_do_not_come_is_declined_for_a_while() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.transfer import AlwaysKeep
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -16,16 +17,8 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
-    LrmsAccepted,
     LrmsAppeared,
-    LrmsAway,
-    LrmsBack,
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
     LrmsRefused,
-    LrmsRequeued,
-    LrmsStarted,
     OfferAnswered,
     OfferReceived,
     ReportReceived,
@@ -58,7 +51,7 @@ from tests.grms.site.conversation import (
 def end_all(site: Conversation) -> None:
     """Lets every job that the batch system has end."""
     for key in list(site.state.memory.at_lrms):
-        site(LrmsEnded, lrms_key=key, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+        site(port.Ended, key=key, outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
 
 
 def test_a_repeated_submission_is_the_same_job() -> None:
@@ -124,7 +117,7 @@ def test_open_jobs_have_limits() -> None:
     refused = one(site.submit(load=FREE, user="ann"), Refuse)
     assert refused.refusal is Refusal.EXHAUSTED
     assert "this site has 3 open jobs" in refused.reason
-    site(LrmsEnded, lrms_key="a/7/3", outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site(port.Ended, key="a/7/3", outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
     assert "ann has 2 open jobs" in one(site.submit(load=FREE, user="ann"), Refuse).reason
     assert one(site.submit(load=FREE, user="bob"), ReplyJob).job_id == "a-4"
 
@@ -137,7 +130,7 @@ def test_ended_jobs_are_forgotten_at_the_limit() -> None:
         if number:
             end_all_but_first = [k for k in site.state.memory.at_lrms if k != "a/7/1"]
             for key in end_all_but_first:
-                site(LrmsEnded, lrms_key=key, outcome=Outcome.FAILED, end_time=1.0, run_time=1.0)
+                site(port.Ended, key=key, outcome=Outcome.FAILED, end_time=1.0, run_time=1.0)
     assert [job.job_id for job in site.state.jobs()] == ["a-1", "a-3", "a-4"]
     assert one(site.submit(load=FREE, idempotency_key="k1"), ReplyJob).job_id == "a-5"
     again = Conversation(settings(transfer=KEEP, limits=Limits(jobs_kept=2)))
@@ -164,12 +157,12 @@ def test_cancelling_at_home(steps: int) -> None:
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
     if steps > 0:
-        site(LrmsAccepted, lrms_key=key)
+        site(port.Accepted, key=key)
     if steps > 1:
-        site(LrmsStarted, lrms_key=key, start_time=0.0)
+        site(port.Started, key=key, start_time=0.0)
     assert one(site(Cancel, load=FREE, job_id="a-1", user="ann"), LrmsCancel).lrms_key == key
     assert kinds(site(Cancel, load=FREE, job_id="a-1", user="ann")) == ["ReplyJob"]
-    site(LrmsEnded, lrms_key=key, outcome=Outcome.CANCELLED, end_time=1.0, run_time=0.0)
+    site(port.Ended, key=key, outcome=Outcome.CANCELLED, end_time=1.0, run_time=0.0)
     assert site.job().outcome is Outcome.CANCELLED
     assert kinds(site(Cancel, load=FREE, job_id="a-1", user="ann")) == ["ReplyJob"]
 
@@ -207,7 +200,7 @@ def test_after_a_restart_the_batch_system_is_asked_first() -> None:
     site = Conversation(settings(transfer=KEEP))
     for _ in range(2):
         site.submit(load=FREE)
-    site(LrmsStarted, lrms_key="a/7/2", start_time=1.0)
+    site(port.Started, key="a/7/2", start_time=1.0)
     site(Cancel, load=FREE, job_id="a-2", user="ann")
     site.restart()
     first, second, cancel = site(Restarted, load=FREE)
@@ -267,24 +260,24 @@ def running_at_home() -> tuple[Conversation, str]:
     """Returns a site with a job that runs, and the job's key."""
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    site(LrmsAccepted, lrms_key=key)
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    site(port.Accepted, key=key)
+    site(port.Started, key=key, start_time=1.0)
     return site, key
 
 
 def test_a_job_that_waits_again_starts_again() -> None:
     """What it was before is over; a restart knows it as one that has started once."""
     site, key = running_at_home()
-    assert site(LrmsRequeued, lrms_key=key, reason="a node failed") == []
+    assert site(port.Requeued, key=key, reason="a node failed") == []
     job = site.job()
     assert (job.state, job.reason) == (JobState.QUEUED, "a node failed")
     assert math.isnan(job.start_time)
-    assert site(LrmsRequeued, lrms_key=key, reason="again") == []
+    assert site(port.Requeued, key=key, reason="again") == []
     assert site.job().reason == "a node failed"
     site.restart()
     look = one(site(Restarted, load=FREE), LrmsSubmit)
     assert (look.lookup, look.started) == (True, True)
-    site(LrmsStarted, lrms_key=key, start_time=9.0)
+    site(port.Started, key=key, start_time=9.0)
     assert (site.job().state, site.job().start_time) == (JobState.RUNNING, 9.0)
 
 
@@ -295,9 +288,9 @@ def test_a_job_that_was_forgotten_is_submitted_again() -> None:
     first = one(site.submit(load=FREE), LrmsSubmit)
     key = first.lrms_key
     assert (first.lookup, first.since) == (False, 3.0)
-    site(LrmsAccepted, lrms_key=key)
+    site(port.Accepted, key=key)
     site.now = 5.0
-    again = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit)
+    again = one(site(port.Lost, key=key, reason="a crash"), LrmsSubmit)
     assert (again.lrms_key, again.lookup, again.started, again.since) == (key, True, False, 5.0)
     assert site.job().state is JobState.SUBMITTING
     assert site.job().reason == "lost by the batch system: a crash"
@@ -305,9 +298,9 @@ def test_a_job_that_was_forgotten_is_submitted_again() -> None:
     site.restart()
     assert one(site(Restarted, load=FREE), LrmsSubmit).since == 5.0
     for _ in range(LOSSES_MAX - 1):
-        assert one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsSubmit).lookup
+        assert one(site(port.Lost, key=key, reason="a crash"), LrmsSubmit).lookup
     # A submission that is still on the way comes to nothing.
-    assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
+    assert kinds(site(port.Lost, key=key, reason="a crash")) == ["LrmsCancel"]
     assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.LOST)
     assert "lost by the batch system 6 times" in site.job().reason
 
@@ -316,7 +309,7 @@ def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:
     """Its state is the same as before."""
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    assert kinds(site(LrmsLost, lrms_key=key, reason="")) == ["LrmsSubmit"]
+    assert kinds(site(port.Lost, key=key, reason="")) == ["LrmsSubmit"]
     assert site.job().state is JobState.SUBMITTING
     assert site.state.memory.unconfirmed == REQUEST.processors
 
@@ -324,7 +317,7 @@ def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:
 def test_a_job_that_ran_is_not_repeated() -> None:
     """Whatever is said of it: it may have run to its end."""
     site, key = running_at_home()
-    cancel = one(site(LrmsLost, lrms_key=key, reason="a crash"), LrmsCancel)
+    cancel = one(site(port.Lost, key=key, reason="a crash"), LrmsCancel)
     assert cancel.only_waiting, "what runs after all is nobody's to end"
     assert site.job().outcome is Outcome.UNKNOWN
 
@@ -333,13 +326,13 @@ def test_what_was_taken_for_over_and_runs_is_not_cancelled() -> None:
     """Nobody has wanted its end: only what has not begun is ended, whoever's it was."""
     site, key = running_at_home()
     ended = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
-    assert one(site(LrmsEnded, lrms_key=key, **ended), LrmsCancel).only_waiting
+    assert one(site(port.Ended, key=key, **ended), LrmsCancel).only_waiting
     for known in (key, "a/1/99", "b/1/1", "nobody/1/1", "a", "a/x/1"):
-        assert one(site(LrmsAppeared, lrms_key=known), LrmsCancel).only_waiting
+        assert one(site(LrmsAppeared, key=known), LrmsCancel).only_waiting
     site, key = running_at_home()
     site(Cancel, load=FREE, job_id="a-1", user="ann")
-    assert not one(site(LrmsEnded, lrms_key=key, **ended), LrmsCancel).only_waiting
-    assert not one(site(LrmsAppeared, lrms_key=key), LrmsCancel).only_waiting
+    assert not one(site(port.Ended, key=key, **ended), LrmsCancel).only_waiting
+    assert not one(site(LrmsAppeared, key=key), LrmsCancel).only_waiting
 
 
 def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
@@ -347,22 +340,22 @@ def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
     site(Cancel, load=FREE, job_id="a-1", user="ann")
-    assert kinds(site(LrmsLost, lrms_key=key, reason="a crash")) == ["LrmsCancel"]
+    assert kinds(site(port.Lost, key=key, reason="a crash")) == ["LrmsCancel"]
     assert site.job().outcome is Outcome.CANCELLED
 
 
 def test_a_cancel_that_was_undone_is_repeated() -> None:
     """As often as the job comes back; one that nobody knows is ended where it has not begun."""
     site, key = running_at_home()
-    assert site(LrmsAppeared, lrms_key=key) == []
+    assert site(LrmsAppeared, key=key) == []
     assert "LrmsCancel" in kinds(site(Cancel, load=FREE, job_id="a-1", user="ann"))
-    for event in (partial(site, LrmsAppeared), partial(site, LrmsRequeued, reason="")):
-        assert one(event(lrms_key=key), LrmsCancel).lrms_key == key
-    site(LrmsEnded, lrms_key=key, outcome=Outcome.CANCELLED, end_time=4.0, run_time=0.0)
+    for event in (partial(site, LrmsAppeared), partial(site, port.Requeued, reason="")):
+        assert one(event(key=key), LrmsCancel).lrms_key == key
+    site(port.Ended, key=key, outcome=Outcome.CANCELLED, end_time=4.0, run_time=0.0)
     assert site.job().reason == ""
-    again = one(site(LrmsAppeared, lrms_key=key), LrmsCancel)
+    again = one(site(LrmsAppeared, key=key), LrmsCancel)
     assert (again.lrms_key, again.only_waiting) == (key, False)
-    orphan = one(site(LrmsAppeared, lrms_key="a/1/99"), LrmsCancel)
+    orphan = one(site(LrmsAppeared, key="a/1/99"), LrmsCancel)
     assert (orphan.lrms_key, orphan.only_waiting) == ("a/1/99", True)
 
 
@@ -371,7 +364,7 @@ def test_an_end_by_other_hands_says_so() -> None:
     for told, shown in (("by root", ": by root"), ("", "")):
         site, key = running_at_home()
         end = {"outcome": Outcome.CANCELLED, "end_time": 4.0, "run_time": 3.0, "reason": told}
-        site(LrmsEnded, lrms_key=key, **end)
+        site(port.Ended, key=key, **end)
         assert site.job().outcome is Outcome.CANCELLED
         assert site.job().reason == f"cancelled in the batch system{shown}"
 
@@ -380,24 +373,24 @@ def test_how_a_script_was_left_is_noted() -> None:
     """Over a restart, too; where nothing is known nothing is noted."""
     site, key = running_at_home()
     end = {"outcome": Outcome.FAILED, "end_time": 4.0, "run_time": 3.0}
-    site(LrmsEnded, lrms_key=key, exit=Exit(7), **end)
+    site(port.Ended, key=key, exit_code=7, **end)
     site.restart()
     assert site.job().exit == Exit(7)
     site, key = running_at_home()
-    site(LrmsEnded, lrms_key=key, **end)
+    site(port.Ended, key=key, **end)
     assert not any(isinstance(record, JobExited) for record in site.journal)
 
 
 def test_a_batch_system_that_is_away_is_no_place_for_others() -> None:
     """Own jobs stay at home and say why they do not go on; offers are declined."""
     site = Conversation()
-    site(LrmsAway, reason="no controller")
+    site(port.Away, reason="no controller")
     assert kinds(site.submit(load=FULL)) == ["ReplyJob", "LrmsSubmit"]
     assert "no controller" in site.state.why_stuck(site.job(), site.now)
     offered = {"offer": offer(1, 3), "settled_below": 1, "request": REQUEST, "payload": b""}
     answer = site(OfferReceived, load=FREE, partner="b", **offered)
     assert not one(answer, AnswerOffer).accepted
-    site(LrmsBack)
+    site(port.Back)
     assert site.state.why_stuck(site.job(), site.now) == ""
     assert kinds(site.submit(load=FULL)) == ["ReplyJob", "SendOffer"]
 
@@ -406,7 +399,7 @@ def test_a_job_of_which_nobody_knows_how_it_ended_is_ended_for_sure() -> None:
     """It may be there after all."""
     site, key = running_at_home()
     end = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
-    assert one(site(LrmsEnded, lrms_key=key, **end), LrmsCancel).lrms_key == key
+    assert one(site(port.Ended, key=key, **end), LrmsCancel).lrms_key == key
     assert site.job().outcome is Outcome.UNKNOWN
 
 
@@ -415,16 +408,16 @@ def test_what_the_batch_system_refuses_for_now_waits() -> None:
     site = Conversation()
     site.submit(load=FREE)
     key = site.job().lrms_key
-    refused = {"lrms_key": key, "reason": "main is drained", "passing": True}
+    refused = {"key": key, "reason": "main is drained", "passing": True}
     assert site(LrmsRefused, **refused) == []
     assert site.job().state is JobState.SUBMITTING
     said = "the batch system does not take it now: main is drained"
     assert site.state.why_stuck(site.job(), 0.0) == said
-    assert site(LrmsAccepted, lrms_key=key) == []
+    assert site(port.Accepted, key=key) == []
     assert (site.job().state, site.state.why_stuck(site.job(), 0.0)) == (JobState.QUEUED, "")
     site.submit(load=FREE)
     site(Cancel, load=FREE, job_id="a-2", user="ann")
-    site(LrmsRefused, **{**refused, "lrms_key": site.job(2).lrms_key})
+    site(LrmsRefused, **{**refused, "key": site.job(2).lrms_key})
     ended = site.job(2)
     assert (ended.outcome, ended.reason) == (
         Outcome.CANCELLED,
@@ -436,12 +429,12 @@ def test_what_the_batch_system_refuses_for_good_has_failed() -> None:
     """In its own words; but what it has run once, and has forgotten, has ended nobody knows how."""
     site = Conversation()
     site.submit(load=FREE)
-    site(LrmsRefused, lrms_key=site.job().lrms_key, reason="Invalid qos")
+    site(LrmsRefused, key=site.job().lrms_key, reason="Invalid qos")
     job = site.job()
     assert (job.outcome, job.reason) == (Outcome.FAILED, "the batch system refused it: Invalid qos")
     site.submit(load=FREE)
-    site(LrmsStarted, lrms_key=site.job(2).lrms_key, start_time=1.0)
-    site(LrmsRefused, lrms_key=site.job(2).lrms_key, reason="Invalid qos")
+    site(port.Started, key=site.job(2).lrms_key, start_time=1.0)
+    site(LrmsRefused, key=site.job(2).lrms_key, reason="Invalid qos")
     assert site.job(2).outcome is Outcome.UNKNOWN
 
 
@@ -450,10 +443,10 @@ def test_a_job_that_nothing_starts_is_shown() -> None:
     site = Conversation()
     site.submit(load=FREE)
     key = site.job().lrms_key
-    site(LrmsAccepted, lrms_key=key)
+    site(port.Accepted, key=key)
     for reason in ("main is down", "", "main is inactive"):
-        assert site(LrmsHindered, lrms_key=key, reason=reason) == []
+        assert site(port.Hindered, key=key, reason=reason) == []
         assert site.state.why_stuck(site.job(), 0.0) == reason
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    site(port.Started, key=key, start_time=1.0)
     assert site.state.why_stuck(site.job(), 0.0) == ""
-    assert site(LrmsHindered, lrms_key="a/9/9", reason="main is down") == []
+    assert site(port.Hindered, key="a/9/9", reason="main is down") == []

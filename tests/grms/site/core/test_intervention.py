@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from grms.lrms import port
 from grms.site.core.intervention import UNCONFIRMED_S
 from grms.site.facts.commands import (
     LrmsSubmit,
@@ -17,13 +18,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
-    LrmsAccepted,
-    LrmsAway,
-    LrmsBack,
-    LrmsEnded,
-    LrmsLost,
-    LrmsSeen,
-    LrmsUnseen,
     OfferAnswered,
     OfferFailed,
     PartnerDown,
@@ -255,10 +249,10 @@ def test_a_job_that_the_batch_system_does_not_confirm_is_stuck() -> None:
     assert site.state.why_stuck(site.job(), UNCONFIRMED_S) == ""
     words = site.state.why_stuck(site.job(), late)
     assert words == "the batch system has not confirmed it for 61 s"
-    site(LrmsAway, reason="out of order")
+    site(port.Away, reason="out of order")
     assert site.state.why_stuck(site.job(), 1.0) == "the batch system does not answer: out of order"
-    site(LrmsBack)
-    site(LrmsAccepted, lrms_key=key)
+    site(port.Back)
+    site(port.Accepted, key=key)
     assert site.state.why_stuck(site.job(), 1e9) == ""
 
 
@@ -266,19 +260,19 @@ def test_a_job_of_which_it_is_not_known_where_it_stands_is_stuck() -> None:
     """Until that is known again, or it ends; of a job that is not there nothing is noted."""
     site = Conversation(settings())
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    site(LrmsAccepted, lrms_key=key)
-    unseen = partial(site, LrmsUnseen, lrms_key=key, reason="no table shows it")
+    site(port.Accepted, key=key)
+    unseen = partial(site, port.Unseen, key=key, reason="no table shows it")
     assert unseen() == []
     words = "it is not known where it stands: no table shows it"
     assert site.state.why_stuck(site.job(), 0.0) == words
-    assert site(LrmsSeen, lrms_key=key) == []
+    assert site(port.SeenAgain, key=key) == []
     assert site.state.why_stuck(site.job(), 0.0) == ""
     unseen()
-    site(LrmsLost, lrms_key=key, reason="a crash")
+    site(port.Lost, key=key, reason="a crash")
     assert site.state.memory.unseen == {}
     unseen()
     ended = {"outcome": Outcome.COMPLETED, "end_time": 4.0, "run_time": 3.0}
-    site(LrmsEnded, lrms_key=key, **ended)
+    site(port.Ended, key=key, **ended)
     assert site.state.memory.unseen == {}
     unseen()
     assert site.state.memory.unseen == {}

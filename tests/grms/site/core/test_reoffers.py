@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.rails import Promise, Rails
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import AlwaysKeep, Railed, TransferQuestion, WrittenTransfer
@@ -20,13 +21,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
-    LrmsAccepted,
-    LrmsAway,
-    LrmsEnded,
-    LrmsHindered,
-    LrmsLost,
-    LrmsRequeued,
-    LrmsStarted,
     LrmsStays,
     OfferAnswered,
     OfferDisputed,
@@ -65,7 +59,7 @@ def home(count: int = 1, **changes: Any) -> Conversation:
     site = Conversation(settings(**{"reoffer": 900.0, **changes}), up=())
     for number in range(1, count + 1):
         site.submit(load=None)
-        site(LrmsAccepted, lrms_key=f"a/7/{number}")
+        site(port.Accepted, key=f"a/7/{number}")
     site.up = ("b", "c")
     site.come_up()
     return site
@@ -91,22 +85,22 @@ def test_a_job_that_may_not_leave_stays() -> None:
     site = leaving()
     told = write_job(site.job(), "a", program=False)
     assert (told.offered_to, told.leaving) == ("b", True)
-    withdraw = one(site(LrmsStays, lrms_key=KEY), SendWithdraw)
+    withdraw = one(site(LrmsStays, key=KEY), SendWithdraw)
     assert (withdraw.partner, withdraw.cancel) == ("b", True)
     assert site.job().state is JobState.QUEUED
-    assert site(LrmsStays, lrms_key=KEY) == []
-    assert site(LrmsStays, lrms_key="nobody's") == []
+    assert site(LrmsStays, key=KEY) == []
+    assert site(LrmsStays, key="nobody's") == []
 
 
 def let_go(site: Conversation, **changes: Any) -> list[Command]:
     """Has the batch system say that it has let the job go."""
     given: dict[str, Any] = {
-        "lrms_key": KEY,
+        "key": KEY,
         "outcome": Outcome.CANCELLED,
         "end_time": 5.0,
         "run_time": 0.0,
     }
-    return site(LrmsEnded, **{**given, **changes})
+    return site(port.Ended, **{**given, **changes})
 
 
 def left() -> tuple[Conversation, SendResolve]:
@@ -208,7 +202,7 @@ def test_what_nothing_starts_at_home_is_offered_whatever_home_wants() -> None:
     """The part of the machine that would run it is shut; where it waits it waits for ever."""
     site = home(transfer=KEEP)
     assert kinds(due(site)) == ["PublishRound"]
-    site(LrmsHindered, lrms_key=site.job().lrms_key, reason="main is down")
+    site(port.Hindered, key=site.job().lrms_key, reason="main is down")
     assert one(due(site), SendOffer).reserve
     site = home(transfer=KEEP)
     shut = replace(FULL, refuses=lambda _processors, _time: "main is down")
@@ -233,7 +227,7 @@ def test_a_late_no_is_about_its_own_job() -> None:
     assert (asked.partner, site.job(2).partner) == ("b", "b")
     assert site(OfferAnswered, load=FULL, accepted=False, **B1) == []
     site(OfferAnswered, load=FULL, accepted=True, partner="b", offer=asked.offer)
-    confirm = one(let_go(site, lrms_key="a/7/2"), SendResolve)
+    confirm = one(let_go(site, key="a/7/2"), SendResolve)
     said = {"question": confirm.cause, "status": GuestState.ACCEPTED}
     following = site(StatusAnswered, load=FULL, partner="b", offer=asked.offer, **said)
     assert (one(following, SendOffer).partner, site.job(3).partner) == ("b", "b")
@@ -273,8 +267,8 @@ def test_who_is_not_trusted_is_passed_over() -> None:
 def test_what_has_started_once_is_not_given_away() -> None:
     """Nor what is to end."""
     site = home(2)
-    site(LrmsStarted, lrms_key=KEY, start_time=1.0)
-    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    site(port.Started, key=KEY, start_time=1.0)
+    site(port.Requeued, key=KEY, reason="a node failed")
     site(Cancel, job_id="a-2", user="ann")
     assert due(site) == [PublishRound(site.last_id)]
 
@@ -282,7 +276,7 @@ def test_what_has_started_once_is_not_given_away() -> None:
 def test_nothing_is_decided_while_the_batch_system_does_not_answer() -> None:
     """The round is over at once."""
     site = home()
-    site(LrmsAway, reason="down")
+    site(port.Away, reason="down")
     assert kinds(due(site)) == ["PublishRound"]
 
 
@@ -397,7 +391,7 @@ def test_others_have_their_turn_when_a_confirmation_is_not_heard_at_once() -> No
 def test_a_job_that_has_started_stays() -> None:
     """The place is given back, until the partner has heard of it."""
     site = leaving()
-    withdraw = one(site(LrmsStarted, lrms_key=KEY, start_time=4.0), SendWithdraw)
+    withdraw = one(site(port.Started, key=KEY, start_time=4.0), SendWithdraw)
     assert (withdraw.partner, withdraw.offer, withdraw.cancel) == ("b", offer(1), True)
     assert (site.job().state, site.job().partner) == (JobState.RUNNING, "")
     assert list(site.state.partners["b"].abandoned) == [1]
@@ -443,7 +437,7 @@ def test_a_job_that_is_let_go_while_another_is_asked_is_decided_anew() -> None:
 def test_a_job_that_the_batch_system_loses_is_submitted_again() -> None:
     """It stays: whether it was let go is not known."""
     site = leaving()
-    lost = site(LrmsLost, lrms_key=KEY, reason="restored")
+    lost = site(port.Lost, key=KEY, reason="restored")
     assert kinds(lost) == ["SendWithdraw", "LrmsSubmit"]
     # That it is let go now comes too late for the partner.
     again = one(let_go(site), LrmsSubmit)
@@ -454,8 +448,8 @@ def test_a_job_that_the_batch_system_loses_is_submitted_again() -> None:
 def test_a_job_that_waits_again_is_let_go_by_nobody_of_ours() -> None:
     """It has started; whoever has cancelled it since did not do so for its partner, and it is over."""
     site = leaving()
-    site(LrmsStarted, lrms_key=KEY, start_time=4.0)
-    site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    site(port.Started, key=KEY, start_time=4.0)
+    site(port.Requeued, key=KEY, reason="a node failed")
     assert (let_go(site), site.job().outcome) == ([], Outcome.CANCELLED)
 
 
@@ -471,7 +465,7 @@ def test_a_place_that_is_gone_brings_the_job_home(said: GuestState) -> None:
     assert (asked.partner, asked.reserve) == ("c", False)
     kept = one(site(OfferAnswered, load=FULL, accepted=False, **C1), LrmsSubmit)
     assert kept.lrms_key == "a/7/1/2"
-    site(LrmsAccepted, lrms_key="a/7/1/2")
+    site(port.Accepted, key="a/7/1/2")
     assert site.job().state is JobState.QUEUED
 
 
@@ -480,12 +474,12 @@ def test_a_job_that_came_back_stays() -> None:
     site, told = left()
     status(site, told.cause, GuestState.DECLINED)
     site(OfferAnswered, load=FULL, accepted=False, **C1)
-    site(LrmsAccepted, lrms_key="a/7/1/2")
+    site(port.Accepted, key="a/7/1/2")
     assert kinds(due(site)) == ["PublishRound"]
     site.restart()
     site(Restarted, load=FULL)
     site.come_up()
-    site(LrmsAccepted, lrms_key="a/7/1/2")
+    site(port.Accepted, key="a/7/1/2")
     assert kinds(due(site)) == ["PublishRound"]
 
 
@@ -494,8 +488,8 @@ def test_a_job_that_came_back_is_not_about_to_leave() -> None:
     site, told = left()
     status(site, told.cause, GuestState.DECLINED)
     site(OfferAnswered, load=FULL, accepted=False, **C1)
-    site(LrmsAccepted, lrms_key="a/7/1/2")
-    assert let_go(site, lrms_key="a/7/1/2") == []
+    site(port.Accepted, key="a/7/1/2")
+    assert let_go(site, key="a/7/1/2") == []
     assert site.job().outcome is Outcome.CANCELLED
 
 

@@ -23,6 +23,7 @@ from grms.site.facts.events import (
     Event,
     ExtendReservation,
     LaunchReservation,
+    LrmsNews,
     ReleaseReservation,
     ReservationsDue,
     Restarted,
@@ -46,7 +47,7 @@ class Desk(Conversation):
         )
         super().__init__(given)
 
-    def __call__(self, event: type[Event], **values: Any) -> list[Command]:
+    def __call__(self, event: type[Event | LrmsNews], **values: Any) -> list[Command]:
         """Hands over an event; what watchers are told is kept."""
         commands = super().__call__(event, **values)
         self.told += [c.reservation for c in commands if isinstance(c, PublishReservation)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.rounds import Rounds
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import (
@@ -19,7 +20,6 @@ from grms.site.facts.commands import (
 from grms.site.facts.compaction import compacted
 from grms.site.facts.events import (
     Cancel,
-    LrmsAccepted,
     OfferAnswered,
     PoliciesChanged,
     Restarted,
@@ -95,8 +95,8 @@ def test_after_a_restart_a_round_goes_on(compacts: bool) -> None:
         site.journal = records
     site.restart()
     withdraw = one(site(Restarted, load=FULL), SendWithdraw)
-    site(LrmsAccepted, lrms_key=KEY)
-    site(LrmsAccepted, lrms_key="a/7/2")
+    site(port.Accepted, key=KEY)
+    site(port.Accepted, key="a/7/2")
     site.come_up()
     assert due(site) == []
     again = one(taken_back(site, withdraw), SendOffer)
@@ -117,7 +117,7 @@ def test_after_a_restart_a_round_waits_for_what_is_about_to_leave() -> None:
     site(OfferAnswered, load=FULL, accepted=True, **B1)
     site.restart()
     site(Restarted, load=FULL)
-    site(LrmsAccepted, lrms_key="a/7/2")
+    site(port.Accepted, key="a/7/2")
     site.come_up()
     assert due(site) == []
     confirm = one(let_go(site), SendResolve)
@@ -135,7 +135,7 @@ def test_pauses_hold_over_a_restart_and_not_over_other_rules() -> None:
         site(OfferAnswered, load=FULL, accepted=False, partner=partner, offer=offer(1))
     site.restart()
     site(Restarted, load=FULL)
-    site(LrmsAccepted, lrms_key=KEY)
+    site(port.Accepted, key=KEY)
     site.come_up()
     given = site.settings
     for reoffer, asked in ((sparing, []), (Rounds(900.0, pause=1800.0), ["SendOffer"])):
@@ -170,7 +170,7 @@ def restarted(site: Conversation, up: Iterable[str] = "bcd") -> list[Command]:
     site.restart()
     commands = site(Restarted, load=FULL)
     for number in (1, 2):
-        site(LrmsAccepted, lrms_key=f"a/7/{number}")
+        site(port.Accepted, key=f"a/7/{number}")
     site.up = tuple(up)
     site.come_up()
     return commands

@@ -4,16 +4,14 @@ import math
 
 import pytest
 
+from grms.lrms import port
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import AlwaysKeep
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import Append, LrmsSubmit, Refuse, SendOffer, SendReport
 from grms.site.facts.events import (
     Drain,
-    LrmsAccepted,
-    LrmsEnded,
     LrmsRefused,
-    LrmsStarted,
     OfferAnswered,
     OfferReceived,
     PoliciesChanged,
@@ -46,11 +44,11 @@ def test_a_job_that_stays_at_home() -> None:
     assert kinds(site.submit(load=FREE)) == ["ReplyJob", "LrmsSubmit"]
     assert site.job().state is JobState.SUBMITTING
     key = site.job().lrms_key
-    site(LrmsAccepted, lrms_key=key)
+    site(port.Accepted, key=key)
     assert site.job().state is JobState.QUEUED
-    site(LrmsStarted, lrms_key=key, start_time=6.0)
+    site(port.Started, key=key, start_time=6.0)
     assert site.job().state is JobState.RUNNING
-    site(LrmsEnded, lrms_key=key, outcome=Outcome.COMPLETED, end_time=16.0, run_time=10.0)
+    site(port.Ended, key=key, outcome=Outcome.COMPLETED, end_time=16.0, run_time=10.0)
     job = site.job()
     assert (job.state, job.outcome) == (JobState.ENDED, Outcome.COMPLETED)
     assert (job.submit_time, job.start_time, job.end_time) == (5.0, 6.0, 16.0)
@@ -89,8 +87,8 @@ def test_nothing_begins_before_it_could_nor_ends_before_it_began() -> None:
         key = site.job().lrms_key
         site.now = 8.0
         if start is not None:
-            site(LrmsStarted, lrms_key=key, start_time=start)
-        site(LrmsEnded, lrms_key=key, outcome=Outcome.COMPLETED, end_time=end, run_time=run_time)
+            site(port.Started, key=key, start_time=start)
+        site(port.Ended, key=key, outcome=Outcome.COMPLETED, end_time=end, run_time=run_time)
         job = site.job()
         assert (None if math.isnan(job.start_time) else job.start_time, job.end_time) == shown
         assert site.state.memory.own_work == run_time * job.request.processors
@@ -111,8 +109,8 @@ def test_a_guest_ends_no_sooner_than_it_came() -> None:
         payload=b"",
     )
     key = one(accepted, LrmsSubmit).lrms_key
-    site(LrmsStarted, lrms_key=key, start_time=5.0)
-    ended = site(LrmsEnded, lrms_key=key, outcome=Outcome.FAILED, end_time=5.0, run_time=0.0)
+    site(port.Started, key=key, start_time=5.0)
+    ended = site(port.Ended, key=key, outcome=Outcome.FAILED, end_time=5.0, run_time=0.0)
     assert one(ended, SendReport).completion == Completion(theirs, Outcome.FAILED, 5.75, 0.0)
 
 
@@ -158,10 +156,10 @@ def test_a_guest() -> None:
     accepted = site(OfferReceived, load=FREE, offer=theirs, settled_below=1, **received)
     assert kinds(accepted) == ["AnswerOffer", "LrmsSubmit"]
     key = one(accepted, LrmsSubmit).lrms_key
-    site(LrmsAccepted, lrms_key=key)
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    site(port.Accepted, key=key)
+    site(port.Started, key=key, start_time=1.0)
     assert site.state.guest_counts()[GuestState.RUNNING] == 1
-    ended = site(LrmsEnded, lrms_key=key, outcome=Outcome.FAILED, end_time=4.0, run_time=3.0)
+    ended = site(port.Ended, key=key, outcome=Outcome.FAILED, end_time=4.0, run_time=3.0)
     assert one(ended, SendReport).completion == Completion(theirs, Outcome.FAILED, 4.0, 3.0)
     assert site.state.guest_counts()[GuestState.REPORTED] == 1
 
@@ -170,7 +168,7 @@ def test_what_the_batch_system_refuses_has_failed() -> None:
     """A refusal for good is the end of the job, and says why."""
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    site(LrmsRefused, lrms_key=key, reason="no such queue")
+    site(LrmsRefused, key=key, reason="no such queue")
     assert site.job().outcome is Outcome.FAILED
     assert "no such queue" in site.job().reason
 
@@ -179,16 +177,16 @@ def test_events_of_the_batch_system_come_more_than_once() -> None:
     """A repeated, late or unknown event changes nothing."""
     site = Conversation(settings(transfer=KEEP))
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    site(LrmsStarted, lrms_key=key, start_time=1.0)
+    site(port.Started, key=key, start_time=1.0)
     for _ in range(2):
-        assert site(LrmsAccepted, lrms_key=key) == []
-        assert site(LrmsStarted, lrms_key=key, start_time=2.0) == []
+        assert site(port.Accepted, key=key) == []
+        assert site(port.Started, key=key, start_time=2.0) == []
     assert site.job().start_time == 1.0
     ended = {"outcome": Outcome.COMPLETED, "end_time": 3.0, "run_time": 2.0}
-    site(LrmsEnded, lrms_key=key, **ended)
+    site(port.Ended, key=key, **ended)
     count = len(site.journal)
-    site(LrmsEnded, lrms_key=key, **ended)
-    site(LrmsStarted, lrms_key="a/7/99", start_time=2.0)
+    site(port.Ended, key=key, **ended)
+    site(port.Started, key="a/7/99", start_time=2.0)
     assert len(site.journal) == count
 
 
@@ -277,7 +275,7 @@ def test_counts_tell_where_guests_are() -> None:
     for number in (1, 2, 3):
         request = Request(1, 10.0)
         site(OfferReceived, offer=OfferId(3, number), request=request, **values)
-    site(LrmsEnded, lrms_key="b/3/1", outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
+    site(port.Ended, key="b/3/1", outcome=Outcome.COMPLETED, end_time=1.0, run_time=1.0)
     site(ReportAnswered, partner="b", offers=(OfferId(3, 1),))
     counts = site.state.guest_counts()
     there = {state.value: count for state, count in counts.items() if count}

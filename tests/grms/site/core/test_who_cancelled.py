@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.lrms import port
 from grms.site.facts.commands import Command, LrmsCancel, LrmsSubmit, SendOffer, SendWithdraw
 from grms.site.facts.events import (
-    LrmsAccepted,
-    LrmsEnded,
-    LrmsRequeued,
     LrmsStays,
     OfferAnswered,
     OfferDisputed,
@@ -36,7 +34,7 @@ class Waits(Conversation):
     def __init__(self) -> None:
         super().__init__(settings(reoffer=900.0), up=())
         self.submit()
-        self(LrmsAccepted, lrms_key=KEY)
+        self(port.Accepted, key=KEY)
         self.up = ("b",)
         self.come_up()
 
@@ -50,7 +48,7 @@ class Waits(Conversation):
 
     def refused(self, *, certain: bool) -> None:
         """Has the batch system refuse; the partner gets its place back."""
-        withdraw = one(self(LrmsStays, lrms_key=KEY, certain=certain), SendWithdraw)
+        withdraw = one(self(LrmsStays, key=KEY, certain=certain), SendWithdraw)
         self(
             StatusAnswered,
             load=FULL,
@@ -66,13 +64,13 @@ class Waits(Conversation):
         self.restart()
         self(Restarted, load=FULL)
         self.come_up()
-        self(LrmsAccepted, lrms_key=KEY)
+        self(port.Accepted, key=KEY)
 
     def cancelled(self) -> HomeJob:
         """Has the batch system tell that the job was cancelled as it waited; returns it as it is then."""
         self(
-            LrmsEnded,
-            lrms_key=KEY,
+            port.Ended,
+            key=KEY,
             outcome=Outcome.CANCELLED,
             end_time=self.now,
             run_time=0.0,
@@ -120,8 +118,8 @@ def test_a_cancel_of_a_daemon_that_has_died_may_be_carried_out_late() -> None:
     told = [type(command) for command in commands]
     assert told == [LrmsSubmit, LrmsCancel]
     site.come_up()
-    site(LrmsAccepted, lrms_key=KEY)
-    site(LrmsStays, lrms_key=KEY, certain=True)
+    site(port.Accepted, key=KEY)
+    site(LrmsStays, key=KEY, certain=True)
     assert site.job().state is JobState.QUEUED
     assert site.cancelled().state is JobState.SUBMITTING
 
@@ -131,7 +129,7 @@ def test_a_second_answer_says_nothing_new() -> None:
     site = Waits()
     site.told_to_leave()
     site.refused(certain=True)
-    assert site(LrmsStays, lrms_key=KEY, certain=True) == []
+    assert site(LrmsStays, key=KEY, certain=True) == []
     assert [type(record) for record in site.journal].count(JobStays) == 1
 
 
@@ -140,7 +138,7 @@ def test_an_answer_after_an_uncertain_one_says_nothing() -> None:
     site = Waits()
     site.told_to_leave()
     site.refused(certain=False)
-    assert site(LrmsStays, lrms_key=KEY, certain=True) == []
+    assert site(LrmsStays, key=KEY, certain=True) == []
     assert site.job().leaving
     assert site.cancelled().state is JobState.SUBMITTING
 
@@ -162,7 +160,7 @@ def test_of_two_cancels_one_may_be_carried_out_late() -> None:
 
 def requeued(site: Waits) -> list[Command]:
     """Has the batch system tell that the job waits again, whose start it has told to nobody."""
-    return site(LrmsRequeued, lrms_key=KEY, reason="a node failed")
+    return site(port.Requeued, key=KEY, reason="a node failed")
 
 
 def test_a_job_that_waits_again_is_not_given_away() -> None:
@@ -223,7 +221,7 @@ def follow(steps: list[str]) -> None:
             site.restart()
             site(Restarted, load=FULL)
             site.come_up()
-            site(LrmsAccepted, lrms_key=KEY)
+            site(port.Accepted, key=KEY)
             open_cancels += 1
         certain = step != "refused late"
         site.refused(certain=certain)

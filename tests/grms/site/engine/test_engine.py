@@ -1,7 +1,6 @@
 """The engine keeps order, and stops for good where nothing can be relied on."""
 
 import asyncio
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +14,7 @@ from grms.kit import loop
 from grms.kit.clock import VirtualClock
 from grms.kit.debug import CHECK
 from grms.kit.loop import EngineFailedError
+from grms.lrms import port
 from grms.site.core.state import SiteState
 from grms.site.engine.engine import Driver, Engine
 from grms.site.engine.journal import JournalError, JournalFullError
@@ -32,7 +32,7 @@ from grms.site.facts.commands import (
     Send,
     SendProbe,
 )
-from grms.site.facts.events import Cancel, Event, LrmsAccepted, Resume
+from grms.site.facts.events import Cancel, Event, LrmsNews, Resume
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.records import JobKept, JobReceived, Record
@@ -214,7 +214,6 @@ class Scripted:
             self.write,
             cast("Driver", parts),
             VirtualClock(0.0),
-            new_id=itertools.count(1),
             log=structlog.get_logger(),
             ahead=ahead,
         )
@@ -234,10 +233,10 @@ class Scripted:
     def listen(self, _: object) -> None:
         """As the same: nothing happens by itself."""
 
-    def do(self, command: LrmsSubmit | LrmsCancel) -> list[Event]:
+    def do(self, command: LrmsSubmit | LrmsCancel) -> list[LrmsNews]:
         """As the driver of a batch system that takes everything at once."""
         self.done.append("told")
-        return [LrmsAccepted(self.engine.new_id(), command.lrms_key)]
+        return [port.Accepted(command.lrms_key)]
 
     def send(self, _: Command) -> None:
         """As the links to partners."""
@@ -260,7 +259,7 @@ def test_the_batch_system_is_told_when_that_is_in_the_journal() -> None:
         site = Scripted(ahead=False)
         site.want(1, submission(1))
         site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "written 1", "told", "LrmsAccepted"]
+        assert site.done == ["Resume", "written 1", "told", "LrmsTold"]
 
     run(scene)
 
@@ -275,7 +274,7 @@ def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
         site.want(5, SendProbe(5, "b", OfferId(1, 0), 0.0))
         for _ in range(2):
             site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "told", "LrmsAccepted"] * 2
+        assert site.done == ["Resume", "told", "LrmsTold"] * 2
         site.done.clear()
         site.engine.tell(Resume(site.engine.new_id()))
         assert site.done == ["Resume", "written 3", "sent"]
@@ -290,7 +289,7 @@ def test_a_simulated_machine_may_be_ahead_and_nothing_else() -> None:
         site.full = True
         site.want(7, submission(7), SendProbe(7, "b", OfferId(1, 0), 0.0))
         site.engine.tell(Resume(site.engine.new_id()))
-        assert site.done == ["Resume", "told", "LrmsAccepted"]
+        assert site.done == ["Resume", "told", "LrmsTold"]
         assert not await site.engine.durable()
         site.full = False
         retrying = asyncio.create_task(site.engine.run())

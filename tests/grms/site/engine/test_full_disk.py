@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import itertools
 import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,6 +14,7 @@ import pytest
 import structlog
 
 from grms.kit.clock import VirtualClock
+from grms.lrms import port
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launch import Spool
 from grms.lrms.job_notes import JobNotes
@@ -29,7 +29,7 @@ from grms.outcomes import Outcome
 from grms.site.engine import lrms_queue
 from grms.site.engine.lrms_driver import DriverLimits, LrmsDriver
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import Event, LrmsAccepted, LrmsEnded, LrmsRefused, LrmsStarted
+from grms.site.facts.events import LrmsNews, LrmsRefused
 from grms.site.facts.jobs import Request
 from grms.v1 import request_pb2
 from tests.grms.lrms.batch.forgetful import HELD, KEY, Forgetful
@@ -125,16 +125,16 @@ class Runs(Forgetful):
 @asynccontextmanager
 async def driven(
     system: Forgetful, folder: Path
-) -> AsyncIterator[tuple[LrmsDriver, list[Event], asyncio.Task[None]]]:
+) -> AsyncIterator[tuple[LrmsDriver, list[LrmsNews], asyncio.Task[None]]]:
     """Drives an adapter of a batch system; yields the driver, what it tells, and its task."""
     lrms = BatchLrms(system, Spool(folder), poll_s=0.005, settle_s=0.0, clock=lambda: system.now)
     clock = VirtualClock(0.0)
     limits = DriverLimits(load_age=1e9, command_timeout_s=TIME_OUT_S, commands=2)
-    driver = LrmsDriver(lrms, clock, limits, itertools.count(1), structlog.get_logger())
-    told: list[Event] = []
+    driver = LrmsDriver(lrms, clock, limits, structlog.get_logger())
+    told: list[LrmsNews] = []
 
-    def hear(*events: Event) -> None:
-        told.extend(events)
+    def hear(*news: LrmsNews) -> None:
+        told.extend(news)
 
     driver.listen(hear)
     await lrms.open()
@@ -152,10 +152,10 @@ def submission(partner: str = "") -> LrmsSubmit:
     return LrmsSubmit(0, KEY, Request(2, 60.0), payload, user=user, partner=partner)
 
 
-async def ended(told: list[Event], running: asyncio.Task[None]) -> list[Event]:
+async def ended(told: list[LrmsNews], running: asyncio.Task[None]) -> list[LrmsNews]:
     """Waits for the job's end, and returns what was told that is no look."""
     await until(
-        lambda: running.done() or any(isinstance(one, LrmsEnded | LrmsRefused) for one in told)
+        lambda: running.done() or any(isinstance(one, port.Ended | LrmsRefused) for one in told)
     )
     assert not running.done(), running.exception()
     return told
@@ -187,11 +187,11 @@ def test_an_error_of_the_disk_ends_no_job_and_no_daemon(
                 assert system.told == []
                 assert not list((tmp_path / "jobs").glob(KEY.replace("/", "+")))
             else:
-                assert isinstance(last, LrmsEnded)
-                assert last.outcome is Outcome.COMPLETED
+                assert isinstance(last, port.Ended)
+                assert last.end.outcome is Outcome.COMPLETED
                 assert system.told == ["submit", "release"]
                 kinds = [type(one) for one in told]
-                assert kinds == [LrmsAccepted, LrmsStarted, LrmsEnded]
+                assert kinds == [port.Accepted, port.Started, port.Ended]
             await until(lambda: driver.problem == "" and driver.load() is not None)
 
     run(scene)
@@ -260,11 +260,11 @@ def test_a_job_that_is_cancelled_while_the_disk_is_full_ends(
         monkeypatch.setattr(Spool, "released", _full)
         async with driven(system, tmp_path) as (driver, told, running):
             driver.do(submission())
-            await until(lambda: any(isinstance(one, LrmsAccepted) for one in told))
+            await until(lambda: any(isinstance(one, port.Accepted) for one in told))
             driver.do(LrmsCancel(0, KEY))
             await ended(told, running)
-            assert isinstance(told[-1], LrmsEnded)
-            assert told[-1].outcome is Outcome.CANCELLED
+            assert isinstance(told[-1], port.Ended)
+            assert told[-1].end.outcome is Outcome.CANCELLED
             assert system.told == ["submit", "cancel"]
 
     run(scene)
@@ -400,8 +400,8 @@ def test_a_real_disk_without_room(
             assert system.told == ["submit"]
             full[0]()
             await ended(told, running)
-            assert isinstance(told[-1], LrmsEnded)
-            assert told[-1].outcome is Outcome.COMPLETED
+            assert isinstance(told[-1], port.Ended)
+            assert told[-1].end.outcome is Outcome.COMPLETED
             assert system.told == ["submit", "release"]
 
     run(scene)

@@ -1,7 +1,6 @@
 """The way between the state and batch systems: one that answers at once, and one that does not."""
 
 import asyncio
-import itertools
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import structlog
 
 from grms.kit.clock import VirtualClock
+from grms.lrms import port
 from grms.lrms.machine import SteppedMachine
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.plan import QueuePlan, Taken
@@ -39,15 +39,9 @@ from grms.site.engine.lrms_driver import (
 )
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
 from grms.site.facts.events import (
-    Event,
-    LrmsAccepted,
     LrmsAppeared,
-    LrmsAway,
-    LrmsBack,
-    LrmsEnded,
-    LrmsHindered,
+    LrmsNews,
     LrmsRefused,
-    LrmsStarted,
     LrmsStays,
     ProgramCame,
     ProgramsAway,
@@ -79,18 +73,18 @@ def immediate(processors: int = 4) -> tuple[LrmsDriver, VirtualClock]:
     """Returns the driver of an empty simulated machine."""
     clock = VirtualClock(0.0)
     lrms = SimulatedLrms(SteppedMachine(processors, Fcfs()), clock)
-    return LrmsDriver(lrms, clock, LIMITS, itertools.count(1), LOG), clock
+    return LrmsDriver(lrms, clock, LIMITS, LOG), clock
 
 
 def test_a_job_runs() -> None:
     """It is accepted at once, and its start and end are due with their moments."""
     driver, clock = immediate()
     clock.advance(1.0)
-    assert driver.do(submission("k")) == [LrmsAccepted(1, "k")]
+    assert driver.do(submission("k")) == [port.Accepted("k")]
     assert (driver.load(), driver.load_age, driver.commands_open) == (Load(4, 0, 0), 0.0, 0)
-    assert driver.due() == [LrmsStarted(2, "k", 1.0)]
+    assert driver.due() == [port.Started("k", 1.0)]
     clock.advance(9.0)
-    assert driver.due() == [LrmsEnded(3, "k", Outcome.COMPLETED, 6.0, 5.0)]
+    assert driver.due() == [port.Ended("k", port.LrmsEnd(Outcome.COMPLETED, 6.0, 5.0))]
     assert driver.due() == []
 
 
@@ -122,9 +116,13 @@ def test_a_cancelled_job_has_an_end() -> None:
     driver.do(submission("b"))
     driver.due()
     clock.advance(2.0)
-    assert driver.do(LrmsCancel(0, "b")) == [LrmsEnded(4, "b", Outcome.CANCELLED, 2.0, 0.0)]
+    assert driver.do(LrmsCancel(0, "b")) == [
+        port.Ended("b", port.LrmsEnd(Outcome.CANCELLED, 2.0, 0.0))
+    ]
     clock.advance(3.0)
-    assert driver.do(LrmsCancel(0, "a")) == [LrmsEnded(5, "a", Outcome.CANCELLED, 3.0, 3.0)]
+    assert driver.do(LrmsCancel(0, "a")) == [
+        port.Ended("a", port.LrmsEnd(Outcome.CANCELLED, 3.0, 3.0))
+    ]
     assert driver.do(LrmsCancel(0, "a")) == []
 
 
@@ -132,12 +130,12 @@ def test_a_lookup_comes_before_a_repetition() -> None:
     """A job that is there is not submitted again; how one ended that ran and is gone is unknown."""
     driver, _ = immediate()
     driver.do(submission("a"))
-    assert driver.due() == [LrmsStarted(2, "a", 0.0)]
+    assert driver.due() == [port.Started("a", 0.0)]
     again = driver.do(submission("a", lookup=True))
-    assert again == [LrmsAccepted(3, "a"), LrmsStarted(4, "a", 0.0)]
+    assert again == [port.Accepted("a"), port.Started("a", 0.0)]
     (ended,) = driver.do(submission("b", lookup=True, started=True))
-    assert isinstance(ended, LrmsEnded)
-    assert ended.outcome is Outcome.UNKNOWN
+    assert isinstance(ended, port.Ended)
+    assert ended.end.outcome is Outcome.UNKNOWN
 
 
 # --- later ---------------------------------------------------------------------------------------
@@ -220,11 +218,11 @@ class Slow:
 @asynccontextmanager
 async def driven(lrms: Slow, clock: VirtualClock, supplies: Supplies = NO_SUPPLIES) -> Any:
     """Drives a batch system; yields the driver and what it has told."""
-    driver = LrmsDriver(lrms, clock, LIMITS, itertools.count(1), LOG)
-    told: list[Event] = []
+    driver = LrmsDriver(lrms, clock, LIMITS, LOG)
+    told: list[LrmsNews] = []
 
-    def hear(*events: Event) -> None:
-        told.extend(events)
+    def hear(*news: LrmsNews) -> None:
+        told.extend(news)
 
     driver.listen(hear)
     running = asyncio.create_task(driver.run(supplies))
@@ -254,12 +252,12 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
             assert lrms.submitted[-1].user == "ann"
             lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
             await until(lambda: len(told) == 2)
-            assert told == [LrmsAccepted(1, "a"), LrmsStarted(2, "a", 3.0)]
+            assert told == [port.Accepted("a"), port.Started("a", 3.0)]
             assert driver.commands_open == 0
             lrms.answers["submit"] = [LrmsRefusedError("no such account")]
             driver.do(submission("b"))
             await until(lambda: len(told) == 3)
-            assert told[2] == LrmsRefused(3, "b", "no such account")
+            assert told[2] == LrmsRefused("b", "no such account")
             lrms.answers["cancel"] = [LrmsUnavailableError("no controller"), True]
             driver.do(LrmsCancel(0, "a"))
             await until(lambda: driver.commands_open == 0)
@@ -267,7 +265,7 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
             lrms.answers["let go"] = [LrmsRefusedError("not allowed")]
             driver.do(LrmsCancel(0, "a", only_waiting=True))
             await until(lambda: len(told) == 4)
-            assert told[3] == LrmsStays(4, "a", certain=True)
+            assert told[3] == LrmsStays("a", certain=True)
 
     run(scene)
 
@@ -356,7 +354,7 @@ def test_a_partners_job_runs_as_the_account_that_it_is_given() -> None:
             await until(lambda: driver.commands_open == 0)
             accounts = {job.key: job.account for job in lrms.submitted}
             assert accounts == {"b/1/1": "b-guests", "own": ""}
-            assert told == [LrmsRefused(1, "b/1/2", "its user has no account here")]
+            assert told == [LrmsRefused("b/1/2", "its user has no account here")]
 
     run(scene)
 
@@ -377,11 +375,11 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
 
         async with driven(lrms, clock, Supplies(source)) as (driver, all_told):
 
-            def told() -> list[Event]:
-                return [event for event in all_told if not isinstance(event, ProgramsAway)]
+            def told() -> list[LrmsNews]:
+                return [one for one in all_told if not isinstance(one, ProgramsAway)]
 
             driver.do(to_fetch("b/1/1"))
-            gone = LrmsRefused(1, "b/1/1", "it is not yours", undelivered=True)
+            gone = LrmsRefused("b/1/1", "it is not yours", undelivered=True)
             await until(lambda: told() == [gone])
             driver.do(to_fetch("b/1/2"))
             await asyncio.sleep(0)
@@ -389,18 +387,16 @@ def test_a_program_that_never_comes_ends_its_job(monkeypatch: Any) -> None:
             clock.advance(LIMITS.program_wait + 1.0)
             await until(lambda: len(told()) == 2)
             reason = "what it runs has not come in time: no answer"
-            assert told()[1] == LrmsRefused(told()[1].id, "b/1/2", reason, undelivered=True)
+            assert told()[1] == LrmsRefused("b/1/2", reason, undelivered=True)
             # What this site does not want is decided anew at home: it has not run, and will not.
             driver.do(to_fetch("b/1/9"))
             await until(lambda: len(told()) == 3)
-            assert told()[2] == LrmsRefused(
-                told()[2].id, "b/1/9", "not such a one", undelivered=True
-            )
+            assert told()[2] == LrmsRefused("b/1/9", "not such a one", undelivered=True)
             # One that the batch system may have is looked for before anybody is asked.
             lrms.answers["look_up"] = [LrmsRecord(LrmsPhase.RUNNING, 3.0)]
             driver.do(replace(to_fetch("b/1/3"), lookup=True))
             await until(lambda: len(told()) == 5)
-            assert told()[4] == LrmsStarted(told()[4].id, "b/1/3", 3.0)
+            assert told()[4] == port.Started("b/1/3", 3.0)
             assert driver.commands_open == 0
             assert lrms.submitted == []
 
@@ -420,11 +416,11 @@ def test_what_is_refused_for_now_is_asked_again(monkeypatch: Any) -> None:
             driver.do(submission("a"))
             await until(lambda: driver.commands_open == 0)
             assert lrms.asked == [("submit", "a")] * 4
-            assert told == [LrmsRefused(1, "a", "main is drained", passing=True)]
+            assert told == [LrmsRefused("a", "main is drained", passing=True)]
             lrms.answers["submit"] = [drained]
             driver.do(replace(submission("b/1/1"), partner="b"))
             await until(lambda: driver.commands_open == 0)
-            assert told[1:] == [LrmsRefused(2, "b/1/1", "main is drained")]
+            assert told[1:] == [LrmsRefused("b/1/1", "main is drained")]
             monkeypatch.setattr(lrms_queue, "PAUSE_FIRST_S", 3600.0)
             monkeypatch.setattr(lrms_queue, "PAUSE_MOST_S", 3600.0)
             lrms.answers["submit"] = [drained] * 3
@@ -434,7 +430,7 @@ def test_what_is_refused_for_now_is_asked_again(monkeypatch: Any) -> None:
             await until(lambda: len(told) == 5)
             driver.do(LrmsCancel(0, "d"))
             await until(lambda: len(told) == 6)
-            assert told[5] == LrmsRefused(6, "d", "main is drained")
+            assert told[5] == LrmsRefused("d", "main is drained")
             assert lrms.asked[-1] == ("cancel", "d")
 
     run(scene)
@@ -451,7 +447,7 @@ def test_a_look_up_that_is_refused_says_nothing(monkeypatch: Any) -> None:
             lrms.answers["look_up"] = [LrmsRefusedError("sacct: not permitted"), running]
             driver.do(replace(submission("b/1/1"), partner="b", lookup=True))
             await until(lambda: driver.commands_open == 0)
-            assert told == [LrmsAccepted(1, "b/1/1"), LrmsStarted(2, "b/1/1", 3.0)]
+            assert told == [port.Accepted("b/1/1"), port.Started("b/1/1", 3.0)]
 
     run(scene)
 
@@ -541,7 +537,7 @@ def test_a_job_is_told_what_it_waits_for() -> None:
         async with driven(lrms, clock) as (_, told):
             await until(lambda: bool(lrms.tell))
             lrms.tell([Hindered("a", "main is down"), Hindered("a", "")])
-            assert told == [LrmsHindered(1, "a", "main is down"), LrmsHindered(2, "a", "")]
+            assert told == [port.Hindered("a", "main is down"), port.Hindered("a", "")]
 
     run(scene)
 
@@ -577,7 +573,7 @@ def test_what_is_there_at_the_start_is_told(monkeypatch: Any) -> None:
         lrms.looks = [LrmsUnavailableError("no controller")] * 2
         lrms.jobs = {"old": LrmsRecord(LrmsPhase.RUNNING, 1.0)}
         async with driven(lrms, clock) as (_, told):
-            await until(lambda: told == [LrmsAppeared(1, "old")])
+            await until(lambda: told == [LrmsAppeared("old")])
 
     run(scene)
 
@@ -596,6 +592,6 @@ def test_commands_wait_while_it_is_away() -> None:
             assert (lrms.asked, driver.commands_open) == ([], 1)
             lrms.tell([Back()])
             await until(lambda: driver.commands_open == 0)
-            assert told == [LrmsAway(1, "no controller"), LrmsBack(2)]
+            assert told == [port.Away("no controller"), port.Back()]
 
     run(scene)

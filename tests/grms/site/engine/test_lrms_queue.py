@@ -1,6 +1,5 @@
 """What a batch system is told next, and what its answers lead to."""
 
-import itertools
 import math
 from collections import Counter
 from dataclasses import replace
@@ -10,29 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms import port
-from grms.lrms.port import LrmsEnd, LrmsPhase, LrmsRecord
+from grms.lrms.port import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
 from grms.outcomes import Outcome
 from grms.site.engine.lrms_queue import ENDS_AT_ONCE, PAUSE_FIRST_S, Call, LrmsQueue, LrmsStep
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit
-from grms.site.facts.events import (
-    Event,
-    LrmsAccepted,
-    LrmsAppeared,
-    LrmsAway,
-    LrmsBack,
-    LrmsEnded,
-    LrmsLost,
-    LrmsRefused,
-    LrmsRequeued,
-    LrmsStarted,
-    LrmsStays,
-)
-from grms.site.facts.jobs import NO_EXIT, Exit, Request
+from grms.site.facts.events import LrmsAppeared, LrmsNews, LrmsRefused, LrmsStays
+from grms.site.facts.jobs import Request
 
 
 def queue(at_once: int = 2, remembers: float = math.inf) -> LrmsQueue:
     """Returns an empty queue."""
-    return LrmsQueue(at_once, remembers, itertools.count(1))
+    return LrmsQueue(at_once, remembers)
 
 
 def submission(key: str, *, lookup: bool = False, started: bool = False) -> LrmsSubmit:
@@ -136,7 +123,7 @@ def test_a_job_that_may_not_leave_stays() -> None:
     for only_waiting in (False, True):
         waiting.add(LrmsCancel(0, "a", only_waiting=only_waiting))
         (call,) = waiting.calls()
-        stays = [LrmsStays(1, "a", certain=True)] if only_waiting else []
+        stays = [LrmsStays("a", certain=True)] if only_waiting else []
         assert waiting.refused(call, "not allowed") == stays
     assert len(waiting) == 0
 
@@ -149,7 +136,7 @@ def test_a_refusal_is_certain_where_nothing_came_before() -> None:
     waiting.unanswered(call, 5.0)
     waiting.again(call)
     (call,) = waiting.calls()
-    assert waiting.refused(call, "not allowed") == [LrmsStays(1, "a", certain=False)]
+    assert waiting.refused(call, "not allowed") == [LrmsStays("a", certain=False)]
 
 
 def test_a_submission_without_an_answer_is_looked_up_first() -> None:
@@ -170,15 +157,6 @@ def test_a_submission_without_an_answer_is_looked_up_first() -> None:
     assert call.step is LrmsStep.SUBMIT
     assert waiting.answered(call, None, 8.0) == []
     assert len(waiting) == 0
-
-
-def test_a_job_may_have_left_a_signal_alone() -> None:
-    """And no exit code, or neither."""
-    for code, signal, left in ((None, 9, Exit(None, 9)), (3, None, Exit(3)), (None, None, NO_EXIT)):
-        end = LrmsEnd(Outcome.FAILED, 9.0, 4.0, code, signal)
-        (told,) = queue().told([port.Ended("a", end)])
-        assert isinstance(told, LrmsEnded)
-        assert told.exit == left
 
 
 def test_a_first_attempt_is_one_before_which_nothing_was_asked() -> None:
@@ -217,20 +195,20 @@ def test_what_came_later_is_what_is_submitted() -> None:
 def test_what_is_found_is_not_submitted() -> None:
     """Where it stands is told as if it had happened now."""
     end = LrmsEnd(Outcome.FAILED, 9.0, 4.0, 7, None, "exit 7")
-    cases: list[tuple[LrmsRecord, list[Event]]] = [
-        (LrmsRecord(LrmsPhase.WAITING), [LrmsAccepted(1, "a")]),
-        (LrmsRecord(LrmsPhase.HELD), [LrmsAccepted(1, "a")]),
-        (LrmsRecord(LrmsPhase.UNKNOWN), [LrmsAccepted(1, "a")]),
+    cases: list[tuple[LrmsRecord, list[LrmsNews]]] = [
+        (LrmsRecord(LrmsPhase.WAITING), [port.Accepted("a")]),
+        (LrmsRecord(LrmsPhase.HELD), [port.Accepted("a")]),
+        (LrmsRecord(LrmsPhase.UNKNOWN), [port.Accepted("a")]),
         (
             LrmsRecord(LrmsPhase.RUNNING, 5.0),
-            [LrmsAccepted(1, "a"), LrmsStarted(2, "a", 5.0)],
+            [port.Accepted("a"), port.Started("a", 5.0)],
         ),
         (
             LrmsRecord(LrmsPhase.ENDED, 5.0, end),
             [
-                LrmsAccepted(1, "a"),
-                LrmsStarted(2, "a", 5.0),
-                LrmsEnded(3, "a", Outcome.FAILED, 9.0, 4.0, "exit 7", Exit(7)),
+                port.Accepted("a"),
+                port.Started("a", 5.0),
+                port.Ended("a", end),
             ],
         ),
     ]
@@ -248,7 +226,7 @@ def test_a_job_that_ran_and_waits_was_requeued() -> None:
     waiting.add(submission("a", lookup=True, started=True))
     (call,) = waiting.calls()
     found = waiting.answered(call, LrmsRecord(LrmsPhase.WAITING, reason="node down"), 1.0)
-    assert found == [LrmsAccepted(1, "a"), LrmsRequeued(2, "a", "node down")]
+    assert found == [port.Accepted("a"), port.Requeued("a", "node down")]
 
 
 @pytest.mark.parametrize("phase", [LrmsPhase.WAITING, LrmsPhase.HELD])
@@ -258,7 +236,7 @@ def test_the_batch_system_may_know_of_a_start_that_the_site_does_not(phase: Lrms
     waiting.add(submission("a", lookup=True))
     (call,) = waiting.calls()
     found = waiting.answered(call, LrmsRecord(phase, reason="node down", restarted=True), 1.0)
-    assert found == [LrmsAccepted(1, "a"), LrmsRequeued(2, "a", "node down")]
+    assert found == [port.Accepted("a"), port.Requeued("a", "node down")]
 
 
 @pytest.mark.parametrize(("started", "now"), [(True, 1.0), (False, 301.0)])
@@ -268,8 +246,12 @@ def test_what_may_have_ended_is_not_repeated(*, started: bool, now: float) -> No
     waiting.add(submission("a", lookup=True, started=started))
     (call,) = waiting.calls()
     (ended,) = waiting.answered(call, None, now)
-    assert isinstance(ended, LrmsEnded)
-    assert (ended.outcome, ended.end_time, ended.run_time) == (Outcome.UNKNOWN, now, 0.0)
+    assert isinstance(ended, port.Ended)
+    assert (ended.end.outcome, ended.end.end_time, ended.end.run_time) == (
+        Outcome.UNKNOWN,
+        now,
+        0.0,
+    )
     assert len(waiting) == 0
 
 
@@ -300,7 +282,7 @@ def test_a_refusal_is_final() -> None:
     waiting.add(submission("a"))
     waiting.add(LrmsCancel(0, "b"))
     first, second = waiting.calls()
-    assert waiting.refused(first, "too wide") == [LrmsRefused(1, "a", "too wide")]
+    assert waiting.refused(first, "too wide") == [LrmsRefused("a", "too wide")]
     assert waiting.refused(second, "not yours") == []
     assert len(waiting) == 0
 
@@ -308,38 +290,39 @@ def test_a_refusal_is_final() -> None:
 def test_nothing_is_begun_while_nobody_answers() -> None:
     """That it is away, and back, are events."""
     waiting = queue()
-    assert waiting.told([port.Away("no controller")]) == [LrmsAway(1, "no controller")]
+    assert waiting.told([port.Away("no controller")]) == [port.Away("no controller")]
     waiting.add(submission("a"))
     assert waiting.calls() == []
-    assert waiting.told([port.Back()]) == [LrmsBack(2)]
+    assert waiting.told([port.Back()]) == [port.Back()]
     assert steps(waiting.calls()) == [("submit", "a")]
 
 
-def test_what_happens_is_told_in_the_words_of_the_site() -> None:
-    """Each kind as its own event; loads are none."""
-    end = LrmsEnd(Outcome.NODE_FAIL, 9.0, 4.0, exit_code=-1, signal=9, reason="node7")
-    told = queue().told(
-        [
-            port.Accepted("a"),
-            port.Started("a", 5.0),
-            port.Requeued("a", 6.0, "preempted"),
-            port.Ended("a", end),
-            port.Lost("b", "crash"),
-            port.Vanished("c", 8.0),
-            port.Appeared("d", LrmsRecord(LrmsPhase.RUNNING, 7.0)),
-            port.LoadSeen(port.LrmsLoad(9.0, 4, 4, 0)),
-        ]
-    )
-    assert told == [
-        LrmsAccepted(1, "a"),
-        LrmsStarted(2, "a", 5.0),
-        LrmsRequeued(3, "a", "preempted"),
-        LrmsEnded(4, "a", Outcome.NODE_FAIL, 9.0, 4.0, "node7", Exit(None, 9)),
-        LrmsLost(5, "b", "crash"),
-        LrmsEnded(6, "c", Outcome.UNKNOWN, 8.0, 0.0, "gone from the batch system", NO_EXIT),
-        LrmsAppeared(9, "d"),
-        LrmsAccepted(7, "d"),
-        LrmsStarted(8, "d", 7.0),
+def test_what_happens_is_told_as_the_batch_system_tells_it() -> None:
+    """What has vanished has ended, what has appeared is found; loads are none."""
+    as_they_are: list[LrmsEvent] = [
+        port.Accepted("a"),
+        port.Started("a", 5.0),
+        port.Requeued("a", "preempted"),
+        port.Hindered("a", "main is down"),
+        port.Ended(
+            "a", LrmsEnd(Outcome.NODE_FAIL, 9.0, 4.0, exit_code=-1, signal=9, reason="node7")
+        ),
+        port.Lost("b", "crash"),
+        port.Unseen("e", "two of that name"),
+        port.SeenAgain("e"),
+    ]
+    others: list[LrmsEvent] = [
+        port.Vanished("c", 8.0),
+        port.Appeared("d", LrmsRecord(LrmsPhase.RUNNING, 7.0)),
+        port.LoadSeen(port.LrmsLoad(9.0, 4, 4, 0)),
+    ]
+    gone = LrmsEnd(Outcome.UNKNOWN, 8.0, 0.0, reason="gone from the batch system")
+    assert queue().told([*as_they_are, *others]) == [
+        *as_they_are,
+        port.Ended("c", gone),
+        LrmsAppeared("d"),
+        port.Accepted("d"),
+        port.Started("d", 7.0),
     ]
 
 
@@ -352,8 +335,8 @@ def test_what_had_no_answer_may_be_there_since_it_was_asked_for() -> None:
     waiting.again(call)
     (call,) = waiting.calls()
     (ended,) = waiting.answered(call, None, 110.5)
-    assert isinstance(ended, LrmsEnded)
-    assert ended.outcome is Outcome.UNKNOWN
+    assert isinstance(ended, port.Ended)
+    assert ended.end.outcome is Outcome.UNKNOWN
     assert len(waiting) == 0
 
 
@@ -371,7 +354,7 @@ def test_what_is_lost_while_it_is_submitted_is_submitted() -> None:
     assert call.step is LrmsStep.SUBMIT
     assert waiting.answered(call, None, 3.0) == []
     assert len(waiting) == 0
-    assert waiting.told([port.Lost("a", "crash")]) == [LrmsLost(1, "a", "crash")]
+    assert waiting.told([port.Lost("a", "crash")]) == [port.Lost("a", "crash")]
 
 
 def test_what_is_lost_while_it_is_looked_up_is_looked_up_again() -> None:
@@ -401,7 +384,7 @@ def test_what_is_lost_while_a_cancel_waits_behind_its_submission_is_cancelled() 
         call = calls[0] if calls else call
     assert steps(asked) == [("look up", "a"), ("submit", "a"), ("cancel", "a")]
     assert len(waiting) == 0
-    assert waiting.told([port.Lost("a", "crash")]) == [LrmsLost(1, "a", "crash")]
+    assert waiting.told([port.Lost("a", "crash")]) == [port.Lost("a", "crash")]
 
 
 def test_every_outcome_has_its_word() -> None:
@@ -413,8 +396,8 @@ def test_the_first_look_shows_what_has_not_ended() -> None:
     """Whether it is wanted is for the state to say."""
     ended = LrmsRecord(LrmsPhase.ENDED, 1.0, LrmsEnd(Outcome.COMPLETED, 2.0, 1.0))
     seen = [("a", LrmsRecord(LrmsPhase.WAITING)), ("b", ended)]
-    assert queue().seen_first(seen) == [LrmsAppeared(1, "a")]
-    assert queue().told([port.Appeared("b", ended)])[0] == LrmsAccepted(1, "b")
+    assert queue().seen_first(seen) == [LrmsAppeared("a")]
+    assert queue().told([port.Appeared("b", ended)])[0] == port.Accepted("b")
 
 
 @given(st.data())

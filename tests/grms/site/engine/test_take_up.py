@@ -1,7 +1,6 @@
 """What is taken up after a restart: the same, whether the batch system is asked before or looks jobs up."""
 
 import asyncio
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -63,7 +62,7 @@ def taken_up(
     for number in range(memory.next_job, memory.next_job + random.randrange(6)):
         memory.apply(JobReceived(last, number, "zoe", f"z{number}", "", Request(1, 9.0), b""))
         memory.apply(JobKept(last, number))
-    clock, new_id = VirtualClock(last), itertools.count(1)
+    clock = VirtualClock(last)
     lrms = SimulatedLrms(SteppedMachine(settings.processors, Fcfs()), clock)
     if random.random() < 0.6:
         lrms.submit_now(LrmsJob("somebody else's", settings.processors, 1e6))
@@ -71,10 +70,10 @@ def taken_up(
         if random.random() < 0.8:
             lrms.submit_now(LrmsJob(key, job.request.processors, job.request.requested_time))
     clock.advance(last + random.choice([0.0, 5.0, 50.0]))
-    driver = kind(lrms, clock, DriverLimits(30.0, 1.0, 2), new_id, structlog.get_logger())
+    driver = kind(lrms, clock, DriverLimits(30.0, 1.0, 2), structlog.get_logger())
     written: list[Record] = []
     log = structlog.get_logger()
-    engine = Engine(state, written.extend, driver, clock, new_id=new_id, log=log)
+    engine = Engine(state, written.extend, driver, clock, log=log)
     engine.connect(Nobody())
     shown: list[str] = []
     engine.on_publish(lambda job: shown.append(job.job_id))

@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from grms.site.facts.events import LrmsAccepted, OfferAnswered, OfferReceived, ReleaseReservation
+from grms.lrms import port
+from grms.site.facts.events import OfferAnswered, OfferReceived, ReleaseReservation
 from grms.site.facts.invariants import check
 from grms.site.facts.jobs import Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
@@ -21,7 +22,7 @@ def lived() -> Memory:
     site(OfferAnswered, load=FULL, partner="b", offer=offer(1), accepted=True)
     site.submit()
     site.submit(FREE, user="bob")
-    site(LrmsAccepted, lrms_key=site.job(3).lrms_key)
+    site(port.Accepted, key=site.job(3).lrms_key)
     site(
         OfferReceived,
         load=FREE,

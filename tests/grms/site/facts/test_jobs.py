@@ -3,6 +3,7 @@ import math
 import pytest
 
 from grms.site.facts.jobs import (
+    NO_EXIT,
     STORY_MAX,
     Completion,
     Exit,
@@ -165,3 +166,20 @@ def test_loads_with_the_same_numbers_are_equal_whoever_answers_for_them() -> Non
     """What a batch system can be asked is no part of what it has said."""
     asked = Load(8, 4, 2, asked=lambda _width, _time: True, waits=lambda _key: True)
     assert asked == Load(8, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "signal", "left"),
+    [
+        (None, 9, Exit(None, 9)),
+        (3, None, Exit(3)),
+        (None, None, NO_EXIT),
+        (-1, 9, Exit(None, 9)),
+        (256, 128, NO_EXIT),
+    ],
+)
+def test_what_is_out_of_bounds_is_not_known_of_an_exit(
+    code: int | None, signal: int | None, left: Exit
+) -> None:
+    """A job may leave an exit code, a signal, both or neither."""
+    assert Exit.known(code, signal) == left

@@ -3,11 +3,11 @@
 import math
 from collections import Counter
 
+from grms.lrms import port
 from grms.policy.round_notes import Waiting
 from grms.policy.rounds import Rounds
 from grms.site.facts.commands import PublishRound, SendOffer, SendWithdraw
 from grms.site.facts.events import (
-    LrmsAccepted,
     OfferAnswered,
     Restarted,
     RoundDue,
@@ -118,14 +118,14 @@ def test_a_question_that_is_put_once_more_is_one() -> None:
     site = Conversation(settings(reoffer=Rounds(900.0, questions=2), partners_asked=2), up=())
     for key in ("a/7/1", "a/7/2"):
         site.submit(load=None)
-        site(LrmsAccepted, lrms_key=key)
+        site(port.Accepted, key=key)
     site.up = ("b", "c")
     site.come_up()
     lost = one(site(RoundDue, load=FULL), SendOffer)
     site.restart()
     withdraw = one(site(Restarted, load=FULL), SendWithdraw)
     for key in ("a/7/1", "a/7/2"):
-        site(LrmsAccepted, lrms_key=key)
+        site(port.Accepted, key=key)
     site.come_up()
     site(RoundDue, load=FULL)
     told = {"question": withdraw.cause, "status": GuestState.WITHDRAWN, "completion": None}

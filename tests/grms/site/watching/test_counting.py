@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 
 from grms.kit.ports import free_port
+from grms.lrms import port
 from grms.site.facts.commands import SendResolve
 from grms.site.facts.events import (
     Drain,
     Event,
-    LrmsAccepted,
-    LrmsEnded,
     LrmsRefused,
-    LrmsStarted,
     LrmsStays,
     OfferAnswered,
     OfferFailed,
@@ -52,7 +50,7 @@ class Counted(Conversation):
         Counting(outputs, self.metrics, self.state)
         JobChanges(outputs, self.state, lambda: self.now)
         self.submit()
-        self(LrmsAccepted, lrms_key=KEY)
+        self(port.Accepted, key=KEY)
         self.up = ("b", "c")
         self.come_up()
 
@@ -67,7 +65,7 @@ class Counted(Conversation):
         self(RoundDue, load=FULL)
         self(OfferAnswered, load=FULL, accepted=True, **B1)
         ended = {"outcome": Outcome.CANCELLED, "end_time": 5.0, "run_time": 0.0}
-        return one(self(LrmsEnded, lrms_key=KEY, **ended), SendResolve).cause
+        return one(self(port.Ended, key=KEY, **ended), SendResolve).cause
 
 
 def test_a_round_counts_when_it_is_over_and_a_question_when_it_is_put() -> None:
@@ -97,7 +95,7 @@ def test_a_job_that_stays_has_not_moved() -> None:
     site = Counted()
     site(RoundDue, load=FULL)
     site(OfferAnswered, load=FULL, accepted=True, **B1)
-    site(LrmsStays, lrms_key=KEY)
+    site(LrmsStays, key=KEY)
     assert site.rounds()[2] == 0
 
 
@@ -141,7 +139,7 @@ def test_jobs_that_go_home_undone_are_counted() -> None:
     site(ReportReceived, load=FULL, partner="c", completions=(cancelled,))
     theirs = {"partner": "b", "offer": OfferId(3, 5), "settled_below": 1, "payload": b"run"}
     site(OfferReceived, load=FREE, request=REQUEST, **theirs)
-    site(LrmsRefused, lrms_key="b/3/5", reason="main is drained")
+    site(LrmsRefused, key="b/3/5", reason="main is drained")
     values = site.metrics.values()
     found = {name: value for name, value in values.items() if "undone_total" in name}
     assert found == {
@@ -176,12 +174,12 @@ def test_ends_and_waits_are_counted_where_a_job_ran() -> None:
     """By outcome, and from submission to start and end; states are those of the jobs that there are."""
     site = Counted()
     site.now = 30.0
-    site(LrmsStarted, lrms_key=KEY, start_time=30.0)
+    site(port.Started, key=KEY, start_time=30.0)
     site.submit()
     site(OfferAnswered, load=FULL, accepted=True, **B1)
     ended = {"outcome": Outcome.TIMEOUT, "end_time": 400.0, "run_time": 370.0}
     site.now = 400.0
-    site(LrmsEnded, lrms_key=KEY, **ended)
+    site(port.Ended, key=KEY, **ended)
     done = Completion(offer(1), Outcome.COMPLETED, 399.0, 8.0)
     site(ReportReceived, load=FULL, partner="b", completions=(done,))
     values = site.metrics.values()

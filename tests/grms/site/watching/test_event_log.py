@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from grms.kit.ports import free_port
 from grms.kit.rates import Seldom
+from grms.lrms import port
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer, Append
@@ -255,5 +256,41 @@ def test_every_event_and_record_has_a_name() -> None:
     kinds = [kind for kind in vars(records).values() if isinstance(kind, type)]
     assert set(kinds) <= set(event_log._NAMES)
     named: list[type] = [*event_log._EVENTS, *event_log._WARNINGS]
+    of_the_batch_system: dict[type, str] = {port.SeenAgain: "lrms_seen"} | {
+        kind: f"lrms_{event_name(kind)}" for kind in (port.Unseen, port.Away, port.Back)
+    }
     for kind in named:
-        assert event_log._NAMES[kind] == event_name(kind)
+        assert event_log._NAMES[kind] == of_the_batch_system.get(kind, event_name(kind))
+
+
+def test_what_the_batch_system_tells_is_logged_as_of_it() -> None:
+    """With the job's key there, and with the id that the news was given."""
+    state = SimpleNamespace(settings=SimpleNamespace(name="home"))
+    subscriber = Subscriber(cast("Memory", SimpleNamespace(jobs={})))
+    with capture_logs() as logs:
+        EventLog(
+            structlog.get_logger(),
+            subscriber,
+            cast("Engine", SimpleNamespace(state=state)),
+            complete=False,
+        )
+        told: list[events.LrmsNews] = [
+            port.Unseen("a/7/1", "two of that name"),
+            port.SeenAgain("a/7/1"),
+            port.Away("no controller"),
+            events.LrmsAppeared("a/7/2"),
+            events.LrmsRefused("a/7/1", "too wide"),
+            port.Accepted("a/7/1"),
+        ]
+        for number, news in enumerate(told, 1):
+            subscriber.seen(events.LrmsTold(number, news), [])
+    refused = {"reason": "too wide", "undelivered": False, "passing": False}
+    levels = ["warning", "info", *["warning"] * 3]
+    assert [entry.pop("log_level") for entry in logs] == levels
+    assert [dict(entry) for entry in logs] == [
+        {"event": "lrms_unseen", "cause": 1, "lrms_key": "a/7/1", "reason": "two of that name"},
+        {"event": "lrms_seen", "cause": 2, "lrms_key": "a/7/1"},
+        {"event": "lrms_away", "cause": 3, "reason": "no controller"},
+        {"event": "lrms_appeared", "cause": 4, "lrms_key": "a/7/2"},
+        {"event": "lrms_refused", "cause": 5, "lrms_key": "a/7/1", **refused},
+    ]

@@ -39,7 +39,7 @@ from grms.site.facts.events import (
     WithdrawReceived,
 )
 from grms.site.facts.jobs import NO_EXIT, Exit, GuestJob, Load, OfferId, end_of_lost
-from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import (
@@ -250,27 +250,27 @@ class GuestDesk:
 
     def accepted(self, guest: GuestJob) -> None:
         """Knows that a job waits in the batch system."""
-        if guest.state is GuestState.ACCEPTED:
+        if guest.state is JobState.SUBMITTING:
             self.memory.confirm(guest)
-            guest.move(GuestState.SUBMITTED)
+            guest.move(JobState.QUEUED)
 
     def started(self, guest: GuestJob, event: port.Started, turn: Turn) -> None:
         """Notes a start."""
-        if guest.state in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
+        if guest.state in {JobState.SUBMITTING, JobState.QUEUED}:
             start = max(event.start_time, guest.accept_time)  # by another clock
             turn.note(GuestStarted(turn.now, guest.partner, guest.offer, start))
             self.memory.books[guest.partner].budget.note_run(turn.now)
 
     def requeued(self, guest: GuestJob, _event: port.Requeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more."""
-        if guest.state is GuestState.RUNNING:
+        if guest.state is JobState.RUNNING:
             turn.note(GuestRequeued(turn.now, guest.partner, guest.offer))
         if guest.cancel_requested:
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
     def lost(self, guest: GuestJob, event: port.Lost, turn: Turn) -> None:
         """Submits a job again that the batch system has forgotten, once."""
-        started = guest.state is GuestState.RUNNING
+        started = guest.state is JobState.RUNNING
         end = end_of_lost(guest, event.reason, started=started)
         if end is not None:
             self._end(guest, end[0], turn.now, 0.0, turn)
@@ -310,7 +310,7 @@ class GuestDesk:
         """
         if not event.reason or guest.begun or guest.cancel_requested:
             return
-        if guest.state not in {GuestState.ACCEPTED, GuestState.SUBMITTED}:
+        if guest.state not in {JobState.SUBMITTING, JobState.QUEUED}:
             return
         self.memory.book(guest.partner).given_back_why = event.reason
         guest.told_once = not guest.leaving
@@ -345,7 +345,7 @@ class GuestDesk:
         self, guest: GuestJob, outcome: Outcome, end_time: float, run_time: float, turn: Turn
     ) -> None:
         budget = self.memory.books[guest.partner].budget
-        if guest.state is not GuestState.RUNNING:
+        if guest.state is not JobState.RUNNING:
             if run_time > 0:
                 budget.note_run(turn.now)  # between two looks at the batch system
             elif guest.reserved or guest.cancel_requested:
@@ -359,13 +359,12 @@ class GuestDesk:
 
     def report(self, guest: GuestJob, turn: Turn) -> None:
         """Tells the home site of the end of its job."""
-        assert guest.completion is not None
+        completion = guest.completion
+        assert completion is not None
         settings = self.memory.settings
         delay = pause_after(guest.attempts, settings.retry_first_s, settings.retry_most_s)
         guest.reporting = True
-        if guest.state is GuestState.ENDED:
-            guest.move(GuestState.REPORTED)
-        turn.do(SendReport(turn.cause, guest.partner, guest.completion, delay))
+        turn.do(SendReport(turn.cause, guest.partner, completion, delay))
 
     def report_answered(self, event: ReportAnswered, turn: Turn) -> None:
         """Forgets jobs whose home site has their end."""
@@ -400,12 +399,12 @@ class GuestDesk:
                     continue
                 if guest.reserved:
                     continue
-                new = guest.state is GuestState.ACCEPTED and not guest.cancel_requested
+                new = guest.state is JobState.SUBMITTING and not guest.cancel_requested
                 if new and waits is not None and waits(guest.lrms_key):
                     self.accepted(guest)
                     continue
                 # One that was requeued has started once, too.
-                turn.submit(guest, lookup=True, started=guest.state is not GuestState.ACCEPTED)
+                turn.submit(guest, lookup=True, started=guest.state is not JobState.SUBMITTING)
                 if guest.cancel_requested:
                     turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
@@ -417,6 +416,5 @@ def _differs(guest: GuestJob, event: OfferReceived) -> bool:
 def _status(cause: int, answer: GuestState | GuestJob | None) -> AnswerStatus:
     if not isinstance(answer, GuestJob):
         return AnswerStatus(cause, answer)
-    if answer.completion is None:
-        return AnswerStatus(cause, GuestState.ACCEPTED)
-    return AnswerStatus(cause, GuestState.ENDED, answer.completion)
+    ended = answer.completion
+    return AnswerStatus(cause, GuestState.ENDED if ended else GuestState.ACCEPTED, ended)

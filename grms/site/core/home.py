@@ -194,7 +194,7 @@ class HomeDesk:
             self._hinder(job, f"the batch system does not take it now: {event.reason}", turn)
             return
         outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"
-        if job.state is JobState.RUNNING or job.requeued:
+        if job.begun:
             outcome = Outcome.UNKNOWN  # it has begun, whatever is said now
         elif job.cancel_requested:
             outcome, reason = Outcome.CANCELLED, "cancelled before the batch system took it"
@@ -232,7 +232,7 @@ class HomeDesk:
         next record says that it waits. So it is not given away, and not taken for one that has left.
         """
         self.reoffers.stays(job, turn)
-        if job.state in {JobState.SUBMITTING, JobState.QUEUED} and not job.requeued:
+        if job.state in {JobState.SUBMITTING, JobState.QUEUED} and not job.begun:
             turn.note(JobStarted(turn.now, job.job, turn.now))
         if job.state is JobState.RUNNING:
             turn.note(JobRequeued(turn.now, job.job, event.reason))
@@ -321,7 +321,7 @@ class HomeDesk:
     @staticmethod
     def _look_up(job: HomeJob, turn: Turn) -> None:
         # One that was requeued has started once, too; one that was offered again has not.
-        started = job.state is JobState.RUNNING or (job.state is JobState.QUEUED and job.requeued)
+        started = job.begun and job.state is not JobState.SUBMITTING
         turn.submit(job, lookup=True, started=started)
         if job.cancel_requested:
             turn.do(LrmsCancel(turn.cause, job.lrms_key))

@@ -287,7 +287,7 @@ class ReofferDesk:
             Whether it has: it was told to, and the job had not started.
         """
         # One that waits again after a start is let go by nobody of ours: somebody else has cancelled it.
-        waits = job.state is not JobState.RUNNING and not job.requeued and event.end.run_time == 0.0
+        waits = not job.begun and event.end.run_time == 0.0
         if (
             not (job.leaving and waits)
             or event.end.outcome is not Outcome.CANCELLED
@@ -322,7 +322,7 @@ def _may_leave(job: HomeJob) -> bool:
     # behind all others, and would each time, where partners hold places and then deny them.
     return (
         job.state is JobState.QUEUED
-        and not job.requeued
+        and not job.begun
         and not job.cancel_requested
         and not has_left_before(job)
     )

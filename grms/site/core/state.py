@@ -271,9 +271,9 @@ class SiteState:
         counts = dict.fromkeys(GuestState, 0)
         for book in self.memory.books.values():
             for guest in book.guests.values():
-                counts[guest.state] += 1
+                counts[guest.shown] += 1
             for answer in book.answered.values():
-                counts[answer if isinstance(answer, GuestState) else answer.state] += 1
+                counts[answer if isinstance(answer, GuestState) else GuestState.ACKNOWLEDGED] += 1
         return counts
 
     # --- the daemon itself ---------------------------------------------------------------------

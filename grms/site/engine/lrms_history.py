@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from grms.kit.job_files import JobFile
 from grms.lrms.port import HomeRun, JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
 from grms.site.facts.jobs import GuestJob, HomeJob, Request
-from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.facts.lifecycle import JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.wire import given_inputs, shared_files
 from grms.v1 import request_pb2
@@ -109,7 +109,7 @@ def waiting(memory: Memory) -> list[LrmsJob]:
 
 
 def _runs(job: HomeJob | GuestJob) -> bool:
-    return job.state in {JobState.RUNNING, GuestState.RUNNING}
+    return job.state is JobState.RUNNING
 
 
 def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:

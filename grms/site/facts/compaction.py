@@ -81,7 +81,7 @@ class Reading:
         for book in books:
             count += sum(len(guest.story) for guest in book.guests.values())
             for answer in book.answered.values():
-                count += len(answer.story) if isinstance(answer, GuestJob) else 1
+                count += len(answer.story) + 1 if isinstance(answer, GuestJob) else 1
         return count
 
     def compacted(self, records: Iterable[Record]) -> list[Record] | None:

@@ -8,25 +8,15 @@ import math
 from collections import Counter
 
 from grms.site.facts.jobs import GuestJob, HomeJob
-from grms.site.facts.lifecycle import PROVISIONAL, WAITING, GuestState, JobState
+from grms.site.facts.lifecycle import PROVISIONAL, WAITING, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.reservations import ReservationBook
 
 _UNDECIDED = frozenset({JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING})
 _AWAY = frozenset({JobState.DELEGATED, JobState.SUSPECT})
-_AT_LRMS = frozenset(
-    {
-        JobState.SUBMITTING,
-        *WAITING,
-        JobState.RUNNING,
-        GuestState.ACCEPTED,
-        GuestState.SUBMITTED,
-        GuestState.RUNNING,
-    }
-)
+_AT_LRMS = frozenset({JobState.SUBMITTING, *WAITING, JobState.RUNNING})
 _OFFERED = _UNDECIDED | PROVISIONAL
-_UNCONFIRMED = frozenset({JobState.SUBMITTING, GuestState.ACCEPTED})
 
 
 def check(memory: Memory) -> None:
@@ -65,11 +55,13 @@ def _check_lrms(memory: Memory) -> None:
     everybody: list[HomeJob | GuestJob] = [*memory.jobs.values(), *guests]
     there = {job.lrms_key: job for job in everybody if job.state in _AT_LRMS}
     assert memory.at_lrms == there, "at_lrms"
-    unconfirmed = sum(job.request.processors for job in everybody if job.state in _UNCONFIRMED)
+    unconfirmed = sum(
+        job.request.processors for job in everybody if job.state is JobState.SUBMITTING
+    )
     assert memory.unconfirmed == unconfirmed, "unconfirmed"
     reserved = {guest.lrms_key: guest for guest in guests if guest.reserved}
     assert memory.reserved == reserved, "reserved"
-    assert all(one.state is GuestState.ACCEPTED for one in reserved.values()), "reserved"
+    assert all(one.state is JobState.SUBMITTING for one in reserved.values()), "reserved"
 
 
 def _check_reservations(book: ReservationBook, kept: int) -> None:
@@ -137,7 +129,7 @@ def _check_trust(book: PartnerBook) -> None:
 def _check_guests(book: PartnerBook) -> None:
     for offer, guest in book.guests.items():
         assert (guest.partner, guest.offer) == (book.name, offer), guest.lrms_key
-        over = guest.state in {GuestState.ENDED, GuestState.REPORTED}
+        over = guest.state is JobState.ENDED
         assert over or guest.state in _AT_LRMS, guest.lrms_key
         assert over == (guest.completion is not None), guest.lrms_key
     assert all(number >= book.settled_below for number in book.answered), f"{book.name}: answered"

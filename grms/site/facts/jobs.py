@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import lru_cache, partial
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
 from grms.site.facts.lifecycle import (
     GUEST_MOVES,
+    GUEST_SHOWN_AS,
     JOB_MOVES,
     SHOWN_AS,
     GuestState,
@@ -204,20 +205,76 @@ class Completion:
             raise ValueError(f"run_time is {self.run_time}; it must be finite and at least 0")
 
 
-class HomeJob(msgspec.Struct, eq=False, kw_only=True):
+class LocalJob(msgspec.Struct, eq=False, kw_only=True):
+    """A job that the batch system has or may get: one of the site's own users, or a partner's.
+
+    Attributes:
+        lrms_key: the name by which the batch system is asked for it; unique for all time.
+        request: what it asks for.
+        payload: what runs.
+        state: where it stands.
+        cancel_requested: its user, or its home site, wants it to end.
+        kept_time: since when the batch system is to have it, seconds; nan before.
+        leaving: the batch system was told to let it go, and may do so, or still do so.
+        told_once: it was told so once, by this process, and has not answered.
+        lost: how often the batch system has forgotten it before its start.
+        begun: it has started here, whatever it does now.
+        start_time: of its last start, seconds; nan before, and while it waits again.
+        end_time: seconds; nan before.
+        run_time: how long it held its processors in the end, seconds.
+        outcome: None before the end.
+        exit: how its script was left.
+        story: its last states, oldest first.
+    """
+
+    MOVES: ClassVar[Mapping[JobState, Mapping[JobState, str]]]
+
+    lrms_key: str
+    request: Request
+    payload: bytes
+    state: JobState
+    cancel_requested: bool = False
+    kept_time: float = math.nan
+    leaving: bool = False
+    told_once: bool = False
+    lost: int = 0
+    begun: bool = False
+    start_time: float = math.nan
+    end_time: float = math.nan
+    run_time: float = 0.0
+    outcome: Outcome | None = None
+    exit: Exit = NO_EXIT
+    story: list[JobState]
+
+    @property
+    def came(self) -> float:
+        """When it was received or accepted, seconds."""
+        raise NotImplementedError
+
+    def move(self, target: JobState) -> None:
+        """Changes the state.
+
+        Raises:
+            IllegalMove: the table does not have this move.
+        """
+        if target not in self.MOVES[self.state]:
+            raise IllegalMove(f"job {self}", self.story, target)
+        self.state = target
+        if len(self.story) == STORY_MAX:
+            del self.story[0]
+        self.story.append(target)
+
+
+class HomeJob(LocalJob, eq=False, kw_only=True):
     """A job of one of the site's own users.
 
     Attributes:
         job: the site's number of it: 1, 2, 3, …
         job_id: the name users know it by.
-        lrms_key: the name by which the batch system is asked for it; unique for all time.
         user: whose it is; never sent to partners.
         idempotency_key: what the client chose to name its submission.
         name: a word of the user's own; never sent to partners.
-        request: what it asks for.
-        payload: what runs.
         submit_time: when it was received, seconds.
-        state: where it stands.
         partner: to which it is offered or delegated; empty at home.
         offer_epoch: of that offer; 0 at home.
         offer_number: of that offer; 0 at home.
@@ -228,39 +285,27 @@ class HomeJob(msgspec.Struct, eq=False, kw_only=True):
         remaining: partners still to be asked in this decision; None: no decision has begun.
         questions_left: how many more partners this decision may ask; less than 0: any number.
         decision_time: when the decision began, seconds; nan before.
-        cancel_requested: its user wants it to end.
         take_back: an operator wants it back from where it is.
         overdue: the deadline for what it waits for has passed; its operator has been shown it.
         question: which question about its offer is on the way to the partner, by the event that
             caused it; 0 for none.
         cancel_told: that question tells the partner to end the job.
         attempts: how often in a row that question had no answer.
-        kept_time: since when the batch system is to have it, seconds; nan before.
         confirms: its partner holds a place for it, and is to be told to start it.
-        leaving: the batch system was told to let it go, and may do so, or still do so.
-        told_once: it was told so once, by this process, and has not answered.
-        lost: how often the batch system has forgotten it before its start.
-        requeued: it had started, and waits again.
         hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
             the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
-        start_time: nan before.
-        end_time: nan before.
-        outcome: None before the end.
-        exit: how its script was left.
         reason: for a person; why it stands where it stands.
         revision: counts the changes.
-        story: its last states, oldest first.
         weighed: what its last decision rested on; None before the first, and after a restart.
     """
 
+    MOVES = JOB_MOVES
+
     job: int
     job_id: str
-    lrms_key: str
     user: str
     idempotency_key: str
     name: str
-    request: Request
-    payload: bytes
     submit_time: float
     state: JobState = JobState.RECEIVED
     partner: str = ""
@@ -273,42 +318,31 @@ class HomeJob(msgspec.Struct, eq=False, kw_only=True):
     remaining: list[str] | None = None
     questions_left: int = -1
     decision_time: float = math.nan
-    cancel_requested: bool = False
     take_back: bool = False
     overdue: bool = False
     question: int = 0
     cancel_told: bool = False
     attempts: int = 0
-    kept_time: float = math.nan
     confirms: bool = False
-    leaving: bool = False
-    told_once: bool = False
-    lost: int = 0
-    requeued: bool = False
     hindered: str = ""
-    start_time: float = math.nan
-    end_time: float = math.nan
-    outcome: Outcome | None = None
-    exit: Exit = NO_EXIT
     reason: str = ""
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     weighed: Weighed | None = None
 
+    def __str__(self) -> str:
+        """Names the job."""
+        return self.job_id
+
     def move(self, target: JobState) -> None:
-        """Changes the state.
+        """Changes the state; a change that those who watch see is counted.
 
         Raises:
             IllegalMove: the table does not have this move.
         """
         before = self.state
-        if target not in JOB_MOVES[before]:
-            raise IllegalMove(f"job {self.job_id}", self.story, target)
-        self.state = target
+        super().move(target)
         self.revision += SHOWN_AS[target] is not SHOWN_AS[before]
-        if len(self.story) == STORY_MAX:
-            del self.story[0]
-        self.story.append(target)
 
     def leave_partner(self) -> None:
         """Forgets the offer: the job is at home."""
@@ -322,6 +356,11 @@ class HomeJob(msgspec.Struct, eq=False, kw_only=True):
         self.overdue = False
         self.question = 0
         self.attempts = 0
+
+    @property
+    def came(self) -> float:
+        """When it was received, seconds."""
+        return self.submit_time
 
     @property
     def offer(self) -> OfferId:
@@ -344,62 +383,49 @@ class HomeJob(msgspec.Struct, eq=False, kw_only=True):
         return self.request.requested_time * self.request.processors
 
 
-class GuestJob(msgspec.Struct, eq=False, kw_only=True):
+class GuestJob(LocalJob, eq=False, kw_only=True):
     """A job of a partner's that this site has accepted.
 
     Attributes:
         partner: its home site.
         offer: by which it came.
-        lrms_key: the name by which the batch system is asked for it; unique for all time.
-        request: what it asks for.
-        payload: what runs.
         accept_time: seconds.
-        kept_time: since when the batch system is to have it, seconds.
-        lost: the batch system has forgotten it once.
         reserved: a place is held for it; its home site has it still, and it does not start.
-        begun: it has started once, whatever it does now.
-        start_time: of its last start, seconds; nan before the first.
-        leaving: the batch system was told to let it go, as nothing starts it here, and may do so, or still do so.
-        told_once: it was told so once, by this process, and has not answered.
-        exit: how its script was left.
-        state: where it stands.
-        cancel_requested: its home site wants it to end.
-        completion: None before the end.
         attempts: how often in a row its report had no answer.
         reporting: a report is on the way.
     """
 
+    MOVES = GUEST_MOVES
+
     partner: str
     offer: OfferId
-    lrms_key: str
-    request: Request
-    payload: bytes
     accept_time: float
-    kept_time: float
-    lost: bool = False
+    state: JobState = JobState.SUBMITTING
     reserved: bool = False
-    begun: bool = False
-    start_time: float = math.nan
-    leaving: bool = False
-    told_once: bool = False
-    exit: Exit = NO_EXIT
-    state: GuestState = GuestState.ACCEPTED
-    cancel_requested: bool = False
-    completion: Completion | None = None
     attempts: int = 0
     reporting: bool = False
-    story: list[GuestState] = msgspec.field(default_factory=partial(list, (GuestState.ACCEPTED,)))
+    story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.SUBMITTING,)))
 
-    def move(self, target: GuestState) -> None:
-        """Changes the state.
+    def __str__(self) -> str:
+        """Names the job."""
+        return self.lrms_key
 
-        Raises:
-            IllegalMove: the table does not have this move.
-        """
-        if target not in GUEST_MOVES[self.state]:
-            raise IllegalMove(f"job {self.lrms_key}", self.story, target)
-        self.state = target
-        self.story.append(target)
+    @property
+    def came(self) -> float:
+        """When it was accepted, seconds."""
+        return self.accept_time
+
+    @property
+    def completion(self) -> Completion | None:
+        """What its home site is told of its end; None before."""
+        if self.outcome is None:
+            return None
+        return Completion(self.offer, self.outcome, self.end_time, self.run_time, self.exit)
+
+    @property
+    def shown(self) -> GuestState:
+        """Where it stands for those who watch."""
+        return GuestState.REPORTED if self.reporting else GUEST_SHOWN_AS[self.state]
 
 
 def find_job(jobs: Mapping[int, HomeJob], site: str, job_id: str) -> HomeJob | None:
@@ -454,9 +480,7 @@ LOSSES_MAX: Final = 5
 """So often an own job that the batch system has forgotten before its start is submitted again."""
 
 
-def end_of_lost(
-    job: HomeJob | GuestJob, reason: str, *, started: bool
-) -> tuple[Outcome, str] | None:
+def end_of_lost(job: LocalJob, reason: str, *, started: bool) -> tuple[Outcome, str] | None:
     """Returns how a job ends that the batch system has forgotten; None where it is submitted again.
 
     Args:

@@ -19,7 +19,7 @@ from grms.values import QuickEnum
 
 
 class JobState(QuickEnum):
-    """Where a home job stands."""
+    """Where a job stands; a guest job is SUBMITTING, QUEUED, RUNNING or ENDED."""
 
     RECEIVED = "received"
     OFFERING = "offering"
@@ -51,7 +51,7 @@ SHOWN = tuple(state for state in JobState if state not in PROVISIONAL)
 
 
 class GuestState(QuickEnum):
-    """Where a partner's offer, or the job it has become, stands."""
+    """What was answered to a partner's offer, and where the job that it has become stands."""
 
     ACCEPTED = "accepted"
     SUBMITTED = "submitted"
@@ -61,6 +61,15 @@ class GuestState(QuickEnum):
     ACKNOWLEDGED = "acknowledged"
     DECLINED = "declined"
     WITHDRAWN = "withdrawn"
+
+
+GUEST_SHOWN_AS: Mapping[JobState, GuestState] = {
+    JobState.SUBMITTING: GuestState.ACCEPTED,
+    JobState.QUEUED: GuestState.SUBMITTED,
+    JobState.RUNNING: GuestState.RUNNING,
+    JobState.ENDED: GuestState.ENDED,
+}
+"""Where a guest job stands for those who watch."""
 
 
 class ReservationState(QuickEnum):
@@ -138,33 +147,13 @@ JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
 }
 """What a home job's state may become, and by what."""
 
-GUEST_MOVES: Mapping[GuestState, Mapping[GuestState, str]] = {
-    GuestState.ACCEPTED: {
-        GuestState.SUBMITTED: "the batch system has it",
-        GuestState.RUNNING: "started",
-        GuestState.ENDED: "ended, refused or cancelled",
-    },
-    GuestState.SUBMITTED: {
-        GuestState.RUNNING: "started",
-        GuestState.ACCEPTED: "the batch system has lost it",
-        GuestState.ENDED: "cancelled, or gone",
-    },
-    GuestState.RUNNING: {
-        GuestState.SUBMITTED: "the batch system starts it anew",
-        GuestState.ENDED: "ended or cancelled",
-    },
-    GuestState.ENDED: {
-        GuestState.REPORTED: "its end is on the way to the home site",
-        GuestState.ACKNOWLEDGED: "the home site has its end",
-    },
-    GuestState.REPORTED: {
-        GuestState.ACKNOWLEDGED: "the home site has its end",
-    },
-    GuestState.ACKNOWLEDGED: {},
-    GuestState.DECLINED: {},
-    GuestState.WITHDRAWN: {},
+_HERE = (JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING, JobState.ENDED)
+
+GUEST_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
+    state: {target: why for target, why in JOB_MOVES[state].items() if target in _HERE}
+    for state in _HERE
 }
-"""What the state of an offer that has been answered may become, and by what."""
+"""The same for a guest job, which is here from its acceptance to its end."""
 
 RESERVATION_MOVES: Mapping[ReservationState, Mapping[ReservationState, str]] = {
     ReservationState.BOOKED: {
@@ -187,12 +176,12 @@ RESERVATION_MOVES: Mapping[ReservationState, Mapping[ReservationState, str]] = {
 """What a reservation's state may become, and by what."""
 
 JOB_BEGINNING = (JobState.RECEIVED,)
-GUEST_BEGINNINGS = (GuestState.ACCEPTED, GuestState.DECLINED, GuestState.WITHDRAWN)
+GUEST_BEGINNING = (JobState.SUBMITTING,)
 RESERVATION_BEGINNING = (ReservationState.BOOKED,)
 """The states in which a life begins."""
 
 
-State = JobState | GuestState | ReservationState
+State = JobState | ReservationState
 
 
 class IllegalMove(Exception):  # noqa: N818  # named for what it says, as the states are

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from grms.policy.guard import GuardFound
 from grms.site.facts.jobs import (
     KEY_PARTS,
-    Completion,
     GuestJob,
     HomeJob,
     Load,
@@ -236,7 +235,7 @@ class Memory:
 
     def confirm(self, job: HomeJob | GuestJob) -> None:
         """Notes that the batch system has a job; to be called before its state changes."""
-        if job.state is JobState.SUBMITTING or job.state is GuestState.ACCEPTED:
+        if job.state is JobState.SUBMITTING:
             self.unconfirmed -= job.request.processors
 
     def load(self, told: Load | None) -> Load | None:
@@ -375,7 +374,7 @@ class Memory:
         self.confirm(job)
         self._leaves_lrms(job.lrms_key, record.time)
         job.lrms_key = next_lrms_key(job.lrms_key)
-        job.lost, job.leaving, job.requeued = 0, False, False
+        job.lost, job.leaving, job.begun = 0, False, False
         if job.state is JobState.LEAVING:
             job.move(JobState.RESOLVING)
             job.confirms = True
@@ -386,7 +385,6 @@ class Memory:
     def _job_requeued(self, record: JobRequeued) -> None:
         job = self.jobs[record.job]
         job.move(JobState.QUEUED)
-        job.requeued = True
         job.start_time = math.nan
         self._goes_behind(job, record.time)
         job.reason = record.reason
@@ -420,6 +418,7 @@ class Memory:
         job = self.jobs[record.job]
         self.confirm(job)
         job.move(JobState.RUNNING)
+        job.begun = True
         job.start_time = record.start_time
         self._goes_behind(job, record.start_time)
 
@@ -427,7 +426,7 @@ class Memory:
         job = self.jobs[record.job]
         self.confirm(job)
         job.move(JobState.ENDED)
-        job.end_time = record.end_time
+        job.end_time, job.run_time = record.end_time, record.run_time
         job.outcome = record.outcome
         job.reason = record.reason
         job.question = 0
@@ -589,7 +588,7 @@ class Memory:
     def _guest_started(self, record: GuestStarted) -> None:
         guest = self._guest(record.partner, record.offer)
         self.confirm(guest)
-        guest.move(GuestState.RUNNING)
+        guest.move(JobState.RUNNING)
         guest.begun = True
         guest.start_time = record.start_time
         self._goes_behind(guest, record.start_time)
@@ -600,16 +599,17 @@ class Memory:
 
     def _guest_requeued(self, record: GuestRequeued) -> None:
         guest = self._guest(record.partner, record.offer)
-        guest.move(GuestState.SUBMITTED)
+        guest.move(JobState.QUEUED)
+        guest.start_time = math.nan
         self._goes_behind(guest, record.time)
 
     def _guest_lost(self, record: GuestLost) -> None:
         guest = self._guest(record.partner, record.offer)
-        if guest.state is not GuestState.ACCEPTED:
-            guest.move(GuestState.ACCEPTED)
+        if guest.state is not JobState.SUBMITTING:
+            guest.move(JobState.SUBMITTING)
             self.unconfirmed += guest.request.processors
         self.unseen.pop(guest.lrms_key, None)
-        guest.lost = True
+        guest.lost += 1
         guest.kept_time = record.time
 
     def _guest_exited(self, record: GuestExited) -> None:
@@ -618,10 +618,9 @@ class Memory:
     def _guest_ended(self, record: GuestEnded) -> None:
         guest = self._guest(record.partner, record.offer)
         self.confirm(guest)
-        guest.move(GuestState.ENDED)
-        guest.completion = Completion(
-            record.offer, record.outcome, record.end_time, record.run_time, guest.exit
-        )
+        guest.move(JobState.ENDED)
+        guest.end_time, guest.run_time = record.end_time, record.run_time
+        guest.outcome = record.outcome
         self._leaves_lrms(guest.lrms_key, record.end_time)
         self.reserved.pop(guest.lrms_key, None)
         guest.reserved = False
@@ -636,7 +635,6 @@ class Memory:
     def _guest_acknowledged(self, record: GuestAcknowledged) -> None:
         book, offer = self.books[record.partner], record.offer
         guest = book.guests.pop(offer)
-        guest.move(GuestState.ACKNOWLEDGED)
         if not book.is_stale(offer):
             book.answered[offer.number] = guest
 

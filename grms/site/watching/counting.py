@@ -23,7 +23,7 @@ from grms.site.facts.events import (
     Resume,
 )
 from grms.site.facts.jobs import HomeJob
-from grms.site.facts.lifecycle import WAITING, GuestState, JobState, Outcome
+from grms.site.facts.lifecycle import WAITING, JobState, Outcome
 from grms.site.facts.records import (
     GuestAccepted,
     GuestEnded,
@@ -47,8 +47,6 @@ _SURPRISES: Final[dict[type[LrmsNews], str]] = {
     LrmsAppeared: "appeared",
 }
 """Events that a batch system causes by itself."""
-
-_GUEST_OPEN = {GuestState.ACCEPTED, GuestState.SUBMITTED, GuestState.RUNNING}
 
 
 class Counting:
@@ -88,7 +86,7 @@ class Counting:
         counts = {state_name(key): number for key, number in self._state.job_counts().items()}
         self._metrics.set_jobs(counts)
         for name, book in self._state.partners.items():
-            here = sum(guest.state in _GUEST_OPEN for guest in book.guests.values())
+            here = sum(guest.outcome is None for guest in book.guests.values())
             self._guests[name] = 0
             self._guest_counted(name, here)
 
@@ -221,7 +219,7 @@ def sample(metrics: SiteMetrics, engine: Engine, journal: Journal, config: SiteC
     state, now = engine.state, engine.clock.now()
     if config.clock.kind != "virtual":  # there only the conductor moves the machine
         at_lrms = state.memory.at_lrms.values()
-        waiting = sum(job.state in WAITING or job.state is GuestState.SUBMITTED for job in at_lrms)
+        waiting = sum(job.state in WAITING for job in at_lrms)
         engine.catch_up()
         _sample_lrms(metrics, engine, waiting)
     count_open = state.settings.location.count_open

@@ -9,13 +9,12 @@ import pytest
 
 from grms.site.facts import records
 from grms.site.facts.lifecycle import (
-    GUEST_BEGINNINGS,
+    GUEST_BEGINNING,
     GUEST_MOVES,
     JOB_BEGINNING,
     JOB_MOVES,
     RESERVATION_BEGINNING,
     RESERVATION_MOVES,
-    GuestState,
     JobState,
     ReservationState,
 )
@@ -23,7 +22,7 @@ from grms.site.facts.settings import Limits
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
 
-State = JobState | GuestState | ReservationState
+State = JobState | ReservationState
 
 
 def diagram(moves: Mapping[State, Mapping[State, str]], beginnings: Sequence[State]) -> str:
@@ -41,7 +40,7 @@ def diagram(moves: Mapping[State, Mapping[State, str]], beginnings: Sequence[Sta
     ("moves", "beginnings"),
     [
         (JOB_MOVES, JOB_BEGINNING),
-        (GUEST_MOVES, GUEST_BEGINNINGS),
+        (GUEST_MOVES, GUEST_BEGINNING),
         (RESERVATION_MOVES, RESERVATION_BEGINNING),
     ],
 )

@@ -167,7 +167,7 @@ def test_a_job_that_waits_again_is_not_given_away() -> None:
     """Also where its start was told to a daemon that was dead; and its end is its end."""
     site = Waits()
     requeued(site)
-    assert site.job().requeued
+    assert (site.job().begun, site.job().state) == (True, JobState.QUEUED)
     site.now += 1000.0
     assert SendOffer not in map(type, site(RoundDue, load=FULL))
     assert site.cancelled().state is JobState.ENDED

@@ -43,7 +43,7 @@ def test_what_has_been_lived_holds() -> None:
     check(memory)
     states = [job.state for job in memory.jobs.values()]
     assert states == [JobState.DELEGATED, JobState.OFFERING, JobState.QUEUED]
-    assert [guest.state for guest in memory.books["c"].guests.values()] == [GuestState.ACCEPTED]
+    assert [guest.state for guest in memory.books["c"].guests.values()] == [JobState.SUBMITTING]
 
 
 def _reservations_lived() -> Memory:
@@ -176,7 +176,7 @@ def _count_too_many_ends(memory: Memory) -> None:
 
 
 def _end_a_guest_unseen(memory: Memory) -> None:
-    next(iter(memory.books["c"].guests.values())).state = GuestState.ENDED
+    next(iter(memory.books["c"].guests.values())).state = JobState.ENDED
 
 
 def _take_a_guest_of_nobody(memory: Memory) -> None:

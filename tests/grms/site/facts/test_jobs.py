@@ -15,7 +15,7 @@ from grms.site.facts.jobs import (
     lrms_key,
     next_lrms_key,
 )
-from grms.site.facts.lifecycle import GuestState, IllegalMove, JobState, Outcome
+from grms.site.facts.lifecycle import IllegalMove, JobState, Outcome
 
 
 def home_job() -> HomeJob:
@@ -46,7 +46,7 @@ def test_a_new_job_is_at_home_and_nothing_has_happened_to_it() -> None:
     for name in ("decision", "offer", "accept", "start", "end", "kept"):
         assert math.isnan(getattr(job, f"{name}_time")), name
     no = ("cancel_requested", "cancel_told", "confirms", "take_back", "overdue")
-    for name in (*no, "leaving", "requeued"):
+    for name in (*no, "leaving", "begun"):
         assert getattr(job, name) is False, name
     assert job.lost == 0
 
@@ -124,10 +124,10 @@ def test_an_illegal_move_changes_nothing() -> None:
         accept_time=0.0,
         kept_time=0.0,
     )
-    with pytest.raises(IllegalMove, match="b/1/1 cannot become ACKNOWLEDGED; so far: ACCEPTED"):
-        guest.move(GuestState.ACKNOWLEDGED)
-    guest.move(GuestState.ENDED)
-    assert guest.state is GuestState.ENDED
+    with pytest.raises(IllegalMove, match="b/1/1 cannot become DELEGATED; so far: SUBMITTING"):
+        guest.move(JobState.DELEGATED)
+    guest.move(JobState.ENDED)
+    assert guest.state is JobState.ENDED
 
 
 def test_a_story_does_not_grow_without_end() -> None:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import (
     GuestAccepted,
-    GuestEnded,
-    GuestStarted,
     GuestWithdrawn,
     JobDeclined,
     JobEnded,
@@ -33,7 +31,7 @@ class Run:
     site: str
     processors: int
     starts: list[float] = field(default_factory=list)
-    ends: list[JobEnded | GuestEnded] = field(default_factory=list)
+    ends: list[JobEnded] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -102,21 +100,24 @@ class Federation:
             counts["declined_or_taken_back"] += 1
         elif isinstance(record, JobKept):
             self._jobs[site, record.job].kept += 1
-        elif isinstance(record, JobStarted):
+        elif isinstance(record, JobStarted) and isinstance(record.job, int):
             self._jobs[site, record.job].starts.append(record.start_time)
-        elif isinstance(record, JobEnded):
+        elif isinstance(record, JobEnded) and isinstance(record.job, int):
             self._jobs[site, record.job].ends.append(record)
 
     def _guest_record(self, site: str, record: Record) -> None:
         if isinstance(record, GuestWithdrawn):
             self._verdict.counts["tombstones"] += 1
-        if not isinstance(record, GuestAccepted | GuestStarted | GuestEnded):
+        if not isinstance(record, GuestAccepted | JobStarted | JobEnded):
             return
-        key = (site, record.partner, record.offer.epoch, record.offer.number)
+        if isinstance(record.job, int):
+            return
+        offer = record.job.offer
+        key = (site, record.job.partner, offer.epoch, offer.number)
         if isinstance(record, GuestAccepted):
             self._accepted[key] += 1
             self._guests[key] = Run(site, record.request.processors)
-        elif isinstance(record, GuestStarted):
+        elif isinstance(record, JobStarted):
             self._guests[key].starts.append(record.start_time)
         else:
             self._guests[key].ends.append(record)

@@ -62,7 +62,8 @@ class OrderJudge:
         elif isinstance(record, JobAbandoned | JobReturned):
             self._lost(record)
         elif isinstance(record, JobEnded):
-            self._end(record)
+            if isinstance(record.job, int):
+                self._end(record, record.job)
         elif isinstance(record, ReportDisbelieved):
             self._distrust[record.partner] = self._distrust.get(record.partner, 0) + 10
         elif isinstance(record, PartnerStanding):
@@ -77,8 +78,8 @@ class OrderJudge:
             self._ended.setdefault(job.partner, []).append((weight, response))
         job.partner, job.delegated = "", False
 
-    def _end(self, record: JobEnded) -> None:
-        job = self._jobs.pop(record.job)
+    def _end(self, record: JobEnded, number: int) -> None:
+        job = self._jobs.pop(number)
         if job.partner:
             weight = record.run_time * job.processors
             response = max(0.0, record.end_time - job.submitted)

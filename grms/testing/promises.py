@@ -93,6 +93,8 @@ class PromiseJudge:
         return self._opinions.setdefault(partner, _Opinion())
 
     def _over(self, record: JobEnded | JobAbandoned | JobReturned) -> None:
+        if not isinstance(record.job, int):
+            return
         partner, number, _ = self._at.pop(record.job, ("", 0, math.nan))
         given = self._of(partner).given.get(number)
         if given is None:

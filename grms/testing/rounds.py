@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grms.policy.rounds import Rounds
-from grms.site.facts.jobs import lrms_key
-from grms.site.facts.records import GuestLeaving, GuestStays
+from grms.site.facts.jobs import GuestRef, lrms_key
+from grms.site.facts.records import JobLeaving, JobStays
 from grms.testing.draws import Draws
 from grms.testing.lrms import FakeLrmsJob
 from grms.testing.site import SimulatedSite
@@ -55,8 +55,8 @@ def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
 def _was_to_go_home(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
     was = ran.told_to_leave > 0
     for record in site.journal:
-        if isinstance(record, GuestLeaving | GuestStays):
-            offer = record.offer
-            if lrms_key(record.partner, offer.epoch, offer.number) == ran.key:
-                was = isinstance(record, GuestLeaving)
+        if isinstance(record, JobLeaving | JobStays) and isinstance(record.job, GuestRef):
+            offer = record.job.offer
+            if lrms_key(record.job.partner, offer.epoch, offer.number) == ran.key:
+                was = isinstance(record, JobLeaving)
     return was

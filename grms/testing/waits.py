@@ -14,10 +14,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from grms.site.facts.jobs import OfferId
+from grms.site.facts.jobs import GuestRef
 from grms.site.facts.records import (
     GuestConfirmed,
-    GuestEnded,
     GuestReserved,
     JobAbandoned,
     JobDeclined,
@@ -34,7 +33,7 @@ from grms.site.facts.records import (
 )
 from grms.site.facts.settings import SiteSettings
 
-_OVER = (JobDeclined, JobReofferEnded, JobReturned, JobAbandoned, JobEnded)
+_OVER = JobDeclined | JobReofferEnded | JobReturned | JobAbandoned | JobEnded
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ class WaitJudge:
     since: float
     _requested: dict[int, float] = field(default_factory=dict)
     _waits: dict[int, _Wait] = field(default_factory=dict)
-    _places: dict[tuple[str, OfferId], float] = field(default_factory=dict)
+    _places: dict[GuestRef, float] = field(default_factory=dict)
 
     def follow(self, records: Iterable[Record]) -> None:
         """Notes records, in order."""
@@ -86,12 +85,13 @@ class WaitJudge:
         elif isinstance(record, JobPromised):
             wait, requested = self._waits[record.job], self._requested[record.job]
             wait.promised = now + requested + self.tolerance
-        elif isinstance(record, _OVER):
-            self._waits.pop(record.job, None)
         elif isinstance(record, GuestReserved):
-            self._places[record.partner, record.offer] = now
-        elif isinstance(record, GuestConfirmed | GuestEnded):
-            self._places.pop((record.partner, record.offer), None)
+            self._places[record.job] = now
+        elif isinstance(record, GuestConfirmed | _OVER):
+            if isinstance(record.job, GuestRef):
+                self._places.pop(record.job, None)
+            else:
+                self._waits.pop(record.job, None)
 
     def beyond_deadline(self, partner: str, now: float) -> list[tuple[int, float]]:
         """Returns the jobs that are too long with a partner, and by how much, seconds.
@@ -125,7 +125,7 @@ class WaitJudge:
         """
         most = self.settings.confirm_time_max
         return [
-            f"a place for {offer} of {partner} is held for {now - begin:.0f} s, not {most:.0f}"
-            for (partner, offer), begin in self._places.items()
+            f"a place for {guest.offer} of {guest.partner} is held for {now - begin:.0f} s, not {most:.0f}"
+            for guest, begin in self._places.items()
             if now - max(begin + most, self.since) > slack
         ]

@@ -35,6 +35,8 @@ def ended_runs(story: Sequence[Record]) -> list[PlainRun]:
     for end in story:
         if not isinstance(end, records.JobEnded) or end.run_time == 0:
             continue
+        if not isinstance(end.job, int):
+            continue
         about = [record for record in story if getattr(record, "job", None) == end.job]
         received = next(one for one in about if isinstance(one, records.JobReceived))
         place = ""

@@ -101,20 +101,21 @@ SCALARS: Final[dict[type[msgspec.inspect.Type], Callable[[int], object]]] = {
     msgspec.inspect.FloatType: lambda number: number + 0.1,
     msgspec.inspect.StrType: lambda number: f"ä{number}",
     msgspec.inspect.BytesType: lambda number: b"\x00\xff%d" % number,
+    msgspec.inspect.NoneType: lambda _: None,
 }
 """A value of a simple type, by a number."""
 
 
-def sample(kind: msgspec.inspect.Type, numbers: Iterator[int]) -> Any:
-    """Returns a value of a type, as msgspec encodes it."""
+def sample(kind: msgspec.inspect.Type, numbers: Iterator[int], choice: int = 0) -> Any:
+    """Returns a value of a type, as msgspec encodes it; of several that it may have, that of a place."""
     if isinstance(kind, msgspec.inspect.UnionType):
-        kind = kind.types[0]
+        kind = kind.types[choice]
     if isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
-        return kind.cls(**{each.name: sample(each.type, numbers) for each in kind.fields})
+        return kind.cls(**{each.name: sample(each.type, numbers, choice) for each in kind.fields})
     if isinstance(kind, msgspec.inspect.VarTupleType):
-        return tuple(sample(kind.item_type, numbers) for _ in range(2))
+        return tuple(sample(kind.item_type, numbers, choice) for _ in range(2))
     if isinstance(kind, msgspec.inspect.TupleType):
-        return tuple(sample(each, numbers) for each in kind.item_types)
+        return tuple(sample(each, numbers, choice) for each in kind.item_types)
     if isinstance(kind, msgspec.inspect.EnumType):
         return list(kind.cls)[next(numbers) % len(kind.cls)]
     return SCALARS[type(kind)](next(numbers))
@@ -137,7 +138,10 @@ def record_journals(folder: Path) -> None:
         shutil.copy(place / "home.journal", folder / "site.journal")
     numbers = count(1)
     with site_journal.Journal(folder / "kinds.journal", "home") as of_site:
-        of_site.append([sample(msgspec.inspect.type_info(kind), numbers) for kind in KINDS])
+        for choice in (0, -1):
+            of_site.append(
+                [sample(msgspec.inspect.type_info(kind), numbers, choice) for kind in KINDS]
+            )
     with broker_journal.Journal(folder / "broker.journal") as of_broker:
         of_broker.append(lived(1).journal)
     for lock in folder.glob("*.lock"):

@@ -8,12 +8,10 @@ from msgspec.structs import replace
 from benchmarks.exactly_once import Federation
 from benchmarks.fault_tools import mosquitto_path
 from benchmarks.real_faults import Plan, run
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import (
     GuestAccepted,
-    GuestEnded,
-    GuestStarted,
     JobDelegated,
     JobEnded,
     JobKept,
@@ -45,19 +43,19 @@ def journals() -> dict[str, list[Record]]:
             JobEnded(31.0, 2, Outcome.COMPLETED, 31.0, 30.0, ""),
         ],
         "b": [
-            GuestAccepted(1.0, "a", OFFER, 1, REQUEST, b""),
-            GuestStarted(1.0, "a", OFFER, 1.0),
-            GuestEnded(31.0, "a", OFFER, Outcome.COMPLETED, 31.0, 30.0),
+            GuestAccepted(1.0, GuestRef("a", OFFER), 1, REQUEST, b""),
+            JobStarted(1.0, GuestRef("a", OFFER), 1.0),
+            JobEnded(31.0, GuestRef("a", OFFER), Outcome.COMPLETED, 31.0, 30.0, ""),
         ],
     }
 
 
 def test_a_job_that_a_partner_never_began_runs_elsewhere() -> None:
     """It went home undone: that partner has not had it; one that had begun it, or says something else, has."""
-    lost = GuestEnded(2.0, "a", OFFER, Outcome.LOST, 2.0, 0.0)
+    lost = JobEnded(2.0, GuestRef("a", OFFER), Outcome.LOST, 2.0, 0.0, "")
     for begun, end, problems in (
         ([], lost, []),
-        ([GuestStarted(1.0, "a", OFFER, 1.0)], lost, ["a-2 was given to b, a"]),
+        ([JobStarted(1.0, GuestRef("a", OFFER), 1.0)], lost, ["a-2 was given to b, a"]),
         ([], replace(lost, outcome=Outcome.CANCELLED), ["a-2 was given to b, a"]),
     ):
         federation = journals()
@@ -84,11 +82,16 @@ def test_a_federation_in_order_has_no_problem() -> None:
         ("b", 1, None, "a-2 started 0 times at b"),
         ("b", 2, None, "a-2 ended 0 times at b"),
         ("a", 8, JobStarted(3.0, 1, 3.0), "a-1 started 2 times at a"),
-        ("b", 3, GuestStarted(3.0, "a", OFFER, 3.0), "a-2 started 2 times at b"),
+        ("b", 3, JobStarted(3.0, GuestRef("a", OFFER), 3.0), "a-2 started 2 times at b"),
         ("a", 8, JobKept(2.0, 2), "a-2 was given to b, a"),
         ("a", 8, JobReceived(2.0, 3, "u", "1", "", REQUEST, b""), "a took '1' 2 times"),
-        ("b", 3, GuestAccepted(9.0, "a", OfferId(10, 2), 1, REQUEST, b""), "without an offer"),
-        ("b", 3, GuestAccepted(9.0, "a", OFFER, 1, REQUEST, b""), "was accepted 2 times"),
+        (
+            "b",
+            3,
+            GuestAccepted(9.0, GuestRef("a", OfferId(10, 2)), 1, REQUEST, b""),
+            "without an offer",
+        ),
+        ("b", 3, GuestAccepted(9.0, GuestRef("a", OFFER), 1, REQUEST, b""), "was accepted 2 times"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, Request
 from grms.site.facts.records import (
     GuestAccepted,
-    GuestEnded,
     JobAbandoned,
     JobDeclined,
     JobDelegated,
@@ -122,7 +121,7 @@ class Accounts:
         self.last_time = math.nan
         self.shortened_time = math.nan
         self._open: dict[int, _Open] = {}
-        self._guests: dict[tuple[str, OfferId], tuple[GuestAccepted, int]] = {}
+        self._guests: dict[GuestRef, tuple[GuestAccepted, int]] = {}
         self._changes: dict[type[Record], Callable[[Any], None]] = {
             JobReceived: self._received,
             JobOffered: self._offered,
@@ -136,7 +135,6 @@ class Accounts:
             JobEnded: self._ended,
             ReportDisbelieved: self._disbelieved,
             GuestAccepted: self._guest_accepted,
-            GuestEnded: self._guest_ended,
             SiteTally: self._shortened,
         }
         self._count = 0
@@ -219,6 +217,9 @@ class Accounts:
             job.kept = record.time, self._count
 
     def _ended(self, record: JobEnded) -> None:
+        if isinstance(record.job, GuestRef):
+            self._guest_ended(record.job, record)
+            return
         job = self._open.pop(record.job, None)
         if job is None:
             return
@@ -253,17 +254,17 @@ class Accounts:
     # --- partners' jobs ------------------------------------------------------------------------
 
     def _guest_accepted(self, record: GuestAccepted) -> None:
-        self._guests[record.partner, record.offer] = record, self._count
+        self._guests[record.job] = record, self._count
 
-    def _guest_ended(self, record: GuestEnded) -> None:
-        found = self._guests.pop((record.partner, record.offer), None)
+    def _guest_ended(self, guest: GuestRef, record: JobEnded) -> None:
+        found = self._guests.pop(guest, None)
         if found is None:
             return
         accepted, after = found
         request = accepted.request
         self.guests.append(
             GuestRun(
-                partner=record.partner,
+                partner=guest.partner,
                 processors=request.processors,
                 requested_time=request.requested_time,
                 accept_time=accepted.time,

@@ -38,25 +38,25 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import NO_EXIT, Exit, GuestJob, Load, OfferId, end_of_lost
+from grms.site.facts.jobs import NO_EXIT, Exit, GuestJob, GuestRef, Load, OfferId, end_of_lost
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import (
     GuestAccepted,
     GuestAcknowledged,
-    GuestCancelRequested,
     GuestConfirmed,
     GuestDeclined,
-    GuestEnded,
-    GuestExited,
-    GuestLeaving,
-    GuestLost,
-    GuestRequeued,
     GuestReserved,
-    GuestStarted,
-    GuestStays,
     GuestWithdrawn,
+    JobCancelRequested,
+    JobEnded,
+    JobExited,
+    JobLeaving,
+    JobLost,
+    JobRequeued,
+    JobStarted,
+    JobStays,
 )
 
 _NUMBER_MAX = 2**63 - 1
@@ -106,21 +106,20 @@ class GuestDesk:
             turn.note(
                 GuestAccepted(
                     turn.now,
-                    event.partner,
-                    offer,
+                    GuestRef(event.partner, offer),
                     event.settled_below,
                     event.request,
                     event.payload,
                 )
             )
             if event.reserve:
-                turn.note(GuestReserved(turn.now, event.partner, offer))
+                turn.note(GuestReserved(turn.now, GuestRef(event.partner, offer)))
             guest = book.guests[offer]
             turn.do(AnswerOffer(event.id, accepted=True))
             if not guest.reserved:
                 turn.submit(guest, lookup=False)
         else:
-            turn.note(GuestDeclined(turn.now, event.partner, offer, event.settled_below))
+            turn.note(GuestDeclined(turn.now, GuestRef(event.partner, offer), event.settled_below))
             book.budget.declined += unused
             turn.do(AnswerOffer(event.id, accepted=False, unused=unused))
 
@@ -159,8 +158,8 @@ class GuestDesk:
         if answer is None and book.is_stale(event.offer):
             answer = GuestState.DECLINED
         confirmed = event.confirm and isinstance(answer, GuestJob) and answer.reserved
-        if confirmed:
-            turn.note(GuestConfirmed(turn.now, event.partner, event.offer))
+        if confirmed and isinstance(answer, GuestJob):
+            turn.note(GuestConfirmed(turn.now, answer.ref))
         turn.do(_status(event.id, answer))
         if confirmed and isinstance(answer, GuestJob):
             turn.submit(answer, lookup=False)
@@ -176,7 +175,7 @@ class GuestDesk:
                 if self._answers_full(book, event.offer):
                     self._refuse_at_limit(event.id, book, turn)
                     return
-                turn.note(GuestWithdrawn(turn.now, event.partner, event.offer))
+                turn.note(GuestWithdrawn(turn.now, GuestRef(event.partner, event.offer)))
             answer = GuestState.WITHDRAWN
         elif isinstance(answer, GuestJob) and answer.reserved:
             self._free(answer, turn, cancel=event.cancel)
@@ -187,13 +186,13 @@ class GuestDesk:
     @staticmethod
     def _cancel(guest: GuestJob, turn: Turn) -> None:
         if guest.completion is None and not guest.cancel_requested:
-            turn.note(GuestCancelRequested(turn.now, guest.partner, guest.offer))
+            turn.note(JobCancelRequested(turn.now, guest.ref))
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
     def _free(self, guest: GuestJob, turn: Turn, *, cancel: bool) -> None:
         # The job has never been more than a place: nothing of it is anywhere.
         if cancel:
-            turn.note(GuestCancelRequested(turn.now, guest.partner, guest.offer))
+            turn.note(JobCancelRequested(turn.now, guest.ref))
         self._end(guest, Outcome.CANCELLED if cancel else Outcome.LOST, turn.now, 0.0, turn)
 
     def time_passed(self, turn: Turn) -> None:
@@ -258,13 +257,13 @@ class GuestDesk:
         """Notes a start."""
         if guest.state in {JobState.SUBMITTING, JobState.QUEUED}:
             start = max(event.start_time, guest.accept_time)  # by another clock
-            turn.note(GuestStarted(turn.now, guest.partner, guest.offer, start))
+            turn.note(JobStarted(turn.now, guest.ref, start))
             self.memory.books[guest.partner].budget.note_run(turn.now)
 
     def requeued(self, guest: GuestJob, _event: port.Requeued, turn: Turn) -> None:
         """Notes that a job waits again; one that is to end is ended once more."""
         if guest.state is JobState.RUNNING:
-            turn.note(GuestRequeued(turn.now, guest.partner, guest.offer))
+            turn.note(JobRequeued(turn.now, guest.ref, ""))
         if guest.cancel_requested:
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
 
@@ -278,7 +277,7 @@ class GuestDesk:
             wanted = guest.cancel_requested
             turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=not wanted))
             return
-        turn.note(GuestLost(turn.now, guest.partner, guest.offer))
+        turn.note(JobLost(turn.now, guest.ref, ""))
         turn.submit(guest, lookup=True)
 
     def stays(self, guest: GuestJob, event: LrmsStays, turn: Turn) -> None:
@@ -289,7 +288,7 @@ class GuestDesk:
         """
         once, guest.told_once = guest.told_once, False
         if once and event.certain and guest.leaving:
-            turn.note(GuestStays(turn.now, guest.partner, guest.offer))
+            turn.note(JobStays(turn.now, guest.ref))
 
     def refused(self, guest: GuestJob, event: LrmsRefused, turn: Turn) -> None:
         """Sends a job home that the batch system does not take, or that has not been given to it."""
@@ -314,7 +313,7 @@ class GuestDesk:
             return
         self.memory.book(guest.partner).given_back_why = event.reason
         guest.told_once = not guest.leaving
-        turn.note(GuestLeaving(turn.now, guest.partner, guest.offer))
+        turn.note(JobLeaving(turn.now, guest.ref))
         turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=True))
 
     def _give_back(self, guest: GuestJob, why: str, end_time: float, turn: Turn) -> None:
@@ -333,7 +332,7 @@ class GuestDesk:
             return
         left = Exit.known(end.exit_code, end.signal)
         if left != NO_EXIT:
-            turn.note(GuestExited(turn.now, guest.partner, guest.offer, left))
+            turn.note(JobExited(turn.now, guest.ref, left))
         self._end(guest, end.outcome, end.end_time, end.run_time, turn)
         if end.outcome is Outcome.UNKNOWN:
             # It may be there after all. What waits is not to run any more; what runs is left alone, as this
@@ -352,7 +351,7 @@ class GuestDesk:
                 # Its home site did not want it run; where this site could not, nobody is to blame.
                 budget.note_unused(turn.now)
         end_time = max(end_time, guest.accept_time)  # by another clock
-        turn.note(GuestEnded(turn.now, guest.partner, guest.offer, outcome, end_time, run_time))
+        turn.note(JobEnded(turn.now, guest.ref, outcome, end_time, run_time, ""))
         self.report(guest, turn)
 
     # --- reports -------------------------------------------------------------------------------
@@ -374,7 +373,7 @@ class GuestDesk:
         for offer in event.offers:
             guest = book.guests.get(offer)
             if guest is not None and guest.completion is not None:
-                turn.note(GuestAcknowledged(turn.now, event.partner, offer))
+                turn.note(GuestAcknowledged(turn.now, guest.ref))
 
     def report_failed(self, event: ReportFailed, turn: Turn) -> None:
         """Reports again, after a pause."""

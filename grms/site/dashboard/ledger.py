@@ -18,7 +18,7 @@ from grms.site.dashboard.notes import (
     Sampled,
 )
 from grms.site.facts import records
-from grms.site.facts.jobs import lrms_key
+from grms.site.facts.jobs import GuestRef, JobRef, lrms_key
 from grms.site.facts.records import Record
 
 JOBS_MAX: Final = 20_000
@@ -129,16 +129,13 @@ class Ledger:
             records.JobLeft: self._left,
             records.JobKept: self._kept,
             records.JobStarted: self._started,
-            records.GuestStarted: self._started,
             records.JobEnded: self._ended,
-            records.GuestEnded: self._ended,
             records.JobAbandoned: self._anew,
             records.JobReturned: self._anew,
             records.JobTakenBack: self._operator,
             records.JobResubmitted: self._operator,
             records.JobWrittenOff: self._operator,
             records.JobCancelRequested: self._cancel,
-            records.GuestCancelRequested: self._cancel,
             records.GuestAcknowledged: self._acknowledged,
         }
 
@@ -193,11 +190,10 @@ class Ledger:
             told(entry, record, note.decided)
 
     def _key(self, record: Record) -> str:
-        job = getattr(record, "job", None)
-        if job is not None:
-            return f"{self.site}-{job}"
-        offer = getattr(record, "offer", None)
-        return "" if offer is None else guest_key(record.partner, offer.epoch, offer.number)  # type: ignore[attr-defined]  # records with an offer have its partner
+        job: JobRef | None = getattr(record, "job", None)
+        if isinstance(job, GuestRef):
+            return guest_key(job.partner, job.offer.epoch, job.offer.number)
+        return "" if job is None else f"{self.site}-{job}"
 
     def _received(self, record: records.JobReceived) -> None:
         key = f"{self.site}-{record.job}"
@@ -216,10 +212,11 @@ class Ledger:
         self._add(entry)
 
     def _guest_accepted(self, record: records.GuestAccepted) -> None:
+        partner, offer = record.job.partner, record.job.offer
         entry = Entry(
-            key=guest_key(record.partner, record.offer.epoch, record.offer.number),
-            job_id=f"{record.partner} #{record.offer.number}",
-            home=record.partner,
+            key=guest_key(partner, offer.epoch, offer.number),
+            job_id=f"{partner} #{offer.number}",
+            home=partner,
             user="",
             name="",
             processors=record.request.processors,
@@ -228,7 +225,7 @@ class Ledger:
             state="queued",
             place=self.site,
         )
-        self._step(entry, Step(record.time, "taken", record.partner))
+        self._step(entry, Step(record.time, "taken", partner))
         self._add(entry)
 
     def _add(self, entry: Entry) -> None:
@@ -286,8 +283,7 @@ class Ledger:
         entry.outcome = record.outcome.value
         if entry.start_time is None and record.run_time > 0:
             entry.start_time = record.end_time - record.run_time
-        words = getattr(record, "reason", "")
-        self._step(entry, Step(record.end_time, "ended", words=words))
+        self._step(entry, Step(record.end_time, "ended", words=record.reason))
 
     def _anew(self, entry: Entry, record: Any, _: Decided | None) -> None:
         kind = "returned" if isinstance(record, records.JobReturned) else "given up"

@@ -11,7 +11,7 @@ tombstone keeps from happening twice is kept from it as long as before.
 import math
 from collections.abc import Callable, Iterable
 
-from grms.site.facts.jobs import GuestJob, OfferId
+from grms.site.facts.jobs import GuestJob, GuestRef, OfferId
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     AbandonedSettled,
@@ -145,15 +145,15 @@ class _Needed:
         self._round = memory.rounds.begun if memory.rounds.open else math.nan
         self._reservations = memory.reservations.reservations
         self._given_up = given_up
-        self._guests: set[tuple[str, OfferId]] = set()
-        self._answers: set[tuple[str, OfferId]] = set()
+        self._guests: set[GuestRef] = set()
+        self._answers: set[GuestRef] = set()
         for name, book in memory.books.items():
-            self._guests |= {(name, offer) for offer in book.guests}
+            self._guests |= {GuestRef(name, offer) for offer in book.guests}
             for number, answer in book.answered.items():
                 if isinstance(answer, GuestJob):
-                    self._guests.add((name, answer.offer))
+                    self._guests.add(answer.ref)
                 else:
-                    self._answers.add((name, OfferId(book.epoch, number)))
+                    self._answers.add(GuestRef(name, OfferId(book.epoch, number)))
 
     def covers(self, record: Record) -> bool:
         """Returns whether a record is needed."""
@@ -165,12 +165,11 @@ class _Needed:
         if isinstance(record, AbandonedSettled):
             return self._given_up[record.partner, record.number] in self._jobs
         if isinstance(record, GuestDeclined | GuestWithdrawn):
-            return (record.partner, record.offer) in self._answers
-        offer = getattr(record, "offer", None)
-        if offer is not None:
-            return (getattr(record, "partner", ""), offer) in self._guests
+            return record.job in self._answers
         # Numbers begin at 1.
         reservation, job = getattr(record, "reservation", 0), getattr(record, "job", 0)
+        if isinstance(job, GuestRef):
+            return job in self._guests
         return reservation in self._reservations or job in self._jobs
 
     def _is_in_vain(self, record: Record) -> bool:

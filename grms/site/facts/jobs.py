@@ -137,6 +137,22 @@ class OfferId:
     number: int
 
 
+class GuestRef(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Says which partner's job is meant.
+
+    Attributes:
+        partner: its home site.
+        offer: by which it came.
+    """
+
+    partner: str
+    offer: OfferId
+
+
+JobRef = int | GuestRef
+"""Says which job is meant: an own user's by the site's number of it, or a partner's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
     """What is known of how a job's script was left.
@@ -224,6 +240,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         run_time: how long it held its processors in the end, seconds.
         outcome: None before the end.
         exit: how its script was left.
+        reason: for a person; why it stands where it stands.
         story: its last states, oldest first.
     """
 
@@ -244,7 +261,13 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     run_time: float = 0.0
     outcome: Outcome | None = None
     exit: Exit = NO_EXIT
+    reason: str = ""
     story: list[JobState]
+
+    @property
+    def ref(self) -> JobRef:
+        """By which records name it."""
+        raise NotImplementedError
 
     @property
     def came(self) -> float:
@@ -294,7 +317,6 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         confirms: its partner holds a place for it, and is to be told to start it.
         hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
             the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
-        reason: for a person; why it stands where it stands.
         revision: counts the changes.
         weighed: what its last decision rested on; None before the first, and after a restart.
     """
@@ -325,7 +347,6 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     attempts: int = 0
     confirms: bool = False
     hindered: str = ""
-    reason: str = ""
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     weighed: Weighed | None = None
@@ -356,6 +377,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         self.overdue = False
         self.question = 0
         self.attempts = 0
+
+    @property
+    def ref(self) -> int:
+        """By which records name it."""
+        return self.job
 
     @property
     def came(self) -> float:
@@ -409,6 +435,11 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     def __str__(self) -> str:
         """Names the job."""
         return self.lrms_key
+
+    @property
+    def ref(self) -> GuestRef:
+        """By which records name it."""
+        return GuestRef(self.partner, self.offer)
 
     @property
     def came(self) -> float:

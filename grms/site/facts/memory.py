@@ -12,7 +12,9 @@ from grms.policy.guard import GuardFound
 from grms.site.facts.jobs import (
     KEY_PARTS,
     GuestJob,
+    GuestRef,
     HomeJob,
+    JobRef,
     Load,
     OfferId,
     lrms_key,
@@ -25,17 +27,9 @@ from grms.site.facts.records import (
     EpochBegun,
     GuestAccepted,
     GuestAcknowledged,
-    GuestCancelRequested,
     GuestConfirmed,
     GuestDeclined,
-    GuestEnded,
-    GuestExited,
-    GuestLeaving,
-    GuestLost,
-    GuestRequeued,
     GuestReserved,
-    GuestStarted,
-    GuestStays,
     GuestWithdrawn,
     JobAbandoned,
     JobCancelRequested,
@@ -165,13 +159,6 @@ class Memory:
             GuestConfirmed: self._guest_confirmed,
             GuestDeclined: self._guest_declined,
             GuestWithdrawn: self._guest_withdrawn,
-            GuestStarted: self._guest_started,
-            GuestRequeued: self._guest_requeued,
-            **dict.fromkeys((GuestLeaving, GuestStays), self._guest_leaving),
-            GuestLost: self._guest_lost,
-            GuestExited: self._guest_exited,
-            GuestEnded: self._guest_ended,
-            GuestCancelRequested: self._guest_cancel_requested,
             GuestAcknowledged: self._guest_acknowledged,
             SiteTally: self._site_tally,
             PartnerTally: self._partner_tally,
@@ -189,6 +176,16 @@ class Memory:
             KeyError: the fact is about a job or a reservation that is not there.
         """
         self._apply[type(record)](record)
+
+    def job(self, ref: JobRef) -> HomeJob | GuestJob:
+        """Returns a job that is remembered.
+
+        Raises:
+            KeyError: it is not.
+        """
+        if isinstance(ref, GuestRef):
+            return self.books[ref.partner].guests[ref.offer]
+        return self.jobs[ref]
 
     def book(self, partner: str) -> PartnerBook:
         """Returns the book of a partner; one that is no longer listed gets its own, too."""
@@ -360,14 +357,15 @@ class Memory:
         self.rounds.held(record, self.at_lrms.values(), self.settings.reoffer)
 
     def _job_leaving(self, record: JobLeaving) -> None:
-        job = self.jobs[record.job]
-        job.move(JobState.LEAVING)
+        job = self.job(record.job)
         job.leaving = True
-        if job.partner not in job.asked:
-            job.asked += (job.partner,)
+        if isinstance(job, HomeJob):
+            job.move(JobState.LEAVING)
+            if job.partner not in job.asked:
+                job.asked += (job.partner,)
 
     def _job_stays(self, record: JobStays) -> None:
-        self.jobs[record.job].leaving = False
+        self.job(record.job).leaving = False
 
     def _job_left(self, record: JobLeft) -> None:
         job = self.jobs[record.job]
@@ -383,14 +381,14 @@ class Memory:
             job.move(JobState.RECEIVED)
 
     def _job_requeued(self, record: JobRequeued) -> None:
-        job = self.jobs[record.job]
+        job = self.job(record.job)
         job.move(JobState.QUEUED)
         job.start_time = math.nan
         self._goes_behind(job, record.time)
         job.reason = record.reason
 
     def _job_lost(self, record: JobLost) -> None:
-        job = self.jobs[record.job]
+        job = self.job(record.job)
         # After a restart it is in the state before: nobody had confirmed it.
         if job.state is not JobState.SUBMITTING:
             job.move(JobState.SUBMITTING)
@@ -401,7 +399,7 @@ class Memory:
         job.reason = record.reason
 
     def _job_exited(self, record: JobExited) -> None:
-        self.jobs[record.job].exit = record.exit
+        self.job(record.job).exit = record.exit
 
     def _goes_behind(self, job: HomeJob | GuestJob, time: float) -> None:
         # Behind all that wait, or all that run.
@@ -415,7 +413,7 @@ class Memory:
             self.lrms_moment = max(self.lrms_moment, time)
 
     def _job_started(self, record: JobStarted) -> None:
-        job = self.jobs[record.job]
+        job = self.job(record.job)
         self.confirm(job)
         job.move(JobState.RUNNING)
         job.begun = True
@@ -423,16 +421,22 @@ class Memory:
         self._goes_behind(job, record.start_time)
 
     def _job_ended(self, record: JobEnded) -> None:
-        job = self.jobs[record.job]
+        job = self.job(record.job)
         self.confirm(job)
         job.move(JobState.ENDED)
         job.end_time, job.run_time = record.end_time, record.run_time
         job.outcome = record.outcome
         job.reason = record.reason
-        job.question = 0
         if record.run_time > 0 and math.isnan(job.start_time):
             # The run time is the batch system's, the moments are the site's: they may differ by a little.
-            job.start_time = max(job.submit_time, record.end_time - record.run_time)
+            job.start_time = max(job.came, record.end_time - record.run_time)
+        if isinstance(job, HomeJob):
+            self._home_job_ended(job, record)
+        else:
+            self._guest_ended(job, record)
+
+    def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
+        job.question = 0
         work = record.run_time * job.request.processors
         self.own_work += work
         self.own_requested += work * job.request.requested_time
@@ -467,9 +471,10 @@ class Memory:
         book.count_response(work, response_time(job.submit_time, record.end_time))
 
     def _job_cancel_requested(self, record: JobCancelRequested) -> None:
-        job = self.jobs[record.job]
+        job = self.job(record.job)
         job.cancel_requested = True
-        job.revision += 1
+        if isinstance(job, HomeJob):
+            job.revision += 1
 
     def _job_abandoned(self, record: JobAbandoned) -> None:
         job = self.jobs[record.job]
@@ -539,13 +544,14 @@ class Memory:
     # --- guest jobs ----------------------------------------------------------------------------
 
     def _guest_accepted(self, record: GuestAccepted) -> None:
-        book, offer = self.book(record.partner), record.offer
+        partner, offer = record.job.partner, record.job.offer
+        book = self.book(partner)
         book.see(offer)
         book.settle(record.settled_below)
         guest = GuestJob(
-            partner=record.partner,
+            partner=partner,
             offer=offer,
-            lrms_key=lrms_key(record.partner, offer.epoch, offer.number),
+            lrms_key=lrms_key(partner, offer.epoch, offer.number),
             request=record.request,
             payload=record.payload,
             accept_time=record.time,
@@ -559,81 +565,40 @@ class Memory:
         self.unconfirmed += guest.request.processors
 
     def _guest_reserved(self, record: GuestReserved) -> None:
-        guest = self._guest(record.partner, record.offer)
+        guest = self.books[record.job.partner].guests[record.job.offer]
         guest.reserved = True
         self.reserved[guest.lrms_key] = guest
 
     def _guest_confirmed(self, record: GuestConfirmed) -> None:
-        guest = self._guest(record.partner, record.offer)
+        guest = self.books[record.job.partner].guests[record.job.offer]
         guest.reserved = False
         guest.kept_time = record.time
         del self.reserved[guest.lrms_key]
         self._goes_behind(guest, record.time)
 
     def _guest_declined(self, record: GuestDeclined) -> None:
-        book = self.book(record.partner)
-        book.see(record.offer)
+        book = self.book(record.job.partner)
+        book.see(record.job.offer)
         book.settle(record.settled_below)
-        book.answered[record.offer.number] = GuestState.DECLINED
+        book.answered[record.job.offer.number] = GuestState.DECLINED
         book.guest_offered += 1
 
     def _guest_withdrawn(self, record: GuestWithdrawn) -> None:
-        book = self.book(record.partner)
-        book.see(record.offer)
-        book.answered[record.offer.number] = GuestState.WITHDRAWN
+        book = self.book(record.job.partner)
+        book.see(record.job.offer)
+        book.answered[record.job.offer.number] = GuestState.WITHDRAWN
 
-    def _guest(self, partner: str, offer: OfferId) -> GuestJob:
-        return self.books[partner].guests[offer]
-
-    def _guest_started(self, record: GuestStarted) -> None:
-        guest = self._guest(record.partner, record.offer)
-        self.confirm(guest)
-        guest.move(JobState.RUNNING)
-        guest.begun = True
-        guest.start_time = record.start_time
-        self._goes_behind(guest, record.start_time)
-
-    def _guest_leaving(self, record: GuestLeaving | GuestStays) -> None:
-        leaving = isinstance(record, GuestLeaving)
-        self._guest(record.partner, record.offer).leaving = leaving
-
-    def _guest_requeued(self, record: GuestRequeued) -> None:
-        guest = self._guest(record.partner, record.offer)
-        guest.move(JobState.QUEUED)
-        guest.start_time = math.nan
-        self._goes_behind(guest, record.time)
-
-    def _guest_lost(self, record: GuestLost) -> None:
-        guest = self._guest(record.partner, record.offer)
-        if guest.state is not JobState.SUBMITTING:
-            guest.move(JobState.SUBMITTING)
-            self.unconfirmed += guest.request.processors
-        self.unseen.pop(guest.lrms_key, None)
-        guest.lost += 1
-        guest.kept_time = record.time
-
-    def _guest_exited(self, record: GuestExited) -> None:
-        self._guest(record.partner, record.offer).exit = record.exit
-
-    def _guest_ended(self, record: GuestEnded) -> None:
-        guest = self._guest(record.partner, record.offer)
-        self.confirm(guest)
-        guest.move(JobState.ENDED)
-        guest.end_time, guest.run_time = record.end_time, record.run_time
-        guest.outcome = record.outcome
+    def _guest_ended(self, guest: GuestJob, record: JobEnded) -> None:
         self._leaves_lrms(guest.lrms_key, record.end_time)
         self.reserved.pop(guest.lrms_key, None)
         guest.reserved = False
         request = guest.request
-        self.books[record.partner].taken += (
+        self.books[guest.partner].taken += (
             record.run_time * request.processors - request.requested_time * request.processors
         )
 
-    def _guest_cancel_requested(self, record: GuestCancelRequested) -> None:
-        self._guest(record.partner, record.offer).cancel_requested = True
-
     def _guest_acknowledged(self, record: GuestAcknowledged) -> None:
-        book, offer = self.books[record.partner], record.offer
+        book, offer = self.books[record.job.partner], record.job.offer
         guest = book.guests.pop(offer)
         if not book.is_stale(offer):
             book.answered[offer.number] = guest

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from grms.site.facts.jobs import Exit, OfferId, Request
+from grms.site.facts.jobs import Exit, GuestRef, JobRef, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.trust import PromiseRow
 
@@ -23,7 +23,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unkn
     time: float
 
 
-# --- home jobs -----------------------------------------------------------------------------------
+# --- own users' jobs, and what the batch system does with any job --------------------------------
 
 
 class JobReceived(Record, frozen=True):
@@ -115,15 +115,18 @@ class RoundHeld(Record, frozen=True):
 
 
 class JobLeaving(Record, frozen=True):
-    """The partner holds a place; written before the batch system is told to let the job go."""
+    """The batch system is to let a job go, if it has not started; written before it is told to.
 
-    job: int
+    A partner holds a place for it, or it is a partner's and waits for something that is no room.
+    """
+
+    job: JobRef
 
 
 class JobStays(Record, frozen=True):
     """The batch system will not let a job go: who cancels it from now on has reasons of his own."""
 
-    job: int
+    job: JobRef
 
 
 class JobLeft(Record, frozen=True):
@@ -137,37 +140,37 @@ class JobLeft(Record, frozen=True):
 
 
 class JobStarted(Record, frozen=True):
-    """A job has started at home."""
+    """A job has started here."""
 
-    job: int
+    job: JobRef
     start_time: float
 
 
 class JobRequeued(Record, frozen=True):
-    """A job that had started at home waits again."""
+    """A job that had started here waits again."""
 
-    job: int
+    job: JobRef
     reason: str
 
 
 class JobLost(Record, frozen=True):
     """The batch system has forgotten a job before it started; written before it is repeated."""
 
-    job: int
+    job: JobRef
     reason: str
 
 
 class JobExited(Record, frozen=True):
     """What a job's script returned, here or at a partner's; JobEnded follows."""
 
-    job: int
+    job: JobRef
     exit: Exit
 
 
 class JobEnded(Record, frozen=True):
     """A job has ended, here or at a partner's."""
 
-    job: int
+    job: JobRef
     outcome: Outcome
     end_time: float
     run_time: float
@@ -175,9 +178,9 @@ class JobEnded(Record, frozen=True):
 
 
 class JobCancelRequested(Record, frozen=True):
-    """A job's user wants it to end."""
+    """A job's user, or its home site, wants it to end."""
 
-    job: int
+    job: JobRef
 
 
 class JobAbandoned(Record, frozen=True):
@@ -295,15 +298,13 @@ class GuestAccepted(Record, frozen=True):
     """A partner's offer was accepted; written before the answer is given.
 
     Attributes:
-        partner: who asked.
-        offer: names the offer.
+        job: who asked, and by which offer.
         settled_below: offers with smaller numbers need not be remembered.
         request: of the job.
         payload: what runs.
     """
 
-    partner: str
-    offer: OfferId
+    job: GuestRef
     settled_below: int
     request: Request
     payload: bytes
@@ -312,98 +313,32 @@ class GuestAccepted(Record, frozen=True):
 class GuestReserved(Record, frozen=True):
     """A place is held for the job, which its home site has still; it follows GuestAccepted."""
 
-    partner: str
-    offer: OfferId
+    job: GuestRef
 
 
 class GuestConfirmed(Record, frozen=True):
     """The home site does not have the job any more; written before it is submitted here."""
 
-    partner: str
-    offer: OfferId
+    job: GuestRef
 
 
 class GuestDeclined(Record, frozen=True):
     """A partner's offer was declined; written before the answer is given."""
 
-    partner: str
-    offer: OfferId
+    job: GuestRef
     settled_below: int
 
 
 class GuestWithdrawn(Record, frozen=True):
     """A tombstone: an offer that has not come was taken back, and will be declined if it comes."""
 
-    partner: str
-    offer: OfferId
-
-
-class GuestStarted(Record, frozen=True):
-    """A partner's job has started."""
-
-    partner: str
-    offer: OfferId
-    start_time: float
-
-
-class GuestRequeued(Record, frozen=True):
-    """A partner's job that had started waits again."""
-
-    partner: str
-    offer: OfferId
-
-
-class GuestLeaving(Record, frozen=True):
-    """A partner's job waits for something that is no room: it is to leave the queue, if it has not started."""
-
-    partner: str
-    offer: OfferId
-
-
-class GuestStays(Record, frozen=True):
-    """The batch system has not let a partner's job go, and will not: who ends it later does so for himself."""
-
-    partner: str
-    offer: OfferId
-
-
-class GuestLost(Record, frozen=True):
-    """The batch system has forgotten a partner's job before it started."""
-
-    partner: str
-    offer: OfferId
-
-
-class GuestExited(Record, frozen=True):
-    """What a partner's job returned; GuestEnded follows."""
-
-    partner: str
-    offer: OfferId
-    exit: Exit
-
-
-class GuestEnded(Record, frozen=True):
-    """A partner's job has ended."""
-
-    partner: str
-    offer: OfferId
-    outcome: Outcome
-    end_time: float
-    run_time: float
-
-
-class GuestCancelRequested(Record, frozen=True):
-    """The home site of a guest job wants it to end."""
-
-    partner: str
-    offer: OfferId
+    job: GuestRef
 
 
 class GuestAcknowledged(Record, frozen=True):
     """The home site has the end of a guest job."""
 
-    partner: str
-    offer: OfferId
+    job: GuestRef
 
 
 # --- reservations --------------------------------------------------------------------------------

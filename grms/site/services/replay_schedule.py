@@ -6,9 +6,7 @@ from typing import Final
 from grms.site.facts.records import (
     GuestAccepted,
     GuestConfirmed,
-    GuestEnded,
     GuestReserved,
-    GuestStarted,
     JobDelegated,
     JobEnded,
     JobOffered,
@@ -18,9 +16,9 @@ from grms.site.facts.records import (
 )
 from grms.v1 import replay_pb2
 
-_OF_GUESTS = (GuestAccepted, GuestReserved, GuestConfirmed, GuestStarted, GuestEnded)
+_OF_GUESTS = (GuestAccepted, GuestReserved, GuestConfirmed, JobStarted, JobEnded)
 
-OF_SCHEDULES: Final = (JobOffered, JobReoffered, JobDelegated, JobStarted, JobEnded, *_OF_GUESTS)
+OF_SCHEDULES: Final = (JobOffered, JobReoffered, JobDelegated, *_OF_GUESTS)
 """The kinds of records that schedules are read from."""
 
 
@@ -38,11 +36,11 @@ def own_rows(site: str, records: Iterable[Record]) -> list[replay_pb2.OwnRow]:
             offers[record.job] = (record.partner, record.number)
         elif isinstance(record, JobDelegated):
             own[record.job] = away(record.job)
-        elif isinstance(record, JobStarted):
+        elif isinstance(record, JobStarted) and isinstance(record.job, int):
             own[record.job] = replay_pb2.OwnRow(
                 row=record.job - 1, executed_on=site, start_time_s=record.start_time
             )
-        elif isinstance(record, JobEnded):
+        elif isinstance(record, JobEnded) and isinstance(record.job, int):
             if record.job not in own:
                 # The report of its end came before the answer to its offer.
                 own[record.job] = away(record.job)
@@ -56,16 +54,16 @@ def guest_rows(records: Iterable[Record]) -> list[replay_pb2.GuestRow]:
     # A place is no guest before its job has left its home's queue.
     places: set[tuple[str, int]] = set()
     for record in records:
-        if not isinstance(record, _OF_GUESTS):
+        if not isinstance(record, _OF_GUESTS) or isinstance(record.job, int):
             continue
-        key = (record.partner, record.offer.number)
+        key = (record.job.partner, record.job.offer.number)
         if isinstance(record, GuestAccepted):
-            guests[key] = replay_pb2.GuestRow(home=record.partner, offer_number=key[1])
+            guests[key] = replay_pb2.GuestRow(home=key[0], offer_number=key[1])
         elif isinstance(record, GuestReserved):
             places.add(key)
         elif isinstance(record, GuestConfirmed):
             places.discard(key)
-        elif isinstance(record, GuestStarted):
+        elif isinstance(record, JobStarted):
             guests[key].start_time_s = record.start_time
         else:
             guests[key].end_time_s = record.end_time

@@ -22,12 +22,10 @@ from grms.site.facts.events import (
     Restarted,
     Resume,
 )
-from grms.site.facts.jobs import HomeJob
+from grms.site.facts.jobs import GuestRef, HomeJob
 from grms.site.facts.lifecycle import WAITING, JobState, Outcome
 from grms.site.facts.records import (
     GuestAccepted,
-    GuestEnded,
-    GuestStarted,
     JobDelegated,
     JobEnded,
     JobKept,
@@ -78,9 +76,7 @@ class Counting:
         outputs.on(JobStarted, self._job_started)
         outputs.on(JobEnded, self._job_ended)
         outputs.on(JobReturned, self._job_returned)
-        outputs.on(GuestAccepted, lambda record, _: self._guest_counted(record.partner, 1))
-        outputs.on(GuestStarted, self._guest_started)
-        outputs.on(GuestEnded, self._guest_ended)
+        outputs.on(GuestAccepted, lambda record, _: self._guest_counted(record.job.partner, 1))
 
     def _take_up(self, _: Restarted, __: Handled) -> None:
         counts = {state_name(key): number for key, number in self._state.job_counts().items()}
@@ -123,10 +119,14 @@ class Counting:
             self._metrics.own_decisions.labels(decision).inc()
 
     def _job_started(self, record: JobStarted, _: Handled) -> None:
-        wait = record.start_time - self._state.memory.jobs[record.job].submit_time
-        self._metrics.job_wait.labels("home").observe(max(0.0, wait))
+        job = self._state.memory.job(record.job)
+        whose = "home" if isinstance(job, HomeJob) else "guest"
+        self._metrics.job_wait.labels(whose).observe(max(0.0, record.start_time - job.came))
 
     def _job_ended(self, record: JobEnded, handled: Handled) -> None:
+        if isinstance(record.job, GuestRef):
+            self._guest_ended(record.job.partner, record.outcome)
+            return
         self._metrics.jobs_ended.labels(record.outcome.value).inc()
         job = self._state.memory.jobs.get(record.job)
         if job is None or record.run_time <= 0:
@@ -157,16 +157,10 @@ class Counting:
         self._guests[partner] += count
         self._metrics.partners.set_guests(partner, self._guests[partner])
 
-    def _guest_started(self, record: GuestStarted, _: Handled) -> None:
-        guest = self._state.partners[record.partner].guests.get(record.offer)
-        if guest is not None:
-            wait = max(0.0, record.start_time - guest.accept_time)
-            self._metrics.job_wait.labels("guest").observe(wait)
-
-    def _guest_ended(self, record: GuestEnded, _: Handled) -> None:
-        if record.outcome is Outcome.LOST:
-            self._undone(record.partner, "guest")
-        self._guest_counted(record.partner, -1)
+    def _guest_ended(self, partner: str, outcome: Outcome) -> None:
+        if outcome is Outcome.LOST:
+            self._undone(partner, "guest")
+        self._guest_counted(partner, -1)
 
 
 class JobChanges:

@@ -22,7 +22,7 @@ from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer
 from grms.site.facts.events import Event, LrmsNews
-from grms.site.facts.jobs import Exit, OfferId, Request
+from grms.site.facts.jobs import Exit, GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.watching.subscriber import Handled, Subscriber
@@ -45,8 +45,6 @@ _WARNINGS: Final[tuple[type[Record], ...]] = (
     records.EpochBegun,
     records.JobLost,
     records.JobReturned,
-    records.GuestLost,
-    records.GuestLeaving,
 )
 """Records of anomalies."""
 
@@ -77,7 +75,7 @@ _LEVELS: Final[dict[type[Record], str]] = {
     **dict.fromkeys(_DECISIONS, "info"),
 }
 
-_SHOWN: Final = frozenset({*_LEVELS, records.JobEnded})
+_SHOWN: Final = frozenset({*_LEVELS, records.JobEnded, records.JobLeaving})
 """Kinds of records of which some entries have another level than `debug`."""
 
 _EVENTS: Final[dict[type[Event | LrmsNews], str]] = {
@@ -144,7 +142,7 @@ class EventLog:
         self._log = log
         self._engine = engine
         self._complete = complete
-        self._counts: Counter[type[Record]] = Counter()
+        self._counts: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._alike = Seldom(ALIKE_LOGGED_PER_S)
         for kind, level in _EVENTS.items():
@@ -197,7 +195,7 @@ class EventLog:
         self._write(level, _NAMES[kind], handled.event.id, {**_values(event, self._site), **more})
 
     def _count(self, record: Record, _: Handled) -> None:
-        self._counts[type(record)] += 1
+        self._counts[_name(record)] += 1
         if self._timer is None:
             # Without a loop nobody is there to be told later.
             with suppress(RuntimeError):
@@ -207,11 +205,16 @@ class EventLog:
     def _record(self, record: Record, handled: Handled) -> None:
         kind = type(record)
         level = _LEVELS.get(kind, "debug")
-        if isinstance(record, records.JobEnded) and record.outcome in _FAILURES:
+        guest = _is_of_guest(record)
+        if isinstance(record, records.JobLeaving) and guest:
+            level = "warning"
+        elif isinstance(record, records.JobEnded) and record.outcome in _FAILURES and not guest:
             level = "info"
         if level == "debug" and not self._complete:
             return
         values = _values(record, self._site)
+        if guest:
+            values.pop("reason", None)  # which nobody gives for a partner's job
         away = handled.away.get(getattr(record, "job", 0))
         if away is not None and "partner" not in values:
             # With whom it was: after the fact the job may be nobody's.
@@ -220,7 +223,7 @@ class EventLog:
         elif "number" in values and (named := self._named(record, handled)):
             del values["number"]
             values |= named
-        self._write(level, _NAMES[kind], handled.event.id, values)
+        self._write(level, _name(record), handled.event.id, values)
 
     def _named(self, record: Any, handled: Handled) -> dict[str, str]:
         """Returns what a record is about that has an offer's number alone: the offer, and its job."""
@@ -241,9 +244,23 @@ class EventLog:
 
     def _tell(self) -> None:
         self._timer = None
-        counts = {_NAMES[kind]: count for kind, count in self._counts.items()}
+        counts = dict(sorted(self._counts.items()))
         self._counts.clear()
-        self._log.info("activity", **dict(sorted(counts.items())))
+        self._log.info("activity", **counts)
+
+
+def _is_of_guest(record: Record) -> bool:
+    return isinstance(getattr(record, "job", None), GuestRef)
+
+
+def _name(record: Record) -> str:
+    # What happens to a partner's job has a name of its own.
+    name = _NAMES[type(record)]
+    return (
+        f"guest_{name.removeprefix('job_')}"
+        if name.startswith("job_") and _is_of_guest(record)
+        else name
+    )
 
 
 def _values(thing: Event | LrmsNews | Record, site: str) -> dict[str, Any]:
@@ -257,15 +274,15 @@ def _values(thing: Event | LrmsNews | Record, site: str) -> dict[str, Any]:
         if name in _LEFT_OUT or name == "id":
             continue
         value = getattr(thing, name)
+        if isinstance(value, Request | Exit | GuestRef):
+            values |= _spread(value)
+            continue
         if name == "job":
             value = f"{site}-{value}"
         elif isinstance(value, OfferId):
             value = _offer_name(value)
         elif name == "offers":
             value = [_offer_name(offer) for offer in value]
-        elif isinstance(value, Request | Exit):
-            values |= _spread(value)
-            continue
         elif isinstance(value, Outcome):
             value = value.value
         elif name in {"transfer", "location", "partners"}:
@@ -278,9 +295,11 @@ def _offer_name(offer: OfferId) -> str:
     return f"{offer.epoch:x}/{offer.number}"
 
 
-def _spread(value: Request | Exit) -> dict[str, Any]:
+def _spread(value: Request | Exit | GuestRef) -> dict[str, Any]:
     # What is several values of an entry.
     if isinstance(value, Request):
         return {"processors": value.processors, "requested_time_s": value.requested_time}
+    if isinstance(value, GuestRef):
+        return {"partner": value.partner, "offer": _offer_name(value.offer)}
     known = {"exit_code": value.code, "signal": value.signal}
     return {name: number for name, number in known.items() if number is not None}

@@ -98,7 +98,7 @@ class Subscriber:
                 take(what, handled)
         for record in records:
             number = getattr(record, "job", None)
-            if number is not None:
+            if isinstance(number, int):
                 self._follow(number)
 
     def _follow(self, number: int) -> None:

@@ -329,7 +329,8 @@ def test_a_replay_with_its_journals() -> None:
     assert exchanged > 100
     records = [record for journal in journals.values() for record in journal]
     assert sum(isinstance(record, JobDelegated) for record in records) == exchanged
-    assert sum(isinstance(record, JobEnded) for record in records) == 1200
+    ends = [record for record in records if isinstance(record, JobEnded)]
+    assert sum(isinstance(end.job, int) for end in ends) == 1200
     for host in conducted.hosts:
         settings = host.state.settings
         again = SiteState.recover(settings, journals[settings.name])

@@ -15,7 +15,7 @@ from grms.cli import run_command
 from grms.kit.journal import Batch, JournalDamagedError, JournalError, Scan
 from grms.kit.journal_lines import checked, lines
 from grms.site.engine.journal import KIND, Journal
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import KINDS, GuestWithdrawn, JobEnded, JobKept, JobReceived, Record
 from lrms_sim.version import __version__
@@ -25,7 +25,7 @@ from tests.schemas import printed
 RECORDS: list[Record] = [
     JobReceived(1.0, 1, "ann", "k", "ü\n", Request(2, 60.0), b"\xff\x00"),
     JobKept(2.0, 1),
-    GuestWithdrawn(3.0, "away", OfferId(4, 5)),
+    GuestWithdrawn(3.0, GuestRef("away", OfferId(4, 5))),
     JobEnded(math.inf, 1, Outcome.COMPLETED, math.nan, 2.0, ""),
 ]
 
@@ -62,7 +62,7 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "payload": "/wA=",
     }
     assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
-    assert third["offer"] == {"epoch": 4, "number": 5}
+    assert third["job"] == ["away", {"epoch": 4, "number": 5}]
     assert (last["outcome"], last["time"], last["end_time"]) == ("completed", None, None)
 
 

@@ -388,7 +388,7 @@ def test_a_full_site_gives_work_away(tmp_path: Path) -> None:
             assert ended.executed_on == "away"
             assert ended.reason == "ran at away"
             kinds = [type(record).__name__ for record in away.core.journal.records()]
-            assert kinds[:3] == ["GuestAccepted", "GuestStarted", "GuestEnded"]
+            assert kinds[:3] == ["GuestAccepted", "JobStarted", "JobEnded"]
 
     run(scene)
 

@@ -4,11 +4,10 @@ import math
 
 import pytest
 
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import (
     GuestConfirmed,
-    GuestEnded,
     GuestReserved,
     JobAbandoned,
     JobDeclined,
@@ -95,13 +94,13 @@ def test_a_promise_is_the_request_and_the_tolerance() -> None:
 
 def test_a_place_is_held_for_so_long() -> None:
     """Until it is confirmed, or given back."""
-    held = GuestReserved(5.0, "b", OFFER)
+    held = GuestReserved(5.0, GuestRef("b", OFFER))
     assert judge(held).places_too_long(30.0, 5.0) == []
     (problem,) = judge(held).places_too_long(31.0, 5.0)
     assert "of b is held for 26 s, not 20" in problem
     assert judge(held, since=27.0).places_too_long(31.0, 5.0) == []
     for over in (
-        GuestConfirmed(6.0, "b", OFFER),
-        GuestEnded(6.0, "b", OFFER, Outcome.LOST, 6.0, 0.0),
+        GuestConfirmed(6.0, GuestRef("b", OFFER)),
+        JobEnded(6.0, GuestRef("b", OFFER), Outcome.LOST, 6.0, 0.0, ""),
     ):
         assert judge(held, over).places_too_long(1000.0, 5.0) == []

@@ -3,7 +3,7 @@
 import random
 
 from grms.site.facts import records
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 
@@ -67,9 +67,9 @@ def guest(
     offer, end = OfferId(1, number), start + run_time
     request = Request(processors, 100.0)
     return [
-        records.GuestAccepted(accepted, partner, offer, 1, request, b"what runs"),
-        records.GuestStarted(start, partner, offer, start),
-        records.GuestEnded(end, partner, offer, Outcome.COMPLETED, end, run_time),
+        records.GuestAccepted(accepted, GuestRef(partner, offer), 1, request, b"what runs"),
+        records.JobStarted(start, GuestRef(partner, offer), start),
+        records.JobEnded(end, GuestRef(partner, offer), Outcome.COMPLETED, end, run_time, ""),
     ]
 
 

@@ -12,9 +12,9 @@ from grms.site.facts.events import (
     TimePassed,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import Completion, OfferId, Request
+from grms.site.facts.jobs import Completion, GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, Outcome
-from grms.site.facts.records import GuestCancelRequested
+from grms.site.facts.records import JobCancelRequested
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, kinds, one
 
 THEIRS = OfferId(3, 5)
@@ -72,8 +72,8 @@ def test_a_place_that_is_taken_back_is_free(cancel: bool, outcome: Outcome) -> N
     assert answer == AnswerStatus(site.last_id, GuestState.ENDED, report.completion)
     assert site.state.memory.unconfirmed == 0
     # The journal tells a cancelled job from one that its home site kept.
-    assert [GuestCancelRequested(0.0, "b", THEIRS)][:cancel] == [
-        record for record in site.journal if isinstance(record, GuestCancelRequested)
+    assert [JobCancelRequested(0.0, GuestRef("b", THEIRS))][:cancel] == [
+        record for record in site.journal if isinstance(record, JobCancelRequested)
     ]
     late = site(ResolveReceived, partner="b", offer=THEIRS, confirm=True)
     assert kinds(late) == ["AnswerStatus"]

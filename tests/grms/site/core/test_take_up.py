@@ -8,11 +8,10 @@ import pytest
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import LrmsCancel, LrmsSubmit, Publish
 from grms.site.facts.events import Restarted
-from grms.site.facts.jobs import Load, OfferId, Request, lrms_key
+from grms.site.facts.jobs import GuestRef, Load, OfferId, Request, lrms_key
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.records import (
     GuestAccepted,
-    GuestCancelRequested,
     JobCancelRequested,
     JobKept,
     JobReceived,
@@ -46,8 +45,8 @@ def test_a_job_that_is_to_end_is_ended_once_more(waits: bool | None) -> None:
         JobReceived(1.0, 1, "ann", "k", "", asked, b""),
         JobKept(1.0, 1),
         JobCancelRequested(1.5, 1),
-        GuestAccepted(1.0, "b", guest, 1, asked, b""),
-        GuestCancelRequested(1.5, "b", guest),
+        GuestAccepted(1.0, GuestRef("b", guest), 1, asked, b""),
+        JobCancelRequested(1.5, GuestRef("b", guest)),
     ):
         state.memory.apply(record)
     keys = sorted(state.memory.at_lrms)
@@ -64,7 +63,7 @@ def test_a_partners_job_that_waits_is_left_alone() -> None:
     """It needs nothing, and is on its way no more; one that does not wait is looked up."""
     for waits in (True, False):
         state = SiteState(settings(), [])
-        accepted = GuestAccepted(1.0, "b", OfferId(1, 1), 1, Request(2, 9.0), b"")
+        accepted = GuestAccepted(1.0, GuestRef("b", OfferId(1, 1)), 1, Request(2, 9.0), b"")
         state.memory.apply(accepted)
         load = Load(8, 4, 2, waits=partial(eq, lrms_key("b", 1, 1) if waits else ""))
         commands = state.handle(Restarted(1, load), 2.0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from grms.site.dashboard.ledger import Ledger
 from grms.site.dashboard.notes import Decided, Noted, PartnerFigures, Sampled
 from grms.site.facts import records
-from grms.site.facts.jobs import Load, OfferId, Request
+from grms.site.facts.jobs import GuestRef, Load, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 
@@ -67,10 +67,10 @@ def home_story(job: int = 2) -> Iterator[Record]:
 
 def guest_story() -> Iterator[Record]:
     """Yields the records of a partner's job."""
-    yield records.GuestAccepted(5.0, "away", OFFER, 1, Request(1, 30.0), b"")
-    yield records.GuestStarted(6.0, "away", OFFER, 6.0)
-    yield records.GuestEnded(16.0, "away", OFFER, Outcome.COMPLETED, 16.0, 10.0)
-    yield records.GuestAcknowledged(17.0, "away", OFFER)
+    yield records.GuestAccepted(5.0, GuestRef("away", OFFER), 1, Request(1, 30.0), b"")
+    yield records.JobStarted(6.0, GuestRef("away", OFFER), 6.0)
+    yield records.JobEnded(16.0, GuestRef("away", OFFER), Outcome.COMPLETED, 16.0, 10.0, "")
+    yield records.GuestAcknowledged(17.0, GuestRef("away", OFFER))
 
 
 def told(ledger: Ledger, *found: Record, decided: Decided | None = None) -> None:

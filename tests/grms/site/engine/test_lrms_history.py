@@ -14,17 +14,14 @@ from grms.lrms.port import (
     Started,
 )
 from grms.site.engine.lrms_history import lrms_job, running, waiting
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     EpochBegun,
     GuestAccepted,
     GuestConfirmed,
-    GuestEnded,
-    GuestRequeued,
     GuestReserved,
-    GuestStarted,
     JobEnded,
     JobKept,
     JobLeft,
@@ -114,7 +111,7 @@ def test_the_journal_gives_the_machine_back() -> None:
         JobStarted(0.0, 1, 0.0),
         JobReceived(1.0, 2, "me", "l", "", REQUEST, run),
         JobKept(1.0, 2),
-        GuestAccepted(2.0, "away", OFFER, 1, REQUEST, run),
+        GuestAccepted(2.0, GuestRef("away", OFFER), 1, REQUEST, run),
         JobEnded(5.0, 1, Outcome.COMPLETED, 5.0, 5.0, ""),
         JobStarted(5.0, 2, 5.0),
     ):
@@ -124,8 +121,8 @@ def test_the_journal_gives_the_machine_back() -> None:
     told = machine.poll(20.0)
     assert [type(event) for event in told] == [Started, Ended, Started, Ended]
     assert [event.key for event in told] == ["home/3/2"] * 2 + ["away/7/1"] * 2
-    memory.apply(GuestStarted(10.0, "away", OFFER, 10.0))
-    memory.apply(GuestEnded(15.0, "away", OFFER, Outcome.COMPLETED, 15.0, 5.0))
+    memory.apply(JobStarted(10.0, GuestRef("away", OFFER), 10.0))
+    memory.apply(JobEnded(15.0, GuestRef("away", OFFER), Outcome.COMPLETED, 15.0, 5.0, ""))
     assert [job.key for job, _ in running(memory)] == ["home/3/2"]
     assert waiting(memory) == []
 
@@ -137,10 +134,10 @@ def test_a_job_that_was_requeued_waits() -> None:
         JobReceived(0.0, 1, "me", "k", "", REQUEST, simulated(5.0)),
         JobKept(0.0, 1),
         JobStarted(1.0, 1, 1.0),
-        GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)),
-        GuestStarted(3.0, "away", OFFER, 3.0),
+        GuestAccepted(2.0, GuestRef("away", OFFER), 1, REQUEST, simulated(5.0)),
+        JobStarted(3.0, GuestRef("away", OFFER), 3.0),
         JobRequeued(4.0, 1, "a node failed"),
-        GuestRequeued(5.0, "away", OFFER),
+        JobRequeued(5.0, GuestRef("away", OFFER), ""),
     ):
         memory.apply(record)
     assert [job.key for job in waiting(memory)] == ["home/1/1", "away/7/1"]
@@ -172,13 +169,13 @@ def test_a_job_that_has_left_the_queue_is_not_there() -> None:
     for record in (
         JobReceived(0.0, 1, "me", "k", "", REQUEST, run),
         JobKept(0.0, 1),
-        GuestAccepted(2.0, "away", OFFER, 1, REQUEST, run),
-        GuestReserved(2.0, "away", OFFER),
+        GuestAccepted(2.0, GuestRef("away", OFFER), 1, REQUEST, run),
+        GuestReserved(2.0, GuestRef("away", OFFER)),
     ):
         memory.apply(record)
     assert [job.key for job in waiting(memory)] == ["home/3/1"]
     memory.apply(JobLeft(3.0, 1))
-    memory.apply(GuestConfirmed(3.0, "away", OFFER))
+    memory.apply(GuestConfirmed(3.0, GuestRef("away", OFFER)))
     assert [job.key for job in waiting(memory)] == ["away/7/1"]
     memory.apply(JobKept(4.0, 1))
     assert [job.key for job in waiting(memory)] == ["away/7/1", "home/3/1/2"]
@@ -187,7 +184,7 @@ def test_a_job_that_has_left_the_queue_is_not_there() -> None:
 def test_a_place_that_is_given_back_was_never_a_job() -> None:
     """Nothing of it is left."""
     memory = history("home", 3)
-    memory.apply(GuestAccepted(2.0, "away", OFFER, 1, REQUEST, simulated(5.0)))
-    memory.apply(GuestReserved(2.0, "away", OFFER))
-    memory.apply(GuestEnded(3.0, "away", OFFER, Outcome.LOST, 3.0, 0.0))
+    memory.apply(GuestAccepted(2.0, GuestRef("away", OFFER), 1, REQUEST, simulated(5.0)))
+    memory.apply(GuestReserved(2.0, GuestRef("away", OFFER)))
+    memory.apply(JobEnded(3.0, GuestRef("away", OFFER), Outcome.LOST, 3.0, 0.0, ""))
     assert waiting(memory) == []

@@ -7,7 +7,7 @@ import pytest
 
 from grms.site.core.state import SiteState
 from grms.site.facts.compaction import Reading, compacted
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
@@ -16,8 +16,6 @@ from grms.site.facts.records import (
     GuestAccepted,
     GuestAcknowledged,
     GuestDeclined,
-    GuestEnded,
-    GuestStarted,
     GuestWithdrawn,
     JobAbandoned,
     JobDelegated,
@@ -27,6 +25,7 @@ from grms.site.facts.records import (
     JobReceived,
     JobReoffered,
     JobReofferEnded,
+    JobStarted,
     PartnerFaulted,
     PartnerStanding,
     PartnerTally,
@@ -167,8 +166,8 @@ def test_what_partners_are_trusted_with_survives() -> None:
     records: list[Record] = [
         PartnerFaulted(0.0, "b", "it says 7"),
         EpochBegun(1.0, 9, "an older copy"),
-        GuestDeclined(1.0, "b", OfferId(3, 8), 1),
-        GuestWithdrawn(1.0, "b", OfferId(3, 9)),
+        GuestDeclined(1.0, GuestRef("b", OfferId(3, 8)), 1),
+        GuestWithdrawn(1.0, GuestRef("b", OfferId(3, 9))),
     ]
     for number in range(1, 12):
         records += [
@@ -298,13 +297,13 @@ def test_how_much_is_needed_is_known_without_a_look() -> None:
     settings = SiteSettings(name="a", processors=4, partners=partners)
     one, two, three = (OfferId(3, number) for number in (1, 2, 3))
     records: list[Record] = [
-        GuestAccepted(1.0, "b", one, 1, REQUEST, b""),
-        GuestAccepted(1.0, "b", two, 1, REQUEST, b""),
-        GuestDeclined(1.0, "b", three, 1),
-        GuestStarted(2.0, "b", one, 2.0),
-        GuestStarted(2.0, "b", two, 2.0),
-        GuestEnded(3.0, "b", two, Outcome.COMPLETED, 3.0, 1.0),
-        GuestAcknowledged(4.0, "b", two),
+        GuestAccepted(1.0, GuestRef("b", one), 1, REQUEST, b""),
+        GuestAccepted(1.0, GuestRef("b", two), 1, REQUEST, b""),
+        GuestDeclined(1.0, GuestRef("b", three), 1),
+        JobStarted(2.0, GuestRef("b", one), 2.0),
+        JobStarted(2.0, GuestRef("b", two), 2.0),
+        JobEnded(3.0, GuestRef("b", two), Outcome.COMPLETED, 3.0, 1.0, ""),
+        GuestAcknowledged(4.0, GuestRef("b", two)),
     ]
     reading = Reading(settings)
     for record in records:

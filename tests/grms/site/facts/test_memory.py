@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.site.core.state import SiteState
-from grms.site.facts.jobs import Load, OfferId, Request
+from grms.site.facts.jobs import GuestRef, Load, OfferId, Request
 from grms.site.facts.lifecycle import IllegalMove, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.records import (
     GuestAccepted,
     GuestDeclined,
-    GuestStarted,
     JobCancelRequested,
     JobDeclined,
     JobDelegated,
@@ -46,13 +45,13 @@ def test_records_that_contradict_each_other_are_noticed() -> None:
     with pytest.raises(KeyError):
         memory.apply(JobKept(2.0, 9))
     with pytest.raises(KeyError):
-        memory.apply(GuestStarted(2.0, "b", OfferId(1, 1), 2.0))
+        memory.apply(JobStarted(2.0, GuestRef("b", OfferId(1, 1)), 2.0))
 
 
 def test_a_partner_that_was_taken_off_the_list_keeps_its_book() -> None:
     """What the journal says of it is not lost, and it is not a partner."""
     memory = Memory(settings())
-    memory.apply(GuestAccepted(1.0, "old", OfferId(1, 1), 1, Request(1, 1.0), b""))
+    memory.apply(GuestAccepted(1.0, GuestRef("old", OfferId(1, 1)), 1, Request(1, 1.0), b""))
     assert not memory.books["old"].listed
     assert list(memory.at_lrms) == ["old/1/1"]
     books = dict(memory.books)
@@ -129,9 +128,9 @@ def test_any_beginning_of_a_journal_is_a_state(seed: int, share: float) -> None:
 def test_offers_of_a_partner_are_counted_whatever_is_answered() -> None:
     """Accepted and declined ones; only the accepted ones as accepted."""
     memory = Memory(settings())
-    memory.apply(GuestAccepted(1.0, "b", OfferId(1, 1), 1, Request(1, 1.0), b""))
-    memory.apply(GuestDeclined(1.0, "b", OfferId(1, 2), 1))
-    memory.apply(GuestDeclined(1.0, "b", OfferId(1, 3), 1))
+    memory.apply(GuestAccepted(1.0, GuestRef("b", OfferId(1, 1)), 1, Request(1, 1.0), b""))
+    memory.apply(GuestDeclined(1.0, GuestRef("b", OfferId(1, 2)), 1))
+    memory.apply(GuestDeclined(1.0, GuestRef("b", OfferId(1, 3)), 1))
     book = memory.books["b"]
     assert (book.guest_offered, book.guest_accepted) == (3, 1)
 

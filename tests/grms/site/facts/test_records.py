@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from grms.kit.journal import RecordCodec
 from grms.site.facts import records as module
-from grms.site.facts.jobs import Exit, OfferId, Request
+from grms.site.facts.jobs import Exit, GuestRef, JobRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
-from grms.site.facts.records import KINDS, JobEnded, JobKept, Record
+from grms.site.facts.records import KINDS, JobEnded, JobKept, JobStarted, Record
 from grms.site.facts.trust import PromiseRow
 
 CODEC = RecordCodec(KINDS)
@@ -19,6 +19,7 @@ CODEC = RecordCodec(KINDS)
 numbers = st.integers(1, 2**63 - 1)
 times = st.floats(allow_nan=False)
 texts = st.text(max_size=8)
+guests = st.builds(GuestRef, texts, st.builds(OfferId, numbers, numbers))
 VALUES: dict[str, st.SearchStrategy[object]] = {
     "int": numbers,
     "float": times,
@@ -28,7 +29,8 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "Request": st.builds(
         Request, st.integers(1, 2**31 - 1), st.floats(1e-300, 1e300, exclude_min=True)
     ),
-    "OfferId": st.builds(OfferId, numbers, numbers),
+    "GuestRef": guests,
+    str(JobRef): numbers | guests,
     "Outcome": st.sampled_from(Outcome),
     "tuple[int, ...]": st.lists(numbers, max_size=4).map(tuple),
     str(tuple[PromiseRow, ...]): st.lists(
@@ -81,6 +83,10 @@ def test_a_record_stands_in_the_file_by_its_name() -> None:
     assert msgspec.msgpack.decode(CODEC.encode([record])) == [
         ["JobEnded", 3.5, 1, "completed", 3.0, 2.0, "ran at b"]
     ]
+    started = JobStarted(3.5, GuestRef("b", OfferId(7, 2)), 3.0)
+    assert msgspec.msgpack.decode(CODEC.encode([started])) == [
+        ["JobStarted", 3.5, ["b", {"epoch": 7, "number": 2}], 3.0]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +99,11 @@ def test_a_record_stands_in_the_file_by_its_name() -> None:
         ["JobKept", 1.0, 1, 2],
         ["JobKept", 1.0, "1"],
         ["JobEnded", 1.0, 1, "x", 1.0, 1.0, ""],
-        ["GuestWithdrawn", 1.0, "b", {"epoch": 1}],
+        ["GuestWithdrawn", 1.0, ["b", {"epoch": 1}]],
+        ["GuestWithdrawn", 1.0, 1],
+        ["JobStarted", 1.0, ["b"], 1.0],
+        ["JobStarted", 1.0, ["b", {"epoch": 1, "number": 2}, 3], 1.0],
+        ["JobKept", 1.0, ["b", {"epoch": 1, "number": 2}]],
         ["JobReceived", 1.0, 1, "ann", "", "", {"processors": 0, "requested_time": 1.0}, b""],
         {"job": 1},
     ],

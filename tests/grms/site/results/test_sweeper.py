@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from grms.kit.job_files import JobFile
 from grms.lrms.folders import JobFolder, Remains
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
-from grms.site.facts.records import GuestAccepted, GuestEnded, JobEnded, JobKept, JobReceived
+from grms.site.facts.records import GuestAccepted, JobEnded, JobKept, JobReceived
 from grms.site.links.pseudonyms import GuestOwners
 from grms.site.results.inputs import guest_inputs, user_input
 from grms.site.results.store import Manifest, ResultStore
@@ -62,10 +62,10 @@ def lived() -> Memory:
     memory, request = Memory(settings()), Request(1, 10.0)
     for number in (1, 2):
         memory.apply(JobReceived(1.0, number, "ann", f"k{number}", "", request, b""))
-        memory.apply(GuestAccepted(1.0, "b", OfferId(1, number), 1, request, b""))
+        memory.apply(GuestAccepted(1.0, GuestRef("b", OfferId(1, number)), 1, request, b""))
     memory.apply(JobKept(1.0, 2))
     memory.apply(JobEnded(2.0, 2, Outcome.COMPLETED, 2.0, 1.0, ""))
-    memory.apply(GuestEnded(2.0, "b", OfferId(1, 2), Outcome.COMPLETED, 2.0, 1.0))
+    memory.apply(JobEnded(2.0, GuestRef("b", OfferId(1, 2)), Outcome.COMPLETED, 2.0, 1.0, ""))
     return memory
 
 

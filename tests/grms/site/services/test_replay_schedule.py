@@ -1,13 +1,11 @@
 """What became of a workload, from the records alone."""
 
-from grms.site.facts.jobs import OfferId, Request
+from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import (
     GuestAccepted,
     GuestConfirmed,
-    GuestEnded,
     GuestReserved,
-    GuestStarted,
     JobDelegated,
     JobEnded,
     JobKept,
@@ -61,15 +59,15 @@ def test_a_place_is_no_guest() -> None:
         record
         for offer in (taken, given_back, held)
         for record in (
-            GuestAccepted(0.0, "b", offer, 1, ASK, b""),
-            GuestReserved(0.0, "b", offer),
+            GuestAccepted(0.0, GuestRef("b", offer), 1, ASK, b""),
+            GuestReserved(0.0, GuestRef("b", offer)),
         )
     ]
     records += [
-        GuestConfirmed(1.0, "b", taken),
-        GuestStarted(1.0, "b", taken, 1.0),
-        GuestEnded(2.0, "b", given_back, Outcome.LOST, 2.0, 0.0),
-        GuestEnded(9.0, "b", taken, Outcome.COMPLETED, 9.0, 8.0),
+        GuestConfirmed(1.0, GuestRef("b", taken)),
+        JobStarted(1.0, GuestRef("b", taken), 1.0),
+        JobEnded(2.0, GuestRef("b", given_back), Outcome.LOST, 2.0, 0.0, ""),
+        JobEnded(9.0, GuestRef("b", taken), Outcome.COMPLETED, 9.0, 8.0, ""),
     ]
     assert own_rows("a", records) == []
     assert guest_rows(records) == [

@@ -19,7 +19,7 @@ from grms.lrms import port
 from grms.site.engine.engine import Engine
 from grms.site.facts import events, records
 from grms.site.facts.commands import AnswerOffer, Append
-from grms.site.facts.jobs import HomeJob, OfferId, Request
+from grms.site.facts.jobs import GuestRef, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.memory import Memory
 from grms.site.sockets.users import user_of
@@ -247,6 +247,44 @@ def test_acceptances_unused_are_told_with_those_left_out() -> None:
         now = 2.0
         subscriber.seen(offered, [declined])
     assert [entry.get("left_out") for entry in logs] == [None] * 5 + [15]
+
+
+def test_what_happens_to_a_partners_job_has_its_own_name() -> None:
+    """And levels of its own: its end is its home site's news, that it is to leave is this one's."""
+    state = SimpleNamespace(settings=SimpleNamespace(name="home"))
+    subscriber = Subscriber(cast("Memory", SimpleNamespace(jobs={})))
+    noted: list[records.Record] = []
+    for job in (7, GuestRef("away", OfferId(0x2A, 3))):
+        noted += [
+            records.JobLeaving(1.0, job),
+            records.JobLost(2.0, job, ""),
+            records.JobEnded(3.0, job, Outcome.FAILED, 3.0, 1.0, ""),
+        ]
+    with capture_logs() as logs:
+        log = EventLog(
+            structlog.get_logger(),
+            subscriber,
+            cast("Engine", SimpleNamespace(state=state)),
+            complete=True,
+        )
+        subscriber.seen(events.TimePassed(2, None), [Append(2, tuple(noted))])
+        log._tell()
+    ended = {"outcome": "failed", "end_time": 3.0, "run_time": 1.0, "cause": 2}
+    own, guest = {"job": "home-7", "cause": 2}, {"partner": "away", "offer": "2a/3", "cause": 2}
+    names = ("leaving", "lost", "ended")
+    assert [dict(entry) for entry in logs] == [
+        {"event": "job_leaving", "log_level": "debug", **own},
+        {"event": "job_lost", "log_level": "warning", **own, "reason": ""},
+        {"event": "job_ended", "log_level": "info", **own, **ended, "reason": ""},
+        {"event": "guest_leaving", "log_level": "warning", **guest},
+        {"event": "guest_lost", "log_level": "warning", **guest},
+        {"event": "guest_ended", "log_level": "debug", **guest, **ended},
+        {
+            "event": "activity",
+            "log_level": "info",
+            **{f"{whose}_{name}": 1 for whose in ("job", "guest") for name in names},
+        },
+    ]
 
 
 def test_every_event_and_record_has_a_name() -> None:

@@ -31,12 +31,7 @@ from grms.site.facts.commands import (
     Refuse,
     SendResolve,
 )
-from grms.site.facts.events import (
-    PartnerUp,
-    Restarted,
-    RoundDue,
-    Submit,
-)
+from grms.site.facts.events import PartnerUp, Restarted, RoundDue, Submit
 from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record

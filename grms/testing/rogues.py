@@ -19,11 +19,7 @@ from grms.site.facts.commands import (
     SendResolve,
     SendWithdraw,
 )
-from grms.site.facts.events import (
-    OfferReceived,
-    ResolveReceived,
-    WithdrawReceived,
-)
+from grms.site.facts.events import OfferReceived, ResolveReceived, WithdrawReceived
 from grms.site.facts.jobs import Completion
 from grms.site.facts.lifecycle import GuestState, Outcome
 from grms.site.facts.records import Record

@@ -18,6 +18,7 @@
 from grms.kit.backoff import pause_after
 from grms.lrms import port
 from grms.site.core.fairness import wants
+from grms.site.core.local import Owner, accept, look_up
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import (
     AnswerOffer,
@@ -29,7 +30,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     LrmsRefused,
-    LrmsStays,
     OfferReceived,
     ProgramCame,
     ProgramsAway,
@@ -38,7 +38,7 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import NO_EXIT, Exit, GuestJob, GuestRef, Load, OfferId, end_of_lost
+from grms.site.facts.jobs import GuestJob, GuestRef, Load, OfferId
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -51,18 +51,13 @@ from grms.site.facts.records import (
     GuestWithdrawn,
     JobCancelRequested,
     JobEnded,
-    JobExited,
     JobLeaving,
-    JobLost,
-    JobRequeued,
-    JobStarted,
-    JobStays,
 )
 
 _NUMBER_MAX = 2**63 - 1
 
 
-class GuestDesk:
+class GuestDesk(Owner[GuestJob]):
     """Handles what partners ask, and the jobs they have sent.
 
     Args:
@@ -193,7 +188,9 @@ class GuestDesk:
         # The job has never been more than a place: nothing of it is anywhere.
         if cancel:
             turn.note(JobCancelRequested(turn.now, guest.ref))
-        self._end(guest, Outcome.CANCELLED if cancel else Outcome.LOST, turn.now, 0.0, turn)
+        self.end(
+            guest, port.LrmsEnd(Outcome.CANCELLED if cancel else Outcome.LOST, turn.now, 0.0), turn
+        )
 
     def time_passed(self, turn: Turn) -> None:
         """Gives back places whose jobs have not come in time; their home sites are told."""
@@ -247,71 +244,32 @@ class GuestDesk:
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def accepted(self, guest: GuestJob) -> None:
-        """Knows that a job waits in the batch system."""
-        if guest.state is JobState.SUBMITTING:
-            self.memory.confirm(guest)
-            guest.move(JobState.QUEUED)
+    def started(self, guest: GuestJob, turn: Turn) -> None:
+        """Counts a run."""
+        self.memory.books[guest.partner].budget.note_run(turn.now)
 
-    def started(self, guest: GuestJob, event: port.Started, turn: Turn) -> None:
-        """Notes a start."""
-        if guest.state in {JobState.SUBMITTING, JobState.QUEUED}:
-            start = max(event.start_time, guest.accept_time)  # by another clock
-            turn.note(JobStarted(turn.now, guest.ref, start))
-            self.memory.books[guest.partner].budget.note_run(turn.now)
-
-    def requeued(self, guest: GuestJob, _event: port.Requeued, turn: Turn) -> None:
-        """Notes that a job waits again; one that is to end is ended once more."""
-        if guest.state is JobState.RUNNING:
-            turn.note(JobRequeued(turn.now, guest.ref, ""))
-        if guest.cancel_requested:
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
-
-    def lost(self, guest: GuestJob, event: port.Lost, turn: Turn) -> None:
-        """Submits a job again that the batch system has forgotten, once."""
-        started = guest.state is JobState.RUNNING
-        end = end_of_lost(guest, event.reason, started=started)
-        if end is not None:
-            self._end(guest, end[0], turn.now, 0.0, turn)
-            # A submission may still be on the way. What runs after all is nobody's to end.
-            wanted = guest.cancel_requested
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=not wanted))
-            return
-        turn.note(JobLost(turn.now, guest.ref, ""))
-        turn.submit(guest, lookup=True)
-
-    def stays(self, guest: GuestJob, event: LrmsStays, turn: Turn) -> None:
-        """Leaves a job where it is that cannot be taken out of the queue.
-
-        Where the batch system was told to let it go once, by this process, and has answered at once, there is nothing
-        that it may still do: should the job be cancelled later, that is somebody else's doing.
-        """
-        once, guest.told_once = guest.told_once, False
-        if once and event.certain and guest.leaving:
-            turn.note(JobStays(turn.now, guest.ref))
-
-    def refused(self, guest: GuestJob, event: LrmsRefused, turn: Turn) -> None:
+    def refused(self, guest: GuestJob, news: LrmsRefused, turn: Turn) -> None:
         """Sends a job home that the batch system does not take, or that has not been given to it."""
         if guest.begun:
             # A batch system that has forgotten that, and refuses it now: it may have run to its end.
-            self._end(guest, Outcome.UNKNOWN, turn.now, 0.0, turn)
+            self.end(guest, port.LrmsEnd(Outcome.UNKNOWN, turn.now, 0.0), turn)
             turn.do(LrmsCancel(turn.cause, guest.lrms_key))
             return
-        said = event.reason
-        if not event.undelivered:
+        said = news.reason
+        if not news.undelivered:
             said = f"the batch system refused it: {said}"
         self._give_back(guest, said, turn.now, turn)
 
-    def hindered(self, guest: GuestJob, event: port.Hindered, turn: Turn) -> None:
+    def hindered(self, guest: GuestJob, news: port.Hindered, turn: Turn) -> None:
         """Has a job leave the queue that waits for something that is no room; then it goes home.
 
         One that has started once stays: it may have done something.
         """
-        if not event.reason or guest.begun or guest.cancel_requested:
+        if not news.reason or guest.begun or guest.cancel_requested:
             return
         if guest.state not in {JobState.SUBMITTING, JobState.QUEUED}:
             return
-        self.memory.book(guest.partner).given_back_why = event.reason
+        self.memory.book(guest.partner).given_back_why = news.reason
         guest.told_once = not guest.leaving
         turn.note(JobLeaving(turn.now, guest.ref))
         turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=True))
@@ -320,38 +278,24 @@ class GuestDesk:
         book = self.memory.book(guest.partner)
         book.given_back += 1
         book.given_back_why, book.given_back_time = why, turn.now
-        self._end(guest, Outcome.LOST, end_time, 0.0, turn)
+        self.end(guest, port.LrmsEnd(Outcome.LOST, end_time, 0.0), turn)
 
-    def ended(self, guest: GuestJob, event: port.Ended, turn: Turn) -> None:
+    def let_go(self, guest: GuestJob, end: port.LrmsEnd, turn: Turn) -> None:
+        """Sends a job home that the batch system has let go."""
+        why = self.memory.book(guest.partner).given_back_why
+        self._give_back(guest, why or "it was not started here", end.end_time, turn)
+
+    def end(self, guest: GuestJob, end: port.LrmsEnd, turn: Turn) -> None:
         """Notes the end of a guest job, and reports it."""
-        end = event.end
-        undone = end.outcome is Outcome.CANCELLED and end.run_time == 0.0
-        if guest.leaving and undone and not (guest.begun or guest.cancel_requested):
-            why = self.memory.book(guest.partner).given_back_why
-            self._give_back(guest, why or "it was not started here", end.end_time, turn)
-            return
-        left = Exit.known(end.exit_code, end.signal)
-        if left != NO_EXIT:
-            turn.note(JobExited(turn.now, guest.ref, left))
-        self._end(guest, end.outcome, end.end_time, end.run_time, turn)
-        if end.outcome is Outcome.UNKNOWN:
-            # It may be there after all. What waits is not to run any more; what runs is left alone, as this
-            # site may be wrong.
-            wanted = guest.cancel_requested
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=not wanted))
-
-    def _end(
-        self, guest: GuestJob, outcome: Outcome, end_time: float, run_time: float, turn: Turn
-    ) -> None:
         budget = self.memory.books[guest.partner].budget
         if guest.state is not JobState.RUNNING:
-            if run_time > 0:
+            if end.run_time > 0:
                 budget.note_run(turn.now)  # between two looks at the batch system
             elif guest.reserved or guest.cancel_requested:
                 # Its home site did not want it run; where this site could not, nobody is to blame.
                 budget.note_unused(turn.now)
-        end_time = max(end_time, guest.accept_time)  # by another clock
-        turn.note(JobEnded(turn.now, guest.ref, outcome, end_time, run_time, ""))
+        end_time = max(end.end_time, guest.accept_time)  # by another clock
+        turn.note(JobEnded(turn.now, guest.ref, end.outcome, end_time, end.run_time, ""))
         self.report(guest, turn)
 
     # --- reports -------------------------------------------------------------------------------
@@ -400,12 +344,9 @@ class GuestDesk:
                     continue
                 new = guest.state is JobState.SUBMITTING and not guest.cancel_requested
                 if new and waits is not None and waits(guest.lrms_key):
-                    self.accepted(guest)
-                    continue
-                # One that was requeued has started once, too.
-                turn.submit(guest, lookup=True, started=guest.state is not JobState.SUBMITTING)
-                if guest.cancel_requested:
-                    turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+                    accept(guest, turn)
+                else:
+                    look_up(guest, turn)
 
 
 def _differs(guest: GuestJob, event: OfferReceived) -> bool:

@@ -5,40 +5,22 @@ A job is in the journal before its user is told that it was taken. What happens 
 """
 
 from grms.lrms import port
+from grms.site.core.local import Owner, accept, end_what_waits, look_up
 from grms.site.core.offers import OfferDesk
 from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.commands import (
-    AnswerReport,
-    LrmsCancel,
-    Refusal,
-    Refuse,
-    ReplyJob,
-)
-from grms.site.facts.events import (
-    Cancel,
-    LrmsRefused,
-    LrmsStays,
-    ReportReceived,
-    Submit,
-)
-from grms.site.facts.jobs import NO_EXIT, Exit, HomeJob, Load, end_of_lost, find_job
+from grms.site.facts.commands import AnswerReport, Refusal, Refuse, ReplyJob
+from grms.site.facts.events import Cancel, LrmsRefused, ReportReceived, Submit
+from grms.site.facts.jobs import HomeJob, Load, find_job
 from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.facts.memory import Memory
-from grms.site.facts.records import (
-    JobCancelRequested,
-    JobExited,
-    JobLost,
-    JobReceived,
-    JobRequeued,
-    JobStarted,
-)
+from grms.site.facts.records import JobCancelRequested, JobReceived
 
 _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
 """The batch system has the job, or is to get it."""
 
 
-class HomeDesk:
+class HomeDesk(Owner[HomeJob]):
     """Handles what users ask, and what partners say of their jobs.
 
     Args:
@@ -177,34 +159,36 @@ class HomeDesk:
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def accepted(self, job: HomeJob) -> bool:
-        """Knows that a job waits in the batch system; returns whether that is news."""
-        news = job.state is JobState.SUBMITTING
-        if news:
-            self.memory.confirm(job)
-            job.move(JobState.QUEUED)
-            job.hindered = (
-                ""  # it is taken; whether something keeps it from starting is told after this
-            )
-        return news
+    def changed(self, job: HomeJob, turn: Turn) -> None:
+        """Tells watchers that a job stands elsewhere than before."""
+        turn.publish(job)
 
-    def refused(self, job: HomeJob, event: LrmsRefused, turn: Turn) -> None:
+    def stays(self, job: HomeJob, turn: Turn) -> None:
+        """Takes a job's offer back, if it has one."""
+        self.reoffers.stays(job, turn)
+
+    def let_go(self, job: HomeJob, _end: port.LrmsEnd, turn: Turn) -> None:
+        """Has the partner start a job that the batch system has let go."""
+        self.reoffers.let_go(job, turn)
+
+    def refused(self, job: HomeJob, news: LrmsRefused, turn: Turn) -> None:
         """Ends a job that the batch system does not take, unless it is to be asked again."""
-        if event.passing and not job.cancel_requested:
-            self._hinder(job, f"the batch system does not take it now: {event.reason}", turn)
+        if news.passing and not job.cancel_requested:
+            self._hinder(job, f"the batch system does not take it now: {news.reason}", turn)
             return
-        outcome, reason = Outcome.FAILED, f"the batch system refused it: {event.reason}"
+        outcome, reason = Outcome.FAILED, f"the batch system refused it: {news.reason}"
         if job.begun:
             outcome = Outcome.UNKNOWN  # it has begun, whatever is said now
         elif job.cancel_requested:
             outcome, reason = Outcome.CANCELLED, "cancelled before the batch system took it"
-        self.ended(
-            job, port.Ended(event.key, port.LrmsEnd(outcome, turn.now, 0.0, reason=reason)), turn
-        )
+        self.stays(job, turn)
+        self.end(job, port.LrmsEnd(outcome, turn.now, 0.0, reason=reason), turn)
+        if job.begun:
+            end_what_waits(job, turn)
 
-    def hindered(self, job: HomeJob, event: port.Hindered, turn: Turn) -> None:
+    def hindered(self, job: HomeJob, news: port.Hindered, turn: Turn) -> None:
         """Knows for what a job waits that is no room; rounds may offer it meanwhile."""
-        self._hinder(job, event.reason, turn)
+        self._hinder(job, news.reason, turn)
 
     @staticmethod
     def _hinder(job: HomeJob, reason: str, turn: Turn) -> None:
@@ -212,59 +196,11 @@ class HomeDesk:
             job.hindered = reason
             turn.publish(job)
 
-    def started(self, job: HomeJob, event: port.Started, turn: Turn) -> None:
-        """Notes a start."""
-        self.reoffers.stays(job, turn)
-        job.hindered = ""
-        if job.state in {JobState.SUBMITTING, JobState.QUEUED}:
-            start = max(event.start_time, job.submit_time)  # by another clock
-            turn.note(JobStarted(turn.now, job.job, start))
-            turn.publish(job)
-
-    def stays(self, job: HomeJob, event: LrmsStays, turn: Turn) -> None:
-        """Leaves a job where it is that cannot be taken out of the queue."""
-        self.reoffers.refused(job, turn, certain=event.certain)
-
-    def requeued(self, job: HomeJob, event: port.Requeued, turn: Turn) -> None:
-        """Notes that a job waits again; one that is to end is ended once more.
-
-        It has started, also where nobody has told of that: then its start is taken to be now, until the
-        next record says that it waits. So it is not given away, and not taken for one that has left.
-        """
-        self.reoffers.stays(job, turn)
-        if job.state in {JobState.SUBMITTING, JobState.QUEUED} and not job.begun:
-            turn.note(JobStarted(turn.now, job.job, turn.now))
-        if job.state is JobState.RUNNING:
-            turn.note(JobRequeued(turn.now, job.job, event.reason))
-            turn.publish(job)
-        if job.cancel_requested:
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))
-
-    def lost(self, job: HomeJob, event: port.Lost, turn: Turn) -> None:
-        """Submits a job again that the batch system has forgotten, once."""
-        self.reoffers.stays(job, turn)
-        end = end_of_lost(job, event.reason, started=job.state is JobState.RUNNING)
-        if end is not None:
-            turn.end(job, outcome=end[0], end_time=turn.now, run_time=0.0, reason=end[1])
-            # A submission may still be on the way. What runs after all is nobody's to end.
-            wanted = job.cancel_requested
-            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=not wanted))
-            return
-        turn.note(JobLost(turn.now, job.job, f"lost by the batch system: {event.reason}"))
-        turn.submit(job, lookup=True)
-        turn.publish(job)
-
-    def ended(self, job: HomeJob, event: port.Ended, turn: Turn) -> None:
-        """Notes the end of a job that ran here, or was to; one that was let go runs elsewhere."""
-        if self.reoffers.let_go(job, event, turn):
-            return
-        self.reoffers.stays(job, turn)
-        end, reason = event.end, event.end.reason
+    def end(self, job: HomeJob, end: port.LrmsEnd, turn: Turn) -> None:
+        """Notes the end of a job that ran here, or was to."""
+        reason = end.reason
         if end.outcome is Outcome.CANCELLED and not job.cancel_requested:
             reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
-        left = Exit.known(end.exit_code, end.signal)
-        if left != NO_EXIT:
-            turn.note(JobExited(turn.now, job.job, left))
         turn.end(
             job,
             outcome=end.outcome,
@@ -272,11 +208,6 @@ class HomeDesk:
             run_time=end.run_time,
             reason=reason,
         )
-        if end.outcome is Outcome.UNKNOWN:
-            # It may be there after all. What waits is not to run any more; what runs is left alone, as this
-            # site may be wrong.
-            wanted = job.cancel_requested
-            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=not wanted))
 
     # --- after a restart -----------------------------------------------------------------------
 
@@ -285,7 +216,7 @@ class HomeDesk:
         found = self._found_waiting(load, turn)
         for job in [job for job in self.memory.jobs.values() if job.job not in found]:
             if job.state in _HERE:
-                self._look_up(job, turn)
+                look_up(job, turn)
             elif job.state is JobState.RECEIVED:
                 self.offers.decide(job, load, turn)
             elif job.state is JobState.OFFERING:
@@ -313,15 +244,7 @@ class HomeDesk:
             if job.state is JobState.SUBMITTING and not job.cancel_requested and waits(job.lrms_key)
         ]
         for job in found:
-            self.accepted(job)
+            accept(job, turn)
         numbers = [job.job for job in found]
         turn.publish_all(numbers)
         return set(numbers)
-
-    @staticmethod
-    def _look_up(job: HomeJob, turn: Turn) -> None:
-        # One that was requeued has started once, too; one that was offered again has not.
-        started = job.begun and job.state is not JobState.SUBMITTING
-        turn.submit(job, lookup=True, started=started)
-        if job.cancel_requested:
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))

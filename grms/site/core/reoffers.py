@@ -19,32 +19,18 @@ each question when the one before has come to its end.
 
 from collections import deque
 
-from grms.lrms import port
 from grms.policy.round_notes import RoundMemory, Waiting
 from grms.policy.rounds import Rounds
 from grms.site.core.fairness import entrusts, wants
 from grms.site.core.offers import OfferDesk
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import LrmsCancel, PublishRound, SendOffer
-from grms.site.facts.events import (
-    Event,
-    LoadedEvent,
-    OfferAnswered,
-    OfferFailed,
-    RoundDue,
-)
+from grms.site.facts.events import Event, LoadedEvent, OfferAnswered, OfferFailed, RoundDue
 from grms.site.facts.jobs import HomeJob, Load, OfferId, has_left_before
-from grms.site.facts.lifecycle import PROVISIONAL, JobState, Outcome
+from grms.site.facts.lifecycle import PROVISIONAL, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook, asking_order
-from grms.site.facts.records import (
-    JobLeaving,
-    JobLeft,
-    JobReoffered,
-    JobReofferEnded,
-    JobStays,
-    RoundHeld,
-)
+from grms.site.facts.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded, RoundHeld
 from grms.site.facts.rounds import as_waiting, may_wait
 
 
@@ -264,36 +250,8 @@ class ReofferDesk:
         if job.state in PROVISIONAL:
             self._put_off(job, turn, settled=False)
 
-    def refused(self, job: HomeJob, turn: Turn, *, certain: bool) -> None:
-        """Leaves a job in the queue that the batch system does not let go.
-
-        It was told to once, by this process, and has answered at once: so there is nothing that it may
-        still do. Should the job be cancelled later, that is somebody else's doing.
-
-        Args:
-            job: which.
-            turn: of the event.
-            certain: no attempt has had no answer.
-        """
-        self.stays(job, turn)
-        once, job.told_once = job.told_once, False
-        if once and certain and job.leaving:
-            turn.note(JobStays(turn.now, job.job))
-
-    def let_go(self, job: HomeJob, event: port.Ended, turn: Turn) -> bool:
-        """Has the partner start a job that the batch system has let go.
-
-        Returns:
-            Whether it has: it was told to, and the job had not started.
-        """
-        # One that waits again after a start is let go by nobody of ours: somebody else has cancelled it.
-        waits = not job.begun and event.end.run_time == 0.0
-        if (
-            not (job.leaving and waits)
-            or event.end.outcome is not Outcome.CANCELLED
-            or job.cancel_requested
-        ):
-            return False
+    def let_go(self, job: HomeJob, turn: Turn) -> None:
+        """Has the partner start a job that the batch system has let go, or decides it anew."""
         if job.state is JobState.REOFFERING:
             self._put_off(job, turn, settled=False)
         turn.note(JobLeft(turn.now, job.job))
@@ -302,7 +260,6 @@ class ReofferDesk:
         else:
             self.offers.decide(job, None, turn)
         turn.publish(job)
-        return True
 
     def take_up(self, job: HomeJob, turn: Turn) -> None:
         """Goes on after a restart with a job whose place was asked for, or that was to leave."""

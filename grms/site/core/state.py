@@ -9,6 +9,7 @@ nothing; whoever owns sockets, disks and clocks (the daemon, the simulated netwo
 - `intervention`: what operators decide about jobs that do not go on;
 - `standing`: partners that are not as the protocol has them; `belief`: what they report;
 - `guests`: what partners ask, and their jobs here;
+- `local`: what the batch system says of jobs;
 - `reservations`: what is asked of resources that can be reserved, and what time does to it;
 - `memory`: what survives a restart, changed by journal records alone;
 - `lifecycle`: the tables of what may follow what; `docs/protocol.md` draws them.
@@ -18,18 +19,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from grms.lrms import port
 from grms.site.core.deadlines import DeadlineDesk
 from grms.site.core.faults import FaultDesk
 from grms.site.core.guests import GuestDesk
 from grms.site.core.home import HomeDesk
 from grms.site.core.intervention import OperatorDesk, why_stuck
+from grms.site.core.local import LocalDesk
 from grms.site.core.offers import OfferDesk
 from grms.site.core.reoffers import ReofferDesk
 from grms.site.core.reservations import ReservationDesk
 from grms.site.core.standing import PartnerDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.commands import Command, LrmsCancel, SendOffer
+from grms.site.facts.commands import Command, SendOffer
 from grms.site.facts.events import (
     BookReservation,
     Cancel,
@@ -38,10 +39,7 @@ from grms.site.facts.events import (
     ExtendReservation,
     GuardLooked,
     LaunchReservation,
-    LrmsAppeared,
     LrmsNews,
-    LrmsRefused,
-    LrmsStays,
     LrmsTold,
     OfferAnswered,
     OfferDisputed,
@@ -76,15 +74,12 @@ from grms.site.facts.events import (
     WithdrawReceived,
     WriteOff,
 )
-from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
+from grms.site.facts.jobs import HomeJob, OfferId
 from grms.site.facts.lifecycle import SHOWN, GuestState, JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import Record
 from grms.site.facts.settings import SiteSettings
-
-_OfAJob = tuple[Callable[[HomeJob, Any, Turn], None], Callable[[GuestJob, Any, Turn], None]]
-"""What handles an event of the batch system: about an own user's job, and about a guest."""
 
 
 class SiteState:
@@ -157,27 +152,7 @@ class SiteState:
             ExtendReservation: self._reservations.extend,
             ReleaseReservation: self._reservations.release,
             ReservationsDue: self._reservations.due,
-            **self._of_the_batch_system(),
-        }
-
-    def _of_the_batch_system(self) -> dict[type[Event | LrmsNews], Callable[[Any, Turn], None]]:
-        self._told: dict[type[LrmsNews], _OfAJob] = {
-            port.Started: (self._home.started, self._guests.started),
-            port.Requeued: (self._home.requeued, self._guests.requeued),
-            port.Ended: (self._home.ended, self._guests.ended),
-            port.Lost: (self._home.lost, self._guests.lost),
-            LrmsStays: (self._home.stays, self._guests.stays),
-            LrmsRefused: (self._home.refused, self._guests.refused),
-            port.Hindered: (self._home.hindered, self._guests.hindered),
-        }
-        return {
-            **dict.fromkeys(self._told, self._lrms_told),
-            port.Accepted: self._lrms_accepted,
-            LrmsAppeared: self._lrms_appeared,
-            port.Unseen: self._lrms_unseen,
-            port.SeenAgain: self._lrms_seen,
-            port.Away: self._lrms_away,
-            port.Back: self._lrms_back,
+            **LocalDesk(self.memory, self._home, self._guests).handlers(),
         }
 
     @classmethod
@@ -318,44 +293,3 @@ class SiteState:
         book = self.memory.books.get(event.partner)
         if book is not None:
             book.reachable = False
-
-    # --- the batch system ----------------------------------------------------------------------
-
-    def _lrms_told(self, event: Any, turn: Turn) -> None:
-        # Handled where the other events of the job are; of a job that is not there it says nothing.
-        home, guest = self._told[type(event)]
-        job = self.memory.at_lrms.get(event.key)
-        if isinstance(job, HomeJob):
-            home(job, event, turn)
-        elif job is not None:
-            guest(job, event, turn)
-
-    def _lrms_accepted(self, event: port.Accepted, turn: Turn) -> None:
-        job = self.memory.at_lrms.get(event.key)
-        if isinstance(job, HomeJob):
-            if self._home.accepted(job):
-                turn.publish(job)
-        elif job is not None:
-            self._guests.accepted(job)
-
-    def _lrms_appeared(self, event: LrmsAppeared, turn: Turn) -> None:
-        job = self.memory.at_lrms.get(event.key)
-        if job is not None and not job.cancel_requested:
-            return
-        # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone. What runs is ended
-        # only where somebody has wanted that: that this site takes it for over may have been a mistake.
-        wanted = job is not None or self.memory.was_to_end(event.key)
-        turn.do(LrmsCancel(turn.cause, event.key, only_waiting=not wanted))
-
-    def _lrms_unseen(self, event: port.Unseen, _turn: Turn) -> None:
-        if event.key in self.memory.at_lrms:
-            self.memory.unseen[event.key] = event.reason
-
-    def _lrms_seen(self, event: port.SeenAgain, _turn: Turn) -> None:
-        self.memory.unseen.pop(event.key, None)
-
-    def _lrms_away(self, event: port.Away, _turn: Turn) -> None:
-        self.memory.lrms_away = event.reason or "it does not answer"
-
-    def _lrms_back(self, _event: port.Back, _turn: Turn) -> None:
-        self.memory.lrms_away = ""

@@ -234,6 +234,8 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         leaving: the batch system was told to let it go, and may do so, or still do so.
         told_once: it was told so once, by this process, and has not answered.
         lost: how often the batch system has forgotten it before its start.
+        hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
+            the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
         begun: it has started here, whatever it does now.
         start_time: of its last start, seconds; nan before, and while it waits again.
         end_time: seconds; nan before.
@@ -255,6 +257,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     leaving: bool = False
     told_once: bool = False
     lost: int = 0
+    hindered: str = ""
     begun: bool = False
     start_time: float = math.nan
     end_time: float = math.nan
@@ -315,8 +318,6 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         cancel_told: that question tells the partner to end the job.
         attempts: how often in a row that question had no answer.
         confirms: its partner holds a place for it, and is to be told to start it.
-        hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
-            the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
         revision: counts the changes.
         weighed: what its last decision rested on; None before the first, and after a restart.
     """
@@ -346,7 +347,6 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     cancel_told: bool = False
     attempts: int = 0
     confirms: bool = False
-    hindered: str = ""
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
     weighed: Weighed | None = None

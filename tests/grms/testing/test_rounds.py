@@ -4,10 +4,10 @@ import pytest
 
 from grms.lrms import port
 from grms.policy.rounds import Rounds
-from grms.site.core.home import HomeDesk
-from grms.site.core.reoffers import ReofferDesk
+from grms.site.core.local import LocalDesk
 from grms.site.core.turn import Turn
-from grms.site.facts.jobs import HomeJob
+from grms.site.facts.events import LrmsStays
+from grms.site.facts.jobs import GuestJob, HomeJob
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.records import JobRequeued
 from grms.testing.draws import Draws
@@ -67,11 +67,11 @@ def test_a_site_that_takes_every_cancel_for_its_own_is_found_out(
 ) -> None:
     """It would run once more what an administrator has cancelled."""
 
-    def refused(desk: ReofferDesk, job: HomeJob, turn: Turn, **_certain: bool) -> None:
-        desk.stays(job, turn)
+    def stays(desk: LocalDesk, job: HomeJob | GuestJob, _: LrmsStays, turn: Turn) -> None:
+        desk._owner(job).stays(job, turn)
 
     assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
-    monkeypatch.setattr(ReofferDesk, "refused", refused)
+    monkeypatch.setattr(LocalDesk, "_stays", stays)
     assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems
 
 
@@ -80,10 +80,10 @@ def test_a_site_that_forgets_starts_it_was_not_told_of_is_found_out(
 ) -> None:
     """It would run elsewhere what has started, waits again, and was cancelled by an administrator."""
 
-    def requeued(_: HomeDesk, job: HomeJob, event: port.Requeued, turn: Turn) -> None:
+    def requeued(_: LocalDesk, job: HomeJob | GuestJob, news: port.Requeued, turn: Turn) -> None:
         if job.state is JobState.RUNNING:
-            turn.note(JobRequeued(turn.now, job.job, event.reason))
+            turn.note(JobRequeued(turn.now, job.ref, news.reason))
 
     assert not run_trial(53895, rails=True, reoffers=True, rogues=True).problems
-    monkeypatch.setattr(HomeDesk, "requeued", requeued)
+    monkeypatch.setattr(LocalDesk, "_requeued", requeued)
     assert run_trial(53895, rails=True, reoffers=True, rogues=True).problems

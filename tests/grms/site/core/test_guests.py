@@ -29,14 +29,9 @@ from grms.site.facts.events import (
     Restarted,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import (
-    Completion,
-    Exit,
-    Load,
-    OfferId,
-    Request,
-)
+from grms.site.facts.jobs import Completion, Exit, GuestRef, Load, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, Outcome
+from grms.site.facts.records import JobRequeued, JobStarted
 from grms.site.facts.settings import Limits
 from tests.grms.site.conversation import (
     FREE,
@@ -629,6 +624,24 @@ def test_a_guest_that_waits_again_starts_again() -> None:
     assert report.completion == Completion(OfferId(3, 1), Outcome.NODE_FAIL, 12.0, 3.0, Exit(1, 9))
     site.restart()
     assert one(site(Restarted, load=FREE), SendReport).completion == report.completion
+
+
+def test_a_guest_that_waits_again_has_started_also_where_nobody_has_told_of_that() -> None:
+    """So it is not sent home as one that never began, by this process or by the next."""
+    site = Conversation()
+    offered(site)
+    site(port.Accepted, key=KEY)
+    hindered(site)
+    site.now = 4.0
+    assert site(port.Requeued, key=KEY, reason="a node failed") == []
+    assert site.journal[-2:] == [
+        JobStarted(4.0, GuestRef("b", THEIRS), 4.0),
+        JobRequeued(4.0, GuestRef("b", THEIRS), "a node failed"),
+    ]
+    site.restart()
+    assert one(site(Restarted, load=FREE), LrmsSubmit).started
+    assert hindered(site) == []
+    assert gone(site) is Outcome.CANCELLED
 
 
 def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:

@@ -18,13 +18,7 @@ from grms.site.facts.commands import (
     SendWithdraw,
 )
 from grms.site.facts.compaction import compacted
-from grms.site.facts.events import (
-    Cancel,
-    OfferAnswered,
-    PoliciesChanged,
-    Restarted,
-    StatusAnswered,
-)
+from grms.site.facts.events import Cancel, OfferAnswered, PoliciesChanged, Restarted, StatusAnswered
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.records import JobReoffered, RoundHeld
 from grms.site.facts.settings import PartnerSettings

@@ -7,12 +7,7 @@ from grms.lrms import port
 from grms.policy.round_notes import Waiting
 from grms.policy.rounds import Rounds
 from grms.site.facts.commands import PublishRound, SendOffer, SendWithdraw
-from grms.site.facts.events import (
-    OfferAnswered,
-    Restarted,
-    RoundDue,
-    StatusAnswered,
-)
+from grms.site.facts.events import OfferAnswered, Restarted, RoundDue, StatusAnswered
 from grms.site.facts.jobs import OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.memory import Memory

@@ -1,0 +1,217 @@
+"""Jobs in the own batch system, whoever they belong to: what it says of them, and what follows.
+
+What is the same for users' jobs and for partners' is here; what differs is asked of the job's owner, the desk of the half
+of the site that has it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from grms.lrms import port
+from grms.site.core.turn import Turn
+from grms.site.facts.commands import LrmsCancel
+from grms.site.facts.events import Event, LrmsAppeared, LrmsNews, LrmsRefused, LrmsStays
+from grms.site.facts.jobs import NO_EXIT, Exit, GuestJob, HomeJob, end_of_lost
+from grms.site.facts.lifecycle import JobState, Outcome
+from grms.site.facts.memory import Memory
+from grms.site.facts.records import JobExited, JobLost, JobRequeued, JobStarted, JobStays
+
+J = TypeVar("J", HomeJob, GuestJob)
+
+_NOT_STARTED = frozenset({JobState.SUBMITTING, JobState.QUEUED})
+
+
+class Owner(Generic[J]):
+    """What a half of the site does about its jobs in the batch system."""
+
+    def changed(self, job: J, turn: Turn) -> None:
+        """Is told that a job stands elsewhere than before."""
+
+    def started(self, job: J, turn: Turn) -> None:
+        """Is told of a start."""
+
+    def stays(self, job: J, turn: Turn) -> None:
+        """Is told that a job goes nowhere else: it has started, has ended, is lost, or is not let go."""
+
+    def let_go(self, job: J, end: port.LrmsEnd, turn: Turn) -> None:
+        """Sends a job elsewhere that the batch system has let go as it was told to."""
+        raise NotImplementedError
+
+    def end(self, job: J, end: port.LrmsEnd, turn: Turn) -> None:
+        """Notes the end of a job, and tells who has to know of it."""
+        raise NotImplementedError
+
+    def refused(self, job: J, news: LrmsRefused, turn: Turn) -> None:
+        """Decides what becomes of a job that the batch system does not take."""
+        raise NotImplementedError
+
+    def hindered(self, job: J, news: port.Hindered, turn: Turn) -> None:
+        """Decides what becomes of a job that waits for something other than room."""
+        raise NotImplementedError
+
+
+def accept(job: HomeJob | GuestJob, turn: Turn) -> bool:
+    """Knows that the batch system has a job; returns whether that is news."""
+    if job.state is not JobState.SUBMITTING:
+        return False
+    turn.memory.confirm(job)
+    job.move(JobState.QUEUED)
+    job.hindered = ""  # it is taken; whether something keeps it from starting is told after this
+    return True
+
+
+def look_up(job: HomeJob | GuestJob, turn: Turn) -> None:
+    """Asks after a restart where a job stands that the batch system may have."""
+    # One that was requeued has started once, too; one that was lost has not.
+    started = job.begun and job.state is not JobState.SUBMITTING
+    turn.submit(job, lookup=True, started=started)
+    if job.cancel_requested:
+        turn.do(LrmsCancel(turn.cause, job.lrms_key))
+
+
+def end_what_waits(job: HomeJob | GuestJob, turn: Turn) -> None:
+    """Has a job ended that this site has no more, should it be there after all.
+
+    What waits is not to run any more. What runs is left alone, as this site may be wrong, unless its end was wanted.
+    """
+    turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=not job.cancel_requested))
+
+
+class LocalDesk:
+    """Handles what the batch system says of jobs.
+
+    Args:
+        memory: of the site.
+        home: owns users' jobs.
+        guests: owns partners' jobs.
+    """
+
+    def __init__(self, memory: Memory, home: Owner[HomeJob], guests: Owner[GuestJob]) -> None:
+        self.memory = memory
+        self._home = home
+        self._guests = guests
+        self._told: dict[type[LrmsNews], Callable[[HomeJob | GuestJob, Any, Turn], None]] = {
+            port.Accepted: self._accepted,
+            port.Started: self._started,
+            port.Requeued: self._requeued,
+            port.Hindered: self._hindered,
+            port.Ended: self._ended,
+            port.Lost: self._lost,
+            LrmsRefused: self._refused,
+            LrmsStays: self._stays,
+        }
+
+    def handlers(self) -> dict[type[Event | LrmsNews], Callable[[Any, Turn], None]]:
+        """Returns what handles each kind of news."""
+        return {
+            **dict.fromkeys(self._told, self._of_a_job),
+            LrmsAppeared: self._appeared,
+            port.Unseen: self._unseen,
+            port.SeenAgain: self._seen_again,
+            port.Away: self._away,
+            port.Back: self._back,
+        }
+
+    def _owner(self, job: HomeJob | GuestJob) -> Owner[Any]:
+        return self._home if isinstance(job, HomeJob) else self._guests
+
+    def _of_a_job(self, news: Any, turn: Turn) -> None:
+        # Of a job that is not there it says nothing.
+        job = self.memory.at_lrms.get(news.key)
+        if job is not None:
+            self._told[type(news)](job, news, turn)
+
+    # --- one job -------------------------------------------------------------------------------
+
+    def _accepted(self, job: HomeJob | GuestJob, _: port.Accepted, turn: Turn) -> None:
+        if accept(job, turn):
+            self._owner(job).changed(job, turn)
+
+    def _started(self, job: HomeJob | GuestJob, news: port.Started, turn: Turn) -> None:
+        self._owner(job).stays(job, turn)
+        job.hindered = ""
+        if job.state in _NOT_STARTED:
+            self._start(job, max(news.start_time, job.came), turn)  # by another clock
+            self._owner(job).changed(job, turn)
+
+    def _start(self, job: HomeJob | GuestJob, start_time: float, turn: Turn) -> None:
+        turn.note(JobStarted(turn.now, job.ref, start_time))
+        self._owner(job).started(job, turn)
+
+    def _requeued(self, job: HomeJob | GuestJob, news: port.Requeued, turn: Turn) -> None:
+        # It has started, also where nobody has told of that: then its start is taken to be now, until the
+        # next record says that it waits. So it is not given away, and not taken for one that has left.
+        self._owner(job).stays(job, turn)
+        if job.state in _NOT_STARTED and not job.begun:
+            self._start(job, turn.now, turn)
+        if job.state is JobState.RUNNING:
+            turn.note(JobRequeued(turn.now, job.ref, news.reason))
+            self._owner(job).changed(job, turn)
+        if job.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+
+    def _hindered(self, job: HomeJob | GuestJob, news: port.Hindered, turn: Turn) -> None:
+        self._owner(job).hindered(job, news, turn)
+
+    def _refused(self, job: HomeJob | GuestJob, news: LrmsRefused, turn: Turn) -> None:
+        self._owner(job).refused(job, news, turn)
+
+    def _stays(self, job: HomeJob | GuestJob, news: LrmsStays, turn: Turn) -> None:
+        # Where the batch system was told to let it go once, by this process, and has answered at once, there is
+        # nothing that it may still do: should the job be cancelled later, that is somebody else's doing.
+        self._owner(job).stays(job, turn)
+        once, job.told_once = job.told_once, False
+        if once and news.certain and job.leaving:
+            turn.note(JobStays(turn.now, job.ref))
+
+    def _lost(self, job: HomeJob | GuestJob, news: port.Lost, turn: Turn) -> None:
+        self._owner(job).stays(job, turn)
+        end = end_of_lost(job, news.reason, started=job.state is JobState.RUNNING)
+        if end is None:
+            turn.note(JobLost(turn.now, job.ref, f"lost by the batch system: {news.reason}"))
+            turn.submit(job, lookup=True)
+            self._owner(job).changed(job, turn)
+            return
+        outcome, reason = end
+        self._owner(job).end(job, port.LrmsEnd(outcome, turn.now, 0.0, reason=reason), turn)
+        # A submission may still be on the way.
+        end_what_waits(job, turn)
+
+    def _ended(self, job: HomeJob | GuestJob, news: port.Ended, turn: Turn) -> None:
+        end = news.end
+        undone = end.outcome is Outcome.CANCELLED and end.run_time == 0.0
+        # One that waits again after a start is let go by nobody of ours: somebody else has cancelled it.
+        if job.leaving and undone and not (job.begun or job.cancel_requested):
+            self._owner(job).let_go(job, end, turn)
+            return
+        self._owner(job).stays(job, turn)
+        left = Exit.known(end.exit_code, end.signal)
+        if left != NO_EXIT:
+            turn.note(JobExited(turn.now, job.ref, left))
+        self._owner(job).end(job, end, turn)
+        if end.outcome is Outcome.UNKNOWN:
+            end_what_waits(job, turn)  # it may be there after all
+
+    # --- the batch system ----------------------------------------------------------------------
+
+    def _appeared(self, news: LrmsAppeared, turn: Turn) -> None:
+        job = self.memory.at_lrms.get(news.key)
+        if job is not None and not job.cancel_requested:
+            return
+        # Nobody waits for it: it was or is to be ended, or the journal that knew of it is gone. What runs is ended
+        # only where somebody has wanted that: that this site takes it for over may have been a mistake.
+        wanted = job is not None or self.memory.was_to_end(news.key)
+        turn.do(LrmsCancel(turn.cause, news.key, only_waiting=not wanted))
+
+    def _unseen(self, news: port.Unseen, _turn: Turn) -> None:
+        if news.key in self.memory.at_lrms:
+            self.memory.unseen[news.key] = news.reason
+
+    def _seen_again(self, news: port.SeenAgain, _turn: Turn) -> None:
+        self.memory.unseen.pop(news.key, None)
+
+    def _away(self, news: port.Away, _turn: Turn) -> None:
+        self.memory.lrms_away = news.reason or "it does not answer"
+
+    def _back(self, _news: port.Back, _turn: Turn) -> None:
+        self.memory.lrms_away = ""

@@ -152,7 +152,7 @@ class Servers:
         # A partner with a thousand offers at once has them wait (RFC 9113, section 5.1.2), where its connection
         # would be closed for what it has begun, or all of them together have open.
         callers = len(core.config.partners) + len(core.config.brokers)
-        streams = ("grpc.max_concurrent_streams", port.limits.calls.per_connection(callers))
+        streams = ("grpc.max_concurrent_streams", port.calls.promise(callers))
         # Else gRPC counts calls that have ended and whose memory it has not freed, and refuses the next ones.
         counted = ("grpc.http.overload_protection", 0)
         server = self._server(self._unexpected(), streams, counted)

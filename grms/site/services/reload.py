@@ -29,6 +29,7 @@ from grms.site.links.accounts import guest_accounts
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.links.pseudonyms import GuestOwners
 from grms.site.sockets.door import Door
+from grms.site.sockets.shares import CallShares
 from grms.tls import TlsFiles
 
 CHANGEABLE: Final = frozenset(
@@ -46,7 +47,8 @@ class Reloaded:
 
     Attributes:
         policies: name of the transfer policy by partner.
-        restart_needed: changed keys that need a restart.
+        restart_needed: keys that need a restart: changed ones, and `limits.calls` where it is to be shared out
+            among more partners than connections have been told of.
     """
 
     policies: dict[str, str]
@@ -87,6 +89,7 @@ class Reload:
         self._on_partners = on_partners
         self._log = log
         self._shown = self._certificate()
+        self._partners_at_start = len(config.partners)
 
     def __call__(self) -> Reloaded:
         """Reloads everything; `ConfigError` if some of it is unusable; then nothing has changed."""
@@ -106,7 +109,8 @@ class Reload:
         except ValueError as error:
             raise ConfigError(f"{shown}: {error}") from error
         certificate, accounts = self._checked_certificate(), guest_accounts(config)
-        restart_needed = tuple(sorted(differences(self._config, config)))
+        changed = differences(self._config, config)
+        restart_needed = tuple(sorted(changed | self._outgrown(config)))
         engine.tell(
             PoliciesChanged(
                 engine.new_id(),
@@ -140,6 +144,14 @@ class Reload:
         self._log.info("reloaded", partners=len(partners), restart_needed=restart_needed)
         policies = {name: policy.name for name, policy in transfer.items()}
         return Reloaded(policies, restart_needed)
+
+    def _outgrown(self, config: SiteConfig) -> set[str]:
+        # gRPC takes the number of calls that a connection may have open when its server begins, and never anew.
+        limits, brokers = self._config.limits, len(self._config.brokers)
+        shares = CallShares.of(limits.calls, limits.message_bytes)
+        now = shares.per_connection(len(config.partners) + brokers)
+        told = shares.per_connection(self._partners_at_start + brokers)
+        return {"limits.calls"} if self._config.listen.partners and now < told else set()
 
     def _checked_certificate(self) -> tuple[bytes, ...]:
         if self._files is None:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final, Generic, Self
 
-from grms.site.sockets.relay import Caller, End, Link, Listener, Relay
+from grms.site.sockets.relay import Caller, End, Link, Listener, Pause, Relay
 from grms.site.sockets.shares import CallBudget, CallShares, CallWatch
 
 LOOK_S: Final = 1.0
@@ -144,7 +144,7 @@ class Connection(End):
     def connect(self) -> None:
         """Begins to connect to gRPC; nothing more is read before that is done."""
         assert self.transport is not None
-        self.transport.pause_reading()
+        self.pause(Pause.UNLINKED)
         self.link = self._gateway.link(self)
         if self.link is None:
             self.transport.close()
@@ -158,7 +158,8 @@ class Connection(End):
             self._hang_up(problem, "calls")
             return
         super().data_received(data)
-        self._watch.hold(self.transport)
+        if self._watch.full:
+            self.pause(Pause.CALLS)
 
     def deliver(self, data: bytes) -> None:
         """Follows what gRPC answers, and sends it."""
@@ -180,8 +181,8 @@ class Connection(End):
             if now - self._watch.unread_since(waiting, now) > limit:
                 text = f"has not read what it was answered within {limit:g} s"
                 self._hang_up(text, "request_timeout_s")
-            else:
-                self._watch.let_go(self.transport)
+            elif not self._watch.full:
+                self.resume(Pause.CALLS)
 
     def _hang_up(self, reason: str, limit: str) -> None:
         self._gateway.refuse(f"{self._name} {reason}", limit)

@@ -16,6 +16,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from typing import Any, Final, Generic, TypeVar
 
 from grms.kit.socket_folder import SocketFolder
@@ -222,12 +223,24 @@ class Link:
             end.close()
 
 
+class Pause(Enum):
+    """Why an end is not read."""
+
+    UNLINKED = auto()
+    """There is no other end yet."""
+    UNWRITTEN = auto()
+    """The other end has more to write than its reader takes."""
+    CALLS = auto()
+    """Its caller has sent too much of open calls."""
+
+
 class End(asyncio.Protocol):
     """One end of a link; what it reads, the other end writes."""
 
     transport: asyncio.Transport | None = None
     link: Link | None = None
     _unwritten: bytes = b""
+    _pauses: frozenset[Pause] = frozenset()
 
     def other(self) -> "End | None":
         """Returns the other end; None while there is none."""
@@ -235,8 +248,21 @@ class End(asyncio.Protocol):
 
     def linked(self) -> None:
         """Begins to read: the other end is there."""
-        assert self.transport is not None
-        self.transport.resume_reading()
+        self.resume(Pause.UNLINKED)
+
+    def pause(self, why: Pause) -> None:
+        """Reads no further; whatever else has paused the end holds besides."""
+        self._pauses |= {why}
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def resume(self, why: Pause) -> None:
+        """Ends a pause; reads on if no other holds."""
+        if why not in self._pauses:
+            return
+        self._pauses -= {why}
+        if not self._pauses and self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def deliver(self, data: bytes) -> None:
         """Writes what the other end has read; what comes before this end is there waits for it."""
@@ -270,14 +296,14 @@ class End(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Lets the other end read no further: this one's reader is slow."""
         other = self.other()
-        if other is not None and other.transport is not None:
-            other.transport.pause_reading()
+        if other is not None:
+            other.pause(Pause.UNWRITTEN)
 
     def resume_writing(self) -> None:
         """Lets the other end read again."""
         other = self.other()
-        if other is not None and other.transport is not None and not other.transport.is_closing():
-            other.transport.resume_reading()
+        if other is not None:
+            other.resume(Pause.UNWRITTEN)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # either way it is over
         """Ends the link."""

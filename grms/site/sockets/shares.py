@@ -1,8 +1,7 @@
 """How calls are shared out among those who call, and how much each may have sent of them."""
 
-import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grms.site.sockets.open_calls import OpenCalls
 
@@ -47,6 +46,15 @@ class CallBudget:
         self.bytes: Counter[str] = Counter()
         self._total = 0
 
+    def promise(self, callers: int) -> int:
+        """Returns how many calls each connection is to be told that it may have open.
+
+        As many are kept for its caller from then on, also where more callers come than the total is enough for.
+        """
+        each = self.shares.per_connection(callers)
+        self.shares = replace(self.shares, kept=max(self.shares.kept, each))
+        return each
+
     def note(self, who: str, calls: int, size: int) -> None:
         """Records that a caller has so many more calls open, with so many more bytes."""
         self._total += calls
@@ -80,7 +88,7 @@ class CallWatch:
         self._who = who
         self.calls = OpenCalls()
         self._noted = (0, 0)
-        self._held = self._closed = False
+        self._closed = False
         self._delivered = self._passed = 0
         self._passed_at = float("-inf")
 
@@ -98,17 +106,10 @@ class CallWatch:
         self.calls.answered(data, now)
         self._note()
 
-    def hold(self, transport: asyncio.Transport | None) -> None:
-        """Stops reading the connection if its caller has sent too much of open calls."""
-        if self._who and transport is not None and self._budget.is_full(self._who):
-            self._held = True
-            transport.pause_reading()
-
-    def let_go(self, transport: asyncio.Transport) -> None:
-        """Resumes reading a held connection if its caller has room by now."""
-        if self._held and not self._budget.is_full(self._who):
-            self._held = False
-            transport.resume_reading()
+    @property
+    def full(self) -> bool:
+        """Whether the caller has sent so much of open calls that it is read no further."""
+        return bool(self._who) and self._budget.is_full(self._who)
 
     def wrote(self, size: int) -> None:
         """Notes that so many more bytes were handed to the connection."""

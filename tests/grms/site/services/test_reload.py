@@ -188,6 +188,30 @@ def test_what_cannot_be_changed_is_named(tmp_path: Path) -> None:
     run(scene)
 
 
+def test_more_partners_than_calls_were_shared_among_are_said(tmp_path: Path) -> None:
+    """Connections keep the number of calls that they were told at the start, which is too much for all of them."""
+
+    async def scene() -> None:
+        def sites(count: int) -> dict[str, Any]:
+            partners = {f"p{number}": 1 for number in range(count)}
+            return document(
+                tmp_path,
+                partners=partners,
+                port=port,
+                limits={"calls": 800},
+                mqtt={"enabled": False},
+            )
+
+        port = free_port()
+        async with running(sites(2), tmp_path) as site:
+            for count, needed in ((8, []), (9, ["limits.calls"]), (8, []), (20, ["limits.calls"])):
+                assert list((await reload(site, tmp_path, sites(count))).restart_needed) == needed
+        async with running(sites(9), tmp_path) as site:
+            assert not (await reload(site, tmp_path, sites(9))).restart_needed
+
+    run(scene)
+
+
 def test_differences_are_found_at_any_depth(tmp_path: Path) -> None:
     """A table that is new or gone counts as one key."""
     path = tmp_path / "home.toml"

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import itertools
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from grms.site.sockets import relay
-from grms.site.sockets.relay import Listener, Relay
+from grms.site.sockets.relay import End, Listener, Pause, Relay
 from tests.waiting import run, until
 
 
@@ -89,3 +90,65 @@ def test_a_turn_leads_to_another_server() -> None:
         assert not folder.exists()
 
     run(scene)
+
+
+class FakeTransport(asyncio.Transport):
+    """A connection that notes whether it is read.
+
+    Attributes:
+        reads: it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = True
+
+    def is_closing(self) -> bool:
+        """Returns that it stays."""
+        return False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Has no buffer."""
+
+    def pause_reading(self) -> None:
+        """Is read no further."""
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        """Is read again."""
+        self.reads = True
+
+
+class OneEnd(End):
+    """An end of a link.
+
+    Attributes:
+        counterpart: the other end.
+    """
+
+    counterpart: End | None = None
+
+    def other(self) -> End | None:
+        """Returns the other end."""
+        return self.counterpart
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(Pause)))
+def test_an_end_is_read_when_nothing_holds_it_any_more(order: tuple[Pause, ...]) -> None:
+    """Whichever of the reasons goes first: a reader that is quick again lets nobody send more than his share."""
+    transport, end, other = FakeTransport(), OneEnd(), OneEnd()
+    other.counterpart = end
+    end.connection_made(transport)
+    end.pause(Pause.UNLINKED)
+    other.pause_writing()
+    for _ in range(2):
+        end.pause(Pause.CALLS)
+    ends: dict[Pause, Callable[[], None]] = {
+        Pause.UNLINKED: end.linked,
+        Pause.UNWRITTEN: other.resume_writing,
+        Pause.CALLS: lambda: end.resume(Pause.CALLS),
+    }
+    for why in order:
+        assert not transport.reads
+        ends[why]()
+    assert transport.reads

@@ -1,7 +1,6 @@
 """Who has how many calls open, and what of theirs is too much."""
 
 import math
-from typing import Any
 
 import pytest
 
@@ -20,25 +19,6 @@ from tests.grms.site.sockets.raw_http2 import (
 def answered(stream: int) -> bytes:
     """Returns the whole answer of a server to a call."""
     return frame(1, END_HEADERS | END_STREAM, stream, b"\x88")
-
-
-class FakeTransport:
-    """A connection that notes whether it is read.
-
-    Attributes:
-        reads: it is.
-    """
-
-    def __init__(self) -> None:
-        self.reads = True
-
-    def pause_reading(self) -> None:
-        """Is read no further."""
-        self.reads = False
-
-    def resume_reading(self) -> None:
-        """Is read again."""
-        self.reads = True
 
 
 def watch(budget: CallBudget, who: str, calls: int, first: int = 1) -> tuple[CallWatch, str]:
@@ -75,22 +55,18 @@ def test_some_are_kept_for_each_caller_however_many_others_have() -> None:
     assert not watch(budget, "e", 2)[1]
 
 
-def test_who_has_sent_too_much_is_read_no_further_until_it_is_answered() -> None:
+def test_who_has_sent_too_much_is_full_until_it_is_answered() -> None:
     """Over all his connections, and whether his calls are sent in full or not."""
     budget = CallBudget(CallShares(100, 10, 2, 30_000))
-    transport: Any = FakeTransport()
-    made = CallWatch(budget, "eve")
+    made, other = CallWatch(budget, "eve"), CallWatch(budget, "eve")
     made.asked(PREFACE + settings() + call(1, "/t.T/Talk", b"x" * 20_000, ends=False), 0.0)
-    made.hold(transport)
-    assert transport.reads
+    assert not made.full
     made.asked(call(3, "/t.T/Put", b"x" * 20_000), 0.0)
-    made.hold(transport)
-    assert not transport.reads
-    made.let_go(transport)
-    assert not transport.reads
+    assert made.full
+    assert other.full
+    assert not CallWatch(budget, "").full
     made.answered(answered(3), 1.0)
-    made.let_go(transport)
-    assert transport.reads
+    assert not made.full
 
 
 @pytest.mark.parametrize("waiting", [0, 500])
@@ -123,3 +99,15 @@ def test_connections_of_all_callers_stay_within_the_total(
     shares = CallShares.of(calls, 1024)
     assert shares.per_connection(callers) == each
     assert each * callers <= calls or each <= shares.kept
+
+
+def test_what_connections_are_told_is_kept_for_callers_who_come_later() -> None:
+    """Nine callers on connections for eight: together they have more than the total, and nobody is cut."""
+    budget = CallBudget(CallShares.of(2000, 1024))
+    each = budget.promise(8)
+    assert each == 250
+    for name in "abcdefghi":
+        assert not watch(budget, name, each)[1]
+    assert (
+        watch(budget, "j", each + 1)[1] == "has 251 of 2501 calls that are open; in all 2000 may be"
+    )

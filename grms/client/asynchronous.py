@@ -228,6 +228,8 @@ class Client:
     async def watch(self, job_id: str) -> AsyncIterator[Job]:
         """Yields a job's state and every change until its end, across restarts of the daemon.
 
+        Of changes that become durable together it is the last.
+
         Raises:
             SiteUnavailable: the site cannot be reached within the timeout.
             SiteError: there is none of that id, or it is another user's.

@@ -125,7 +125,8 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Sends a job's present state, and then every change until its end.
+        """Sends a job's present state, and then every change until its end. States that become durable
+        together are sent as the last of them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

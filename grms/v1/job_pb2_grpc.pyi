@@ -60,7 +60,9 @@ class JobServiceStub:
     Cancelling twice, or after the end, changes nothing. PERMISSION_DENIED for another user's job.
     """
     Watch: _grpc.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]
-    """Sends a job's present state, and then every change until its end."""
+    """Sends a job's present state, and then every change until its end. States that become durable
+    together are sent as the last of them.
+    """
     Results: _grpc.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]
     """Says which files a job has left, and whether they are here. Of a job that runs at this site they
     are there from its start on. NOT_FOUND as with `Get`.
@@ -97,7 +99,9 @@ class JobServiceAsyncStub(JobServiceStub):
     Cancelling twice, or after the end, changes nothing. PERMISSION_DENIED for another user's job.
     """
     Watch: _aio.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]  # type: ignore[assignment]
-    """Sends a job's present state, and then every change until its end."""
+    """Sends a job's present state, and then every change until its end. States that become durable
+    together are sent as the last of them.
+    """
     Results: _aio.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
     """Says which files a job has left, and whether they are here. Of a job that runs at this site they
     are there from its start on. NOT_FOUND as with `Get`.
@@ -167,7 +171,9 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_pb2.WatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_job_pb2.Job], _abc.AsyncIterator[_job_pb2.Job]]:
-        """Sends a job's present state, and then every change until its end."""
+        """Sends a job's present state, and then every change until its end. States that become durable
+        together are sent as the last of them.
+        """
 
     @_abc_1.abstractmethod
     def Results(

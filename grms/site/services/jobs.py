@@ -271,7 +271,10 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: job_pb2.WatchRequest, context: Context
     ) -> AsyncIterator[job_pb2.Job]:
-        """Sends a job's state and every change until its end, or all changes of one's jobs."""
+        """Sends a job's state and its changes until its end, or the changes of all of one's jobs.
+
+        What becomes durable together is sent as the last of it.
+        """
         user = await self._door.user(context)
         if request.job_id:
             await self._seen(context, user, request.job_id, lambda _: None)

@@ -186,7 +186,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     ) -> operator_pb2.StatusResponse:
         self._engine.tell(event)
         self._door.audit(act, user, cause=event.id)
-        return await self._status(context)
+        return await self._status(
+            context, f"{act} takes effect all the same; ask for the status then"
+        )
 
     async def TakeBack(  # noqa: N802  # gRPC's name
         self, request: operator_pb2.InterveneRequest, context: Context
@@ -235,9 +237,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         assert job is not None
         return write_job(job, state.settings.name)
 
-    async def _status(self, context: Context) -> operator_pb2.StatusResponse:
+    async def _status(
+        self, context: Context, then: str = "ask again then"
+    ) -> operator_pb2.StatusResponse:
         self._engine.catch_up()
-        return await self._door.look(context, self._shown)
+        return await self._door.look(context, self._shown, then=then)
 
     def _shown(self, state: SiteState) -> operator_pb2.StatusResponse:
         engine, facts = self._engine, self._facts

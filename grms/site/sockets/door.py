@@ -305,22 +305,26 @@ class Door:
         context: Context,
         read: Callable[[SiteState], T],
         of: Callable[[HomeJob], bool] | None = None,
+        then: str = "ask again then",
     ) -> T:
         """Returns what is read in the site's state, all of it durable; ends the call if it is not.
 
         `of` are the own users' jobs it looks at, if it looks at nothing else: those without news are shown in any case.
+        `then` tells a caller who cannot be shown anything what to do, or what happens.
         """
         try:
             async with asyncio.timeout(LOOK_S):
                 return await self.engine.look(read)
         except TimeoutError:
-            text = f"the journal is being written, for more than {LOOK_S:g} s: ask again then"
+            text = f"the journal is being written, for more than {LOOK_S:g} s: {then}"
             await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
         except NotWrittenError as error:
             if of is not None and not any(map(of, self.engine.unwritten())):
                 return read(self.engine.state)
             self.count("journal", context, str(error))
-            text = f"the journal cannot be written ({error}); what is not in it is not shown: ask again then"
+            text = (
+                f"the journal cannot be written ({error}); what is not in it is not shown: {then}"
+            )
             await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
 
     async def invalid(self, context: Context, error: WireError) -> NoReturn:

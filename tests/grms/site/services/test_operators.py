@@ -1,7 +1,10 @@
 """What operators see and change."""
 
+import asyncio
 import math
+import threading
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -13,6 +16,7 @@ from grms.policy.guard import ExchangeGuard
 from grms.site.facts.jobs import Request
 from grms.site.facts.partners import PartnerBook
 from grms.site.services.operators import guard_status, problem_with
+from grms.site.sockets import door
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
@@ -135,6 +139,44 @@ def test_a_draining_site_takes_nothing_new(tmp_path: Path) -> None:
             assert (await site.ended(job.job_id)).state == job_pb2.JOB_STATE_ENDED
             assert not (await site.operator.Resume(operator_pb2.ResumeRequest())).draining
             assert (await site.submit("after")).job_id == "home-2"
+
+    run(scene)
+
+
+def test_who_drains_a_site_whose_disk_hangs_is_told_what_comes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for the disk without end; the word is kept, and counts as soon as the write is over."""
+    monkeypatch.setattr(door, "LOOK_S", 0.1)
+
+    async def scene() -> None:
+        configuration = document(tmp_path)
+        configuration["journal"]["survives"] = "power_loss"
+        async with running(configuration, tmp_path) as site:
+            engine, goes_on = site.core.engine, threading.Event()
+            await until(lambda: not engine.pending)
+            write = engine._write
+
+            def hang(records: list[Any]) -> None:
+                goes_on.wait(300)
+                write(records)
+
+            monkeypatch.setattr(engine, "_write", hang)
+            waits = asyncio.ensure_future(site.submit("waits"))
+            await until(lambda: engine.pending)
+            try:
+                status, drain = operator_pb2.StatusRequest(), operator_pb2.DrainRequest()
+                for asked, then in (
+                    (site.operator.Status(status, timeout=300), "ask again then"),
+                    (site.operator.Drain(drain, timeout=300), "drain takes effect all the same"),
+                ):
+                    with pytest.raises(aio.AioRpcError, match=f"more than 0.1 s: {then}") as error:
+                        await asked
+                    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+            finally:
+                goes_on.set()
+            assert (await waits).job_id == "home-1"
+            await until(lambda: engine.state.draining)
 
     run(scene)
 

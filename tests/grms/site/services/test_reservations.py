@@ -2,21 +2,25 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import grpc
 import pytest
 from google.rpc import error_details_pb2
 from grpc import aio
 
+from grms.kit.clock import VirtualClock
+from grms.site.engine.engine import Engine
+from grms.site.services.reservations import Reservations
 from grms.site.sockets.users import User
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 from tests.grms.site.daemons import document, running
 from tests.grms.site.services.test_jobs import details
-from tests.waiting import run
+from tests.waiting import run, until
 
 RESOURCES = [
     {"resource_id": "cpu-1", "labels": {"kind": "cpu"}, "processors": 2, "cost_per_hour": 36.0},
@@ -207,5 +211,67 @@ def test_a_refusal_says_which_field(tmp_path: Path) -> None:
                 bad = error_details_pb2.BadRequest()
                 assert details(error.value).details[0].Unpack(bad)
                 assert [entry.field for entry in bad.field_violations] == [field]
+
+    run(scene)
+
+
+class SlowEngine:
+    """An engine that handles what it is told when its write is over.
+
+    Attributes:
+        told: how often it was told that reservations are due.
+    """
+
+    def __init__(self, next_time: float) -> None:
+        self.told = 0
+        self.clock = VirtualClock(5.0)
+        self.state: Any = SimpleNamespace(
+            memory=SimpleNamespace(reservations=SimpleNamespace(next_time=next_time))
+        )
+        self.changed: Any = None
+
+    def on_reservation(self, tell: Callable[[Any], None]) -> None:
+        """Is told who hears of changes."""
+        self.changed = tell
+
+    def new_id(self) -> int:
+        """Returns an id."""
+        return 1
+
+    def tell(self, _: object) -> None:
+        """Takes an event."""
+        self.told += 1
+
+
+def test_what_is_due_is_told_once_and_then_when_the_next_is() -> None:
+    """However long the write before it takes: the loop goes on meanwhile."""
+
+    async def scene() -> None:
+        engine = SlowEngine(next_time=4.0)
+        book = engine.state.memory.reservations
+        task = asyncio.ensure_future(Reservations(cast("Engine", engine)).run())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert engine.told == 1
+        # The write is over: it was handled, and the next is due later.
+        book.next_time = 7.0
+        engine.changed(SimpleNamespace(owner="ann"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert engine.told == 1
+        engine.clock.advance(6.5)
+        # A new one comes before it.
+        book.next_time = 6.0
+        engine.changed(SimpleNamespace(owner="ann"))
+        await until(lambda: engine.told == 2)
+        book.next_time = 8.0
+        engine.changed(SimpleNamespace(owner="ann"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        engine.clock.advance(8.0)
+        await until(lambda: engine.told == 3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     run(scene)

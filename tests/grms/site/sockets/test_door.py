@@ -7,6 +7,7 @@ import grpc
 import pytest
 from structlog.testing import capture_logs
 
+from grms.kit.loop import NotWrittenError
 from grms.kit.rates import Rate
 from grms.kit.refusals import Context
 from grms.site.engine.engine import Engine
@@ -69,3 +70,37 @@ def test_a_refusal_is_logged_now_and_then_and_always_counted() -> None:
             there.count("not_listed", context, "x")
     assert there.refused["not_listed"] == 30
     assert len(logs) == 1
+
+
+class FullEngine:
+    """An engine whose journal has no room, with news of one of a user's jobs.
+
+    Attributes:
+        state: what it would show.
+    """
+
+    state = "the state"
+
+    async def look(self, _: object) -> None:
+        """Refuses."""
+        raise NotWrittenError("the disk is full")
+
+    def unwritten(self) -> list[str]:
+        """Returns the jobs with news."""
+        return ["new"]
+
+
+def test_what_the_journal_does_not_have_is_not_shown() -> None:
+    """Jobs without news are, where somebody looks at nothing else; whoever does not say so looks at everything."""
+    there, context = door(tls=False), cast("Context", FakeContext())
+    there.engine = cast("Engine", FullEngine())
+
+    async def look(*of: Any) -> str:
+        return await there.look(context, str, *of)
+
+    assert asyncio.run(look(lambda job: job == "old")) == "the state"
+    for of in ([], [lambda job: job == "new"]):
+        with pytest.raises(Refused) as refused:
+            asyncio.run(look(*of))
+        assert refused.value.code is grpc.StatusCode.UNAVAILABLE
+    assert there.refused == {"journal": 2}

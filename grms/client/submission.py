@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from google.protobuf.message import DecodeError
+
 from grms.client.answers import Job, read_job
+from grms.client.errors import SiteError
 from grms.client.unary import ask
 from grms.client.values import check_values
 from grms.v1 import job_pb2
@@ -80,7 +83,12 @@ def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> Job | None:
 
     Raises:
         ValueError: no site could take such a job.
+        SiteError: the site has refused, or answers with what is no job.
     """
     request = submit_request(**wanted).SerializeToString()
     answer = ask(socket, "/grms.v1.JobService/Submit", request, min(timeout_s, QUICK_S))
-    return None if answer is None else read_job(job_pb2.Job.FromString(answer))
+    try:
+        return None if answer is None else read_job(job_pb2.Job.FromString(answer))
+    except DecodeError:
+        reason = f"what answers on {socket} does not say what becomes of the job; does a site listen there?"
+        raise SiteError("INTERNAL", reason) from None

@@ -29,7 +29,6 @@ OWN_NAMES: Final = frozenset(
         "begun",
         "begun.died",
         "begun.once",
-        "state.json",
         "outputs.json",
     )
 )

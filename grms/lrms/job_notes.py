@@ -23,9 +23,6 @@ MARKS: Final = ".marks"
 IDENTITY: Final = "identity"
 """Among these: distinguishes the folders of a site's jobs from an empty folder in their place."""
 
-STATE: Final = "state.json"
-"""In a job's folder: where an older site kept the notes of one that runs as the daemon's own account."""
-
 
 Given = dict[str, str]
 """Files by name, each with a word that changes with the file (`word_of`)."""
@@ -140,10 +137,7 @@ class JobNotes:
     def marks(self, name: str) -> Marks | None:
         """Returns the marks of a job; `None` if it was never submitted here."""
         try:
-            place = self._place(name)
-            if not place.exists() and not self.account(name):
-                place = self._folder / name / STATE
-            return Marks(**json.loads(place.read_text()))
+            return Marks(**json.loads(self._place(name).read_text()))
         except FileNotFoundError:
             self.check_there()
             return None

@@ -11,6 +11,7 @@ from grms.client.errors import SiteError
 from grms.client.submission import submit_quickly
 from grms.client.unary import REQUEST_BYTES_MAX, ask
 from tests.grms.site.daemons import document, running
+from tests.grms.site.sockets.raw_http2 import END_HEADERS, END_STREAM, data, frame, settings
 from tests.grms.test_site_cli import grms
 from tests.waiting import run
 
@@ -106,6 +107,31 @@ def test_whatever_else_listens_gives_no_answer(tmp_path: Path, answer: bytes) ->
         assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) is None
         async with await asyncio.start_unix_server(told, path):
             assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) is None
+
+    run(scene)
+
+
+def test_an_answer_that_is_no_job_is_an_error_for_its_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Something else may listen there and speak gRPC."""
+    path = tmp_path / "x.sock"
+    said, status = b"\xff\xff\xff", b"\0\x0bgrpc-status\x010"
+    answer = settings() + frame(1, END_HEADERS, 1, b"\x88")
+    answer += data(1, b"\0" + len(said).to_bytes(4) + said)
+    answer += frame(1, END_HEADERS | END_STREAM, 1, status)
+
+    async def scene() -> None:
+        async def told(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer)
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+
+        async with await asyncio.start_unix_server(told, path):
+            assert await asyncio.to_thread(ask, path, "/a.B/C", b"", 5.0) == said
+            assert await grms("submit", "--socket", path, "-p", "1", "-t", "9") == 2
+        assert f"{path} does not say what becomes of the job" in capsys.readouterr().err
 
     run(scene)
 

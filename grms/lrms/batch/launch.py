@@ -37,7 +37,7 @@ from grms.kit.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.lrms.accounts import common_group, lend, let_in
 from grms.lrms.batch.table import Evidence
 from grms.lrms.folders import JobFolder, Remains
-from grms.lrms.job_notes import STATE, JobNotes, Marks, word_of
+from grms.lrms.job_notes import JobNotes, Marks, word_of
 from grms.lrms.launched import (
     BEGUN,
     LAUNCH,
@@ -483,7 +483,7 @@ class Spool:
         for entry in entries:
             if entry.is_dir() and not entry.is_symlink():
                 _remove(entry)
-            elif entry.name != STATE:
+            else:
                 entry.unlink(missing_ok=True)
         return remains
 

@@ -12,8 +12,7 @@ Any event may be handed over twice, late, or after it has lost its meaning; it t
 nothing, and where it was a question it gets the same answer.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Concatenate, ParamSpec
+from collections.abc import Mapping
 
 from grms.lrms import port
 from grms.policy.location import LocationPolicy
@@ -45,14 +44,6 @@ class LoadedEvent(Event):
     """
 
     load: Load | None
-
-
-P = ParamSpec("P")
-
-Kind = (
-    Callable[Concatenate[int, Load | None, P], LoadedEvent] | Callable[Concatenate[int, P], Event]
-)
-"""A class of events, by what its events have beside id and load."""
 
 
 # --- the daemon itself ---------------------------------------------------------------------------

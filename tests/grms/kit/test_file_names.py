@@ -43,7 +43,7 @@ def test_a_name_that_is_taken_stays_beneath_its_folder(name: str) -> None:
     [
         (["a", "b", "a"], "comes twice"),
         (["stdout"], "the site itself"),
-        (["state.json"], "the site itself"),
+        (["outputs.json"], "the site itself"),
         (["../a"], "no name of a file"),
         ([f"f{number}" for number in range(FILES_MAX + 1)], "at most"),
     ],

@@ -117,7 +117,7 @@ def test_links_lead_the_daemon_nowhere(tmp_path: Path, monkeypatch: pytest.Monke
         place = spool.prepare("home/1/1", Program(SCRIPT), run=True, account="ann")
         assert not [path for path in place.iterdir() if path.is_symlink()], number
         (place / "stdout").unlink()
-        for name in ("state.new", "state.json", "stdout", "deep"):
+        for name in ("state.new", "stdout", "deep"):
             (place / name).symlink_to(journal)
         spool.wanted("home/1/1")
         spool.released("home/1/1", "17")

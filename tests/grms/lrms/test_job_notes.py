@@ -50,21 +50,6 @@ def test_what_cannot_be_read_is_the_worst(tmp_path: Path, text: str) -> None:
     assert notes.marks(OWN) == Marks(run=True, released=True)
 
 
-def test_what_an_older_site_has_kept_is_read(tmp_path: Path) -> None:
-    """It stood in the job's folder; of another account's job it did not, and is not believed there."""
-    notes = JobNotes(tmp_path)
-    notes.runs_as(LENT, "ann")
-    for name in (OWN, LENT):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "state.json").write_text(
-            '{"run": true, "released": true, "number": "7"}'
-        )
-    assert notes.marks(OWN) == Marks(run=True, released=True, number="7")
-    assert notes.marks(LENT) is None
-    notes.keep(OWN, Marks(run=True, number="8"))
-    assert notes.marks(OWN) == Marks(run=True, number="8")
-
-
 def test_jobs_are_named_of_which_nothing_was_kept_lately(tmp_path: Path) -> None:
     """Whether they have a folder or not."""
     notes = JobNotes(tmp_path)

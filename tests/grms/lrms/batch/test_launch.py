@@ -117,8 +117,7 @@ def test_the_folder_is_its_owners(tmp_path: Path) -> None:
     folder = spool.prepare("A/1f/17", Program(SCRIPT), run=False)
     assert folder.name == "A+1f+17"
     for path in (folder.parent, folder, *folder.iterdir()):
-        group_and_others = stat.S_IRWXG | stat.S_IRWXO
-        assert path.name == "state.json" or not path.stat().st_mode & group_and_others
+        assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     assert os.access(folder / "program", os.X_OK)
 
 
@@ -397,7 +396,7 @@ def test_a_run_that_was_cut_off_as_it_began_has_begun(tmp_path: Path) -> None:
     assert spool.evidence("A/1/1").begun
 
 
-@pytest.mark.parametrize("last", ["rm -rf ./* ./.??*", 'rm -rf "$PWD"', "rm -f begun state.json"])
+@pytest.mark.parametrize("last", ["rm -rf ./* ./.??*", 'rm -rf "$PWD"', "rm -f begun"])
 def test_a_script_that_empties_its_folder_has_run_all_the_same(tmp_path: Path, last: str) -> None:
     """What was kept of the job stays, and nobody takes it for one that has not begun."""
     spool = Spool(tmp_path)
@@ -533,7 +532,7 @@ def test_a_job_is_given_nothing_else_than_what_was_sent(tmp_path: Path) -> None:
     assert not (tmp_path / "in").exists()
 
 
-@pytest.mark.parametrize("name", ["../in", "/in", "program", "a/./b", "state.json", ""])
+@pytest.mark.parametrize("name", ["../in", "/in", "program", "a/./b", "outputs.json", ""])
 def test_no_file_is_laid_elsewhere_or_over_the_sites_own(tmp_path: Path, name: str) -> None:
     """Such a name is refused before anything is written."""
     with pytest.raises(LrmsRefusedError, match=r"^inputs: "):

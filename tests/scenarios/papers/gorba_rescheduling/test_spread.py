@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.papers.gorba_rescheduling.spread import Spread, quantile
+from scenarios.papers.gorba_rescheduling.spread import Spread
 
 
 def test_intervals_are_students() -> None:
     """Checked by hand: five values of standard deviation √2.5, t = 4.604."""
     found = Spread.of([1.0, 2.0, 3.0, 4.0, 5.0])
     assert found.mean == 3.0
-    assert found.half == pytest.approx(4.604 * math.sqrt(2.5 / 5))
+    assert found.half == pytest.approx(4.604 * math.sqrt(2.5 / 5), rel=1e-4)
     assert (found.low, found.high) == (3.0 - found.half, 3.0 + found.half)
 
 
@@ -21,16 +21,6 @@ def test_one_run_has_no_interval() -> None:
     assert (found.low, found.mean, found.high, found.half) == (7.0, 7.0, 7.0, math.inf)
     with pytest.raises(ValueError, match="no values"):
         Spread.of([])
-
-
-def test_quantiles_fall_to_those_of_the_normal_distribution() -> None:
-    """Between entries the wider interval counts."""
-    assert [quantile(n) for n in (1, 4, 30, 31, 40, 59, 60, 500)] == [
-        *(63.657, 4.604, 2.750, 2.750, 2.704, 2.704, 2.660, 2.617),
-    ]
-    assert all(quantile(n) >= quantile(n + 1) for n in range(1, 300))
-    with pytest.raises(ValueError, match="0 degrees"):
-        quantile(0)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.site_connection import client_of, job_words, place_words, site_option, timeout_option
+from grms.kit.timeout_option import timeout_option
+from grms.site_connection import client_of, job_words, place_words, site_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import WIDTH, printable
 

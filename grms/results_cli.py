@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.site_connection import client_of, site_option, timeout_option
+from grms.kit.timeout_option import timeout_option
+from grms.site_connection import client_of, site_option
 from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:

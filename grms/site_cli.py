@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.kit.journal_commands import journal_group
+from grms.kit.timeout_option import timeout_option
 from grms.kit.web.link_command import link_command
-from grms.site_connection import SOCKET_VARIABLE, client_of, job_words, site_option, timeout_option
+from grms.site_connection import SOCKET_VARIABLE, client_of, job_words, site_option
 from lrms_sim.shown.option import json_option, print_json
 from lrms_sim.spelling import WIDTH, moment, printable, share
 
@@ -100,7 +101,6 @@ dashboard = link_command(
     "site",
     "pages",
     variable=SOCKET_VARIABLE,
-    timeout_option=timeout_option,
     socket_in=_socket_in,
     link=_link,
     operators=True,

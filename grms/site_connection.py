@@ -28,14 +28,6 @@ site_option = click.option(
     metavar="SOCKET",
     help=f"The site's Unix socket; also from the variable {SOCKET_VARIABLE}.",
 )
-timeout_option = click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    help="Seconds in which an answer is to come.",
-)
 
 
 def job_words(job: "Job") -> str:

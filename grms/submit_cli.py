@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from grms.site_connection import await_site, client_of, job_words, site_option, timeout_option
+from grms.kit.timeout_option import timeout_option
+from grms.site_connection import await_site, client_of, job_words, site_option
 from lrms_sim.spelling import printable
 
 if TYPE_CHECKING:

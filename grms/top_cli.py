@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from grms.site_connection import client_of, site_option, timeout_option
+from grms.kit.timeout_option import timeout_option
+from grms.site_connection import client_of, site_option
 from lrms_sim.commandline.running import open_console
 from lrms_sim.spelling import printable
 

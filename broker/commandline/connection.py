@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from grms.kit.timeout_option import timeout_option
 from grms.kit.unix_sockets import await_socket
 from lrms_sim.process_guard import require
 
@@ -37,14 +38,6 @@ _SOCKET = click.option(
     type=click.Path(path_type=Path),
     metavar="SOCKET",
     help=f"The broker's Unix socket; also from the variable {SOCKET_VARIABLE}.",
-)
-timeout_option = click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    help="Seconds in which an answer is to come.",
 )
 
 

@@ -15,7 +15,6 @@ from broker.commandline.connection import (
     SOCKET_VARIABLE,
     broker_of,
     pool_of,
-    timeout_option,
     with_broker,
 )
 from broker.commandline.resources_cli import resources
@@ -87,7 +86,6 @@ dashboard = link_command(
     "broker",
     "page",
     variable=SOCKET_VARIABLE,
-    timeout_option=timeout_option,
     socket_in=_socket_in,
     link=_link,
 )

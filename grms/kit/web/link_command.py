@@ -5,13 +5,14 @@ from pathlib import Path
 
 import click
 
+from grms.kit.timeout_option import timeout_option
+
 
 def link_command(
     daemon: str,
     pages: str,
     *,
     variable: str,
-    timeout_option: Callable[[Callable[..., None]], Callable[..., None]],
     socket_in: Callable[[Path], str],
     link: Callable[[Path, float], str],
     operators: bool = False,
@@ -22,7 +23,6 @@ def link_command(
         daemon: its kind, which is another name of its option `--socket`.
         pages: what it serves, in a sentence.
         variable: names the daemon's socket if no option does.
-        timeout_option: adds `timeout_s`, seconds.
         socket_in: returns the socket's path in a configuration.
         link: requests a link from the daemon at a socket, with a timeout in seconds.
         operators: who gets one.

@@ -13,7 +13,6 @@ def a_command() -> click.Command:
         "site",
         "pages",
         variable="A_SOCKET",
-        timeout_option=click.option("--timeout", "timeout_s", default=10.0),
         socket_in=lambda config: f"{config.stem}.sock",
         link=lambda socket, timeout_s: f"{socket} {timeout_s:g}",
     )

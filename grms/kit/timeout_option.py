@@ -1,0 +1,12 @@
+"""The option by which commands of `grms` and `gorba` limit how long they wait for a daemon."""
+
+import click
+
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    help="Seconds in which an answer is to come.",
+)

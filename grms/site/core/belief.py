@@ -1,10 +1,9 @@
-"""Whether what a partner says of a job can be true, above all of its end, by what the home site knows itself.
+"""Checks whether a partner's report on a job can be true, by what the home site knows itself.
 
-An answer that the protocol does not have is a fault of the partner (`faults`). Of an end the home site
-knows what the job asked for, when it offered it and what time it is. A report that goes against that
-is not believed: it is counted, its numbers are brought within what can be, and the partner that sent
-it is asked last until it has made good for it. A lie within these bounds cannot be seen from here;
-docs/protocol.md says what remains.
+An answer outside the protocol is a protocol error of the partner (`faults`). For an end, the home site knows
+the request, the time of the offer and the current time. A report that contradicts these is not believed: it is
+counted, its numbers are clipped to what is possible, and the partner is asked last until it has made up for it.
+A lie within these bounds is undetectable here; docs/protocol.md lists what remains.
 """
 
 import math
@@ -17,13 +16,9 @@ from grms.site.facts.settings import SiteSettings
 
 
 def violation(job: HomeJob, completion: Completion, now: float, settings: SiteSettings) -> str:
-    """Returns what cannot be true of a job's reported end, for a person; empty where all may be.
+    """Returns what makes a reported end impossible, for a person; empty if it is possible.
 
-    Args:
-        job: that was offered to the partner.
-        completion: as it was reported.
-        now: of the receipt, on the home site's clock, seconds.
-        settings: of the home site, with the graces.
+    `now` is the time of receipt on the home site's clock, seconds.
     """
     run_time, requested = completion.run_time, job.request.requested_time
     ended = completion.end_time
@@ -52,21 +47,18 @@ def violation(job: HomeJob, completion: Completion, now: float, settings: SiteSe
 
 
 def believable(job: HomeJob, completion: Completion, now: float) -> Completion:
-    """Returns a report that cannot be true with its times brought to what can be.
+    """Returns an impossible report with its times clipped to what is possible.
 
-    Args:
-        job: that was offered to the partner.
-        completion: as it was reported.
-        now: of the receipt, on the home site's clock, seconds.
+    `now` is the time of receipt on the home site's clock, seconds.
     """
     run_time = min(completion.run_time, job.request.requested_time, max(0.0, now - job.offer_time))
     return replace(completion, run_time=run_time, end_time=now)
 
 
 def senseless(job: HomeJob, event: StatusAnswered) -> bool:
-    """Returns whether an answer about an offer is none that the protocol has.
+    """Returns whether an answer about an offer is outside the protocol.
 
-    That is an end of another offer, or of none; and a withdrawal is never answered by "never heard of".
+    That is the end of another offer, or of none; or "never heard of" in reply to a withdrawal.
     """
     if event.completion is not None:
         return event.completion.offer != event.offer or event.status is not GuestState.ENDED

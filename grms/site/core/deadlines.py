@@ -1,7 +1,7 @@
-"""Jobs that are too long at a partner, or on the way to one.
+"""Jobs that take too long at a partner, or on the way to one.
 
-An operator is shown them. Nothing else follows from a deadline, but where an undecided job is at a faulty
-partner and the site decides lost jobs anew.
+Operators see them. A deadline has no other effect, unless an undecided job is at a faulty partner and the site
+decides lost jobs again.
 """
 
 import math
@@ -16,19 +16,14 @@ from grms.site.facts.settings import SiteSettings
 
 
 class DeadlineDesk:
-    """Looks whose deadline has passed.
-
-    Args:
-        memory: of the site.
-        offers: has the jobs.
-    """
+    """Finds jobs whose deadline has passed."""
 
     def __init__(self, memory: Memory, offers: OfferDesk) -> None:
         self.memory = memory
         self.offers = offers
 
     def time_passed(self, event: TimePassed, turn: Turn) -> None:
-        """Shows the operator whose deadline has passed; with on_lost "resubmit" it is acted on."""
+        """Reports overdue jobs to the operator; with on_lost "resubmit" it also acts on them."""
         for book in list(self.memory.books.values()):
             for job in [*book.undecided.values(), *book.open.values()]:
                 if job.partner == book.name and not job.overdue:
@@ -55,10 +50,7 @@ class DeadlineDesk:
 
 
 def deadline_of(job: HomeJob, settings: SiteSettings) -> float:
-    """Returns when a job that is at a partner, or offered to one, becomes overdue, seconds.
-
-    Infinity for a job at home.
-    """
+    """Returns when a job at a partner, or offered to one, becomes overdue, seconds; infinity for a job at home."""
     if job.state in UNDECIDED:
         return job.offer_time + settings.undecided_time_max
     if job.state in AWAY:

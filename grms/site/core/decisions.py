@@ -1,4 +1,4 @@
-"""How a decision where a job runs begins."""
+"""How the decision where a job runs begins."""
 
 from grms.site.facts.jobs import HomeJob
 from grms.site.facts.memory import Memory
@@ -6,13 +6,7 @@ from grms.site.facts.partners import asking_order
 
 
 def begin(job: HomeJob, memory: Memory, now: float) -> None:
-    """Begins a decision, or goes on with one in which the site has died: what was asked before counts.
-
-    Args:
-        job: that is decided.
-        memory: of the site.
-        now: on the site's clock, seconds.
-    """
+    """Begins a decision, or resumes one after a restart: partners asked before still count."""
     settings = memory.settings
     most = settings.questions
     job.questions_left = max(0, most - job.put) if most > 0 else most

@@ -1,8 +1,8 @@
-"""What a site decides by its transfer policies, and by the rails around them.
+"""Decisions by transfer policies, and by the constraints around them.
 
-Rails look at what the site has noted itself: its own users' completed jobs, what it has taken from a
-partner and given to it, and how the partner has kept its promise to start at once what it accepts. The
-decision is the compiled one that replays use (`grms.policy`); docs/disciplines.md has its rules.
+Constraints use what the site has recorded itself: local users' completed jobs, work exchanged with a partner, and
+how the partner has kept its promise to start accepted jobs at once. The decision is the compiled one that
+replays use (`grms.policy`); docs/disciplines.md has its rules.
 """
 
 from grms.policy._rails import CompiledRails
@@ -26,15 +26,8 @@ def wants(
 ) -> bool:
     """Returns whether the site wants to run a job itself.
 
-    Args:
-        policy: for the partner.
-        memory: of the site.
-        book: of the partner.
-        request: of the job, no wider than the machine.
-        load: of the batch system.
-        own: the job is of an own user, and not of the partner's.
-        waits: it is in the queue already; so it does not start at once, and is none of those that
-            wait before it comes.
+    The request is no wider than the machine. `own`: it is a local user's job rather than the partner's. `waits`: it
+    is queued already; so it does not start at once, and is not among the jobs that wait before it.
     """
     waiting = load.processors_waiting
     if waits:  # what the batch system has said may be older than the job
@@ -65,17 +58,10 @@ def wants(
 def entrusts(
     policy: TransferPolicy, book: PartnerBook, request: Request, load: Load, turn: Turn
 ) -> bool:
-    """Returns whether the site trusts a partner's promise so far that it offers it a job.
+    """Returns whether the site trusts a partner's promise enough to offer it a job.
 
-    What it finds when it looks at the jobs that are there is noted. While the guard stops exchange only
-    partners that are held to their promise are asked: with others own jobs may wait as well.
-
-    Args:
-        policy: for the partner.
-        book: of the partner.
-        request: of the job.
-        load: of the site's own batch system.
-        turn: of the event.
+    Findings about the jobs already there are recorded. While the guard stops exchange, only partners that are held to
+    their promise are asked: with others, local jobs might wait as well.
     """
     rails = held_to(policy)
     if rails is None:
@@ -97,21 +83,15 @@ def entrusts(
 
 
 def held_to(policy: TransferPolicy | None) -> CompiledRails | None:
-    """Returns the rails by which a partner is held to its promise; None where it is not."""
+    """Returns the constraints by which a partner is held to its promise; `None` if it is not."""
     rails = None if policy is None else compiled_transfer(policy).rails
     return rails if rails is not None and rails.promise else None
 
 
 def review(book: PartnerBook, rails: CompiledRails, now: float) -> PromisesReviewed | None:
-    """Looks at all jobs at a partner, in the order in which it has accepted them.
+    """Returns findings on all jobs at a partner, in order of acceptance; `None` if there are none.
 
-    Args:
-        book: of the partner.
-        rails: by which it is held to its promise.
-        now: seconds.
-
-    Returns:
-        What was found; None where it is nothing.
+    `now` is in seconds.
     """
     trust = book.trust
     if not (trust.promised and (trust.stale or rails.overdue(trust.due, 0.0, now))):

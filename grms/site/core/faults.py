@@ -1,4 +1,4 @@
-"""Partners that say what the protocol does not have: they are offered nothing until a probe finds them well.
+"""Partners that violate the protocol get no offers until a probe succeeds.
 
 A probe is a question about an offer that was never made. The pauses between probes double.
 """
@@ -13,24 +13,13 @@ from grms.site.facts.records import PartnerFaulted
 
 
 class FaultDesk:
-    """Notes faults of partners, and probes them.
-
-    Args:
-        memory: of the site.
-    """
+    """Records protocol errors of partners, and probes them."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
     def fault(self, book: PartnerBook, reason: str, turn: Turn, *, probed: bool = False) -> None:
-        """Offers nothing more to a partner until a probe has found it well.
-
-        Args:
-            book: of the partner.
-            reason: what it has said that the protocol does not have.
-            turn: of the event.
-            probed: it was the answer to a probe.
-        """
+        """Stops offers to a partner until a probe succeeds; `probed`: this was the answer to one."""
         was_well, book.faulty = not book.faulty, reason
         if was_well:
             turn.note(PartnerFaulted(turn.now, book.name, reason))
@@ -39,7 +28,7 @@ class FaultDesk:
             self.probe(book, turn)
 
     def probe(self, book: PartnerBook, turn: Turn) -> None:
-        """Asks a faulty partner after a pause about an offer that was never made."""
+        """Asks a faulty partner, after a pause, about an offer that was never made."""
         if not book.listed:
             book.faulty = ""
             return

@@ -1,18 +1,17 @@
-"""The guest half of a site: partners' offers, and the jobs that come of them.
+"""The guest half of a site: partners' offers, and the jobs that result from them.
 
-- The answer to an offer is in the journal before it is given, so that the same offer has the same
-  answer for ever: a repeated one is not decided again.
-- A withdrawn offer that has not come leaves a tombstone, in the journal before the partner is told:
-  the offer is declined should it still come.
-- What the partner has settled, by its own word, need not be remembered: whatever still comes of
-  it is stale, and declined.
-- A job for which its home site wants a place held is not submitted before that site says that it does
-  not have it any more.
-- A partner whose accepted offers lead to no run, time and again, only wants to know how busy this site is:
-  its offers are declined for a while.
+- The answer to an offer is journaled before it is given, so that a repeated offer gets the same answer and is not
+  decided again.
+- A withdrawn offer that has not arrived leaves a tombstone, journaled before the partner is told: should the
+  offer still arrive, it is declined.
+- What the partner has declared settled need not be remembered: later messages about it are stale, and declined.
+- A job for which its home site wants a place held is submitted only when that site says that it no longer has it.
+- A partner whose accepted offers repeatedly lead to no run is only probing this site's load: its offers are
+  declined for a while.
 - The end of a job is kept, and reported, until the partner has acknowledged it.
-- What never began here has not failed: it goes home undone (`Outcome.LOST` with a run time of 0), and is decided anew
-  there. So does what the batch system refuses, whatever it says, and what waits where nothing is started any more.
+- A job that never began here has not failed: it goes home undone (`Outcome.LOST` with a run time of 0), and is
+  decided again there. So does one that the batch system refuses, for whatever reason, and one that waits where
+  nothing is started any more.
 """
 
 from grms.kit.backoff import pause_after
@@ -58,11 +57,7 @@ _NUMBER_MAX = 2**63 - 1
 
 
 class GuestDesk(Owner[GuestJob]):
-    """Handles what partners ask, and the jobs they have sent.
-
-    Args:
-        memory: of the site.
-    """
+    """Handles partners' questions, and the jobs they have sent."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -70,7 +65,7 @@ class GuestDesk(Owner[GuestJob]):
     # --- questions -----------------------------------------------------------------------------
 
     def offer_received(self, event: OfferReceived, turn: Turn) -> None:
-        """Answers an offer; the same offer always alike."""
+        """Answers an offer; the same offer always gets the same answer."""
         book = self._book(event, turn)
         if book is None:
             return
@@ -145,7 +140,7 @@ class GuestDesk(Owner[GuestJob]):
         )
 
     def resolve_received(self, event: ResolveReceived, turn: Turn) -> None:
-        """Says what became of an offer, and starts a job for which a place was held until now."""
+        """Answers what became of an offer, and starts a job whose place was held until now."""
         book = self._book(event, turn)
         if book is None:
             return
@@ -160,7 +155,7 @@ class GuestDesk(Owner[GuestJob]):
             turn.submit(answer, lookup=False)
 
     def withdraw_received(self, event: WithdrawReceived, turn: Turn) -> None:
-        """Takes care that an offer will not be accepted, or says that it was."""
+        """Ensures that an offer will not be accepted, or answers that it was."""
         book = self._book(event, turn)
         if book is None:
             return
@@ -193,7 +188,7 @@ class GuestDesk(Owner[GuestJob]):
         )
 
     def time_passed(self, turn: Turn) -> None:
-        """Gives back places whose jobs have not come in time; their home sites are told."""
+        """Gives back places whose jobs have not come in time, and tells their home sites."""
         most = self.memory.settings.confirm_time_max
         for guest in list(self.memory.reserved.values()):
             if turn.now - guest.accept_time > most:
@@ -228,9 +223,9 @@ class GuestDesk(Owner[GuestJob]):
         turn.do(Refuse(event_id, Refusal.EXHAUSTED, reason))
 
     def programs_away(self, event: ProgramsAway, turn: Turn) -> None:
-        """Declines for a while what a partner offers: the script of a job of it does not come.
+        """Declines a partner's offers for a while, as a script of one of its jobs does not arrive.
 
-        The pause doubles with each attempt; one that succeeds ends it.
+        The pause doubles with each attempt; a successful one ends it.
         """
         book, settings = self.memory.book(event.partner), self.memory.settings
         book.away_times += 1
@@ -238,7 +233,7 @@ class GuestDesk(Owner[GuestJob]):
         book.away_why, book.away_until = event.reason, turn.now + pause
 
     def program_came(self, event: ProgramCame, turn: Turn) -> None:
-        """Takes what a partner offers again."""
+        """Accepts a partner's offers again."""
         book = self.memory.book(event.partner)
         book.away_times, book.away_why, book.away_until = 0, "", turn.now
 
@@ -249,7 +244,7 @@ class GuestDesk(Owner[GuestJob]):
         self.memory.books[guest.partner].budget.note_run(turn.now)
 
     def refused(self, guest: GuestJob, news: LrmsRefused, turn: Turn) -> None:
-        """Sends a job home that the batch system does not take, or that has not been given to it."""
+        """Sends a job home that the batch system refuses, or that was not submitted to it."""
         if guest.begun:
             # A batch system that has forgotten that, and refuses it now: it may have run to its end.
             self.end(guest, port.LrmsEnd(Outcome.UNKNOWN, turn.now, 0.0), turn)
@@ -261,9 +256,9 @@ class GuestDesk(Owner[GuestJob]):
         self._give_back(guest, said, turn.now, turn)
 
     def hindered(self, guest: GuestJob, news: port.Hindered, turn: Turn) -> None:
-        """Has a job leave the queue that waits for something that is no room; then it goes home.
+        """Has a job leave the queue if it waits for something other than room; it then goes home.
 
-        One that has started once stays: it may have done something.
+        A job that has started once stays: it may have had effects.
         """
         if not news.reason or guest.begun or guest.cancel_requested:
             return
@@ -281,7 +276,7 @@ class GuestDesk(Owner[GuestJob]):
         self.end(guest, port.LrmsEnd(Outcome.LOST, end_time, 0.0), turn)
 
     def let_go(self, guest: GuestJob, end: port.LrmsEnd, turn: Turn) -> None:
-        """Sends a job home that the batch system has let go."""
+        """Sends a job home that the batch system has released."""
         why = self.memory.book(guest.partner).given_back_why
         self._give_back(guest, why or "it was not started here", end.end_time, turn)
 
@@ -301,7 +296,7 @@ class GuestDesk(Owner[GuestJob]):
     # --- reports -------------------------------------------------------------------------------
 
     def report(self, guest: GuestJob, turn: Turn) -> None:
-        """Tells the home site of the end of its job."""
+        """Reports the end of a job to its home site."""
         completion = guest.completion
         assert completion is not None
         settings = self.memory.settings
@@ -333,7 +328,7 @@ class GuestDesk(Owner[GuestJob]):
     # --- after a restart -----------------------------------------------------------------------
 
     def take_up(self, load: Load | None, turn: Turn) -> None:
-        """Goes on with every guest job that is not acknowledged as ended."""
+        """Resumes every guest job whose end is not acknowledged."""
         waits = None if load is None else load.waits
         for book in self.memory.books.values():
             for guest in list(book.guests.values()):

@@ -1,7 +1,6 @@
-"""The home half of a site: its own users' jobs, from the submission to the end.
+"""The home half of a site: local users' jobs, from submission to end.
 
-A job is in the journal before its user is told that it was taken. What happens between is in
-`offers`.
+A job is journaled before its user is told that it was accepted. `offers` has what happens in between.
 """
 
 from grms.lrms import port
@@ -21,13 +20,7 @@ _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
 
 
 class HomeDesk(Owner[HomeJob]):
-    """Handles what users ask, and what partners say of their jobs.
-
-    Args:
-        memory: of the site.
-        offers: decides where jobs run.
-        reoffers: offers those that wait again.
-    """
+    """Handles users' requests, and partners' reports on their jobs."""
 
     def __init__(self, memory: Memory, offers: OfferDesk, reoffers: ReofferDesk) -> None:
         self.memory = memory
@@ -37,7 +30,7 @@ class HomeDesk(Owner[HomeJob]):
     # --- users ---------------------------------------------------------------------------------
 
     def submit(self, event: Submit, turn: Turn) -> None:
-        """Takes a user's job, and decides where it runs."""
+        """Accepts a user's job, and decides where it runs."""
         memory = self.memory
         known = memory.keys.get((event.user, event.idempotency_key))
         if known is not None:
@@ -116,7 +109,7 @@ class HomeDesk(Owner[HomeJob]):
         return None
 
     def cancel(self, event: Cancel, turn: Turn) -> None:
-        """Brings a job to its end where it stands, as far as that is in the site's hands."""
+        """Ends a job where it is, as far as the site can."""
         job = self.job(event.job_id)
         if job is None:
             reason = f"there is no job {event.job_id!r}"
@@ -133,13 +126,13 @@ class HomeDesk(Owner[HomeJob]):
         turn.do(ReplyJob(event.id, job.job_id))
 
     def job(self, job_id: str) -> HomeJob | None:
-        """Returns the job of that name, or None."""
+        """Returns the job of that name, or `None`."""
         return find_job(self.memory.jobs, self.memory.settings.name, job_id)
 
     # --- partners ------------------------------------------------------------------------------
 
     def report_received(self, event: ReportReceived, turn: Turn) -> None:
-        """Takes note of ended jobs; those it does not know of it need not know of."""
+        """Records ended jobs; ends of unknown jobs are ignored."""
         memory = self.memory
         most = memory.settings.limits.report_completions
         book = memory.books.get(event.partner)
@@ -160,19 +153,19 @@ class HomeDesk(Owner[HomeJob]):
     # --- the batch system ----------------------------------------------------------------------
 
     def changed(self, job: HomeJob, turn: Turn) -> None:
-        """Tells watchers that a job stands elsewhere than before."""
+        """Publishes a job's new state."""
         turn.publish(job)
 
     def stays(self, job: HomeJob, turn: Turn) -> None:
-        """Takes a job's offer back, if it has one."""
+        """Withdraws a job's offer, if it has one."""
         self.reoffers.stays(job, turn)
 
     def let_go(self, job: HomeJob, _end: port.LrmsEnd, turn: Turn) -> None:
-        """Has the partner start a job that the batch system has let go."""
+        """Has the partner start a job that the batch system has released."""
         self.reoffers.let_go(job, turn)
 
     def refused(self, job: HomeJob, news: LrmsRefused, turn: Turn) -> None:
-        """Ends a job that the batch system does not take, unless it is to be asked again."""
+        """Ends a job that the batch system refuses, unless it is submitted again later."""
         if news.passing and not job.cancel_requested:
             self._hinder(job, f"the batch system does not take it now: {news.reason}", turn)
             return
@@ -187,7 +180,7 @@ class HomeDesk(Owner[HomeJob]):
             end_what_waits(job, turn)
 
     def hindered(self, job: HomeJob, news: port.Hindered, turn: Turn) -> None:
-        """Knows for what a job waits that is no room; rounds may offer it meanwhile."""
+        """Records what a job waits for other than room; rounds may offer it meanwhile."""
         self._hinder(job, news.reason, turn)
 
     @staticmethod
@@ -197,7 +190,7 @@ class HomeDesk(Owner[HomeJob]):
             turn.publish(job)
 
     def end(self, job: HomeJob, end: port.LrmsEnd, turn: Turn) -> None:
-        """Notes the end of a job that ran here, or was to."""
+        """Records the end of a job that ran here, or was to."""
         reason = end.reason
         if end.outcome is Outcome.CANCELLED and not job.cancel_requested:
             reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
@@ -212,7 +205,7 @@ class HomeDesk(Owner[HomeJob]):
     # --- after a restart -----------------------------------------------------------------------
 
     def take_up(self, load: Load | None, turn: Turn) -> None:
-        """Goes on with every job that had not ended."""
+        """Resumes every job that had not ended."""
         found = self._found_waiting(load, turn)
         for job in [job for job in self.memory.jobs.values() if job.job not in found]:
             if job.state in _HERE:

@@ -1,13 +1,13 @@
-"""What an operator decides about a job that does not go on by itself at a partner.
+"""Operators' decisions about jobs that are stuck at a partner.
 
-Three ways, each in the journal with the operator's name, and each with its risk:
+Three ways, each journaled with the operator's name, and each with its risk:
 
-- *Taking back* asks the partner to end the job; when it has, the job is decided anew. It is never at
-  two places at one time. While the partner says nothing, the job stays where it is.
-- *Resubmitting* decides the job anew at once. If the partner runs it after all it runs twice.
-- *Writing off* ends the job as failed. If the partner runs it after all nobody hears of it.
+- *Taking back* asks the partner to end the job, and then decides it again. It is never at two places at one
+  time. While the partner does not answer, the job stays where it is.
+- *Resubmitting* decides the job again at once. If the partner runs it after all, it runs twice.
+- *Writing off* ends the job as failed. If the partner runs it after all, its user is not told.
 
-In the latter two the partner is told to end the job as soon as it listens.
+In the latter two, the partner is told to end the job as soon as it is reachable.
 """
 
 import math
@@ -36,23 +36,18 @@ _AT_PARTNER = (
 
 
 class OperatorDesk:
-    """Carries out what operators decide about single jobs.
-
-    Args:
-        memory: of the site.
-        offers: has the jobs that are at partners, or on the way.
-    """
+    """Carries out operators' decisions about single jobs."""
 
     def __init__(self, memory: Memory, offers: OfferDesk) -> None:
         self.memory = memory
         self.offers = offers
 
     def take_back(self, event: TakeBack, turn: Turn) -> None:
-        """Has a job ended where it is, and then decides it anew."""
+        """Has a job ended where it is, and then decides it again."""
         self._act(event, turn, self._take_back)
 
     def resubmit(self, event: Resubmit, turn: Turn) -> None:
-        """Decides a job anew, whatever its partner does with it."""
+        """Decides a job again, whatever its partner does with it."""
         self._act(event, turn, self._resubmit)
 
     def write_off(self, event: WriteOff, turn: Turn) -> None:
@@ -104,13 +99,7 @@ UNCONFIRMED_S: Final = 60.0
 
 
 def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
-    """Returns why a job does not go on by itself, for an operator; empty where it does.
-
-    Args:
-        job: an own user's job.
-        memory: of the site.
-        now: seconds.
-    """
+    """Returns why a local user's job is stuck, for an operator; empty if it is not. `now` is in seconds."""
     if job.state not in _AT_PARTNER:
         return _why_stuck_here(job, memory, now)
     if job.state is JobState.SUSPECT:

@@ -1,7 +1,7 @@
-"""Jobs in the own batch system, whoever they belong to: what it says of them, and what follows.
+"""Jobs in the local batch system, of users and of partners: its news about them, and what follows.
 
-What is the same for users' jobs and for partners' is here; what differs is asked of the job's owner, the desk of the half
-of the site that has it.
+What both kinds share is here; what differs is decided by the job's owner, the desk of the half of the site that
+has it.
 """
 
 from collections.abc import Callable
@@ -22,36 +22,36 @@ _NOT_STARTED = frozenset({JobState.SUBMITTING, JobState.QUEUED})
 
 
 class Owner(Generic[J]):
-    """What a half of the site does about its jobs in the batch system."""
+    """What a half of the site does with its jobs in the batch system."""
 
     def changed(self, job: J, turn: Turn) -> None:
-        """Is told that a job stands elsewhere than before."""
+        """Called when a job's state has changed."""
 
     def started(self, job: J, turn: Turn) -> None:
-        """Is told of a start."""
+        """Called when a job has started."""
 
     def stays(self, job: J, turn: Turn) -> None:
-        """Is told that a job goes nowhere else: it has started, has ended, is lost, or is not let go."""
+        """Called when a job no longer leaves: it has started, has ended, is lost, or is not released."""
 
     def let_go(self, job: J, end: port.LrmsEnd, turn: Turn) -> None:
-        """Sends a job elsewhere that the batch system has let go as it was told to."""
+        """Sends a job elsewhere that the batch system has released as requested."""
         raise NotImplementedError
 
     def end(self, job: J, end: port.LrmsEnd, turn: Turn) -> None:
-        """Notes the end of a job, and tells who has to know of it."""
+        """Records the end of a job, and reports it."""
         raise NotImplementedError
 
     def refused(self, job: J, news: LrmsRefused, turn: Turn) -> None:
-        """Decides what becomes of a job that the batch system does not take."""
+        """Decides what happens to a job that the batch system refuses."""
         raise NotImplementedError
 
     def hindered(self, job: J, news: port.Hindered, turn: Turn) -> None:
-        """Decides what becomes of a job that waits for something other than room."""
+        """Decides what happens to a job that waits for something other than room."""
         raise NotImplementedError
 
 
 def accept(job: HomeJob | GuestJob, turn: Turn) -> bool:
-    """Knows that the batch system has a job; returns whether that is news."""
+    """Records that the batch system has a job; returns whether that is news."""
     if job.state is not JobState.SUBMITTING:
         return False
     turn.memory.confirm(job)
@@ -61,7 +61,7 @@ def accept(job: HomeJob | GuestJob, turn: Turn) -> bool:
 
 
 def look_up(job: HomeJob | GuestJob, turn: Turn) -> None:
-    """Asks after a restart where a job stands that the batch system may have."""
+    """Looks up, after a restart, a job that the batch system may have."""
     # One that was requeued has started once, too; one that was lost has not.
     started = job.begun and job.state is not JobState.SUBMITTING
     turn.submit(job, lookup=True, started=started)
@@ -70,21 +70,16 @@ def look_up(job: HomeJob | GuestJob, turn: Turn) -> None:
 
 
 def end_what_waits(job: HomeJob | GuestJob, turn: Turn) -> None:
-    """Has a job ended that this site has no more, should it be there after all.
+    """Ends a job that this site no longer has, should the batch system still have it.
 
-    What waits is not to run any more. What runs is left alone, as this site may be wrong, unless its end was wanted.
+    A waiting job must not run any more. A running one is left alone, as this site may be wrong, unless it was
+    cancelled.
     """
     turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=not job.cancel_requested))
 
 
 class LocalDesk:
-    """Handles what the batch system says of jobs.
-
-    Args:
-        memory: of the site.
-        home: owns users' jobs.
-        guests: owns partners' jobs.
-    """
+    """Handles the batch system's news about jobs."""
 
     def __init__(self, memory: Memory, home: Owner[HomeJob], guests: Owner[GuestJob]) -> None:
         self.memory = memory
@@ -102,7 +97,7 @@ class LocalDesk:
         }
 
     def handlers(self) -> dict[type[Event | LrmsNews], Callable[[Any, Turn], None]]:
-        """Returns what handles each kind of news."""
+        """Returns the handler of each kind of news."""
         return {
             **dict.fromkeys(self._told, self._of_a_job),
             LrmsAppeared: self._appeared,

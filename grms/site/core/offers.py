@@ -1,13 +1,13 @@
-"""What becomes of a home job's offers: the decision where it runs, and every way to its outcome.
+"""The offers of a home job: the decision where it runs, and every way to its outcome.
 
-The order of things that keeps a job from being lost and from running twice:
+The order of steps that keeps a job from being lost and from running twice:
 
-- That a job is offered, or kept, is in the journal before the offer is sent or the batch system
-  gets it. After a restart an offer is therefore known, and its outcome is asked for.
-- While an outcome is open the job is neither offered elsewhere nor run at home. An answer closes
-  it. Without one the partner is asked (RESOLVING); if it has never heard of the offer, the offer is
-  taken back (WITHDRAWING): the partner then declines it should it still come.
-- The end of a delegated job is in the journal before the partner may forget it.
+- That a job is offered, or kept, is journaled before the offer is sent or the batch system gets it. After a
+  restart an offer is therefore known, and its outcome is asked for.
+- While an outcome is open the job is neither offered elsewhere nor run at home. An answer closes it. Without
+  one the partner is asked (RESOLVING); if it has never heard of the offer, the offer is withdrawn
+  (WITHDRAWING): the partner then declines it should it still arrive.
+- The end of a delegated job is journaled before the partner may forget it.
 """
 
 from grms.kit.backoff import pause_after
@@ -43,12 +43,7 @@ AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 
 
 class OfferDesk:
-    """Decides where home jobs run, and follows their offers to the outcome.
-
-    Args:
-        memory: of the site.
-        faults: of partners that give answers which make no sense.
-    """
+    """Decides where home jobs run, and follows their offers to the outcome."""
 
     def __init__(self, memory: Memory, faults: FaultDesk) -> None:
         self.memory = memory
@@ -59,8 +54,8 @@ class OfferDesk:
     def decide(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
         """Offers a job to the next partner, or keeps it (paper 003, section 3).
 
-        The partners are put in order when the decision begins; whether home would rather keep the
-        job is asked anew before each offer, as time goes by between them.
+        Partners are ordered when the decision begins; whether home would rather keep the job is checked again before
+        each offer, as time passes between them.
         """
         if job.cancel_requested:
             self._end_cancelled(job, "cancelled before it ran", turn)
@@ -98,13 +93,7 @@ class OfferDesk:
         return book.name not in job.asked and self.can_ask(book, job, now)
 
     def can_ask(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
-        """Returns whether a partner can be offered a job now.
-
-        Args:
-            book: of the partner.
-            job: an own user's job.
-            now: seconds.
-        """
+        """Returns whether a local user's job can be offered to a partner now. `now` is in seconds."""
         return (
             book.listed
             and book.reachable
@@ -125,12 +114,7 @@ class OfferDesk:
         turn.publish(job)
 
     def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
-        """Returns an offer whose outcome is asked for, as it was made; None where there is none.
-
-        Args:
-            partner: to which it was made.
-            offer: which.
-        """
+        """Returns an offer whose outcome is asked for, as it was made; `None` if there is none."""
         job = self._undecided(partner, offer)
         if job is None or job.state is not JobState.RESOLVING or job.confirms:
             return None
@@ -151,7 +135,7 @@ class OfferDesk:
             self._declined(job, event.load, turn)
 
     def answered_well(self, partner: str) -> None:
-        """Notes that a partner has given an offer an answer that the protocol has."""
+        """Notes that a partner has answered an offer as the protocol says."""
         book = self.memory.books.get(partner)
         if book is not None and not book.faulty:
             book.faults_in_row = 0
@@ -172,7 +156,7 @@ class OfferDesk:
                 turn.publish(job)
 
     def status_answered(self, event: StatusAnswered, turn: Turn) -> None:
-        """Goes on with what has become of an offer."""
+        """Continues with what has become of an offer."""
         book = self.memory.books.get(event.partner)
         if book is None:
             return
@@ -257,7 +241,7 @@ class OfferDesk:
         self.suspect(job, f"{job.partner} does not know it any more", load, turn)
 
     def suspect(self, job: HomeJob, reason: str, load: Load | None, turn: Turn) -> None:
-        """Doubts that a partner will end a job, or decides the job anew."""
+        """Doubts that a partner will end a job, or decides the job again."""
         if job.state is JobState.DELEGATED:
             job.move(JobState.SUSPECT)
         job.reason = reason
@@ -291,7 +275,7 @@ class OfferDesk:
     def completed(
         self, job: HomeJob, completion: Completion, load: Load | None, turn: Turn
     ) -> None:
-        """Notes that a partner has run a job to its end, as far as it can be believed."""
+        """Records that a partner has run a job to its end, as far as the report is believable."""
         partner, number = job.partner, job.offer_number
         lie = violation(job, completion, turn.now, self.memory.settings)
         reason = f"ran at {partner}"
@@ -357,7 +341,7 @@ class OfferDesk:
     # --- cancelling, asking and giving up ------------------------------------------------------
 
     def pursue_cancel(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
-        """Does what the cancellation of a job needs now."""
+        """Takes the next step of a job's cancellation."""
         state = job.state
         if state is JobState.RECEIVED:
             self.decide(job, load, turn)
@@ -373,7 +357,7 @@ class OfferDesk:
             turn.do(LrmsCancel(turn.cause, job.lrms_key))
 
     def ask(self, job: HomeJob, turn: Turn) -> None:
-        """Asks what became of a job's offer, or takes it back; one question at a time counts."""
+        """Asks what became of a job's offer, or withdraws it; one question at a time counts."""
         settings = self.memory.settings
         delay = pause_after(job.attempts, settings.retry_first_s, settings.retry_most_s)
         job.question = turn.cause
@@ -385,17 +369,17 @@ class OfferDesk:
             turn.do(SendResolve(turn.cause, job.partner, job.offer, delay, job.confirms))
 
     def gives_up(self, job: HomeJob) -> bool:
-        """Returns whether a job is decided anew, as its partner is lost."""
+        """Returns whether a job is decided again because its partner is lost."""
         book = self.memory.books[job.partner]
         return book.lost and self.memory.settings.on_lost == "resubmit"
 
     def abandon(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
-        """Decides a lost partner's job anew; the partner is told when it is back."""
+        """Decides a lost partner's job again; the partner is told when it is back."""
         self.give_up(job, turn)
         self.decide(job, load, turn)
 
     def give_up(self, job: HomeJob, turn: Turn) -> None:
-        """Takes a job out of a partner's hands; the partner is told when it is back."""
+        """Takes a job away from a partner, which is told when it is back."""
         book, number, question = self.memory.books[job.partner], job.offer_number, job.question
         turn.note(JobAbandoned(turn.now, job.job))
         job.reason = f"given up on at {book.name}"

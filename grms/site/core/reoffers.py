@@ -1,20 +1,19 @@
-"""Rounds: own users' jobs that wait in the batch system are offered again, one after the other.
+"""Rounds: local users' jobs that wait in the batch system are offered again, one after the other.
 
-The order of things that keeps such a job from being lost and from running twice, whoever dies between
+The order of steps that keeps such a job from being lost and from running twice, whichever process dies between
 which two steps:
 
-- The partner is asked to hold a place (REOFFERING). Its yes starts nothing, so that an offer without an
-  answer is just taken back, and the job goes on waiting.
-- With a yes the batch system is told to let the job go if it has not started (LEAVING). Only when it
-  has said that it did, and that is in the journal (JobLeft), the partner is told to start the job
-  (RESOLVING, with a confirmation), as often as it takes. From there on all is as with any offer whose
-  outcome is open.
-- If the job has started meanwhile, it stays, and the partner is told to let go of the place.
-- A place is held for `confirm_time_max`. A confirmation that comes later is answered by the end of a job
-  that has never run, and home decides it anew.
+- The partner is asked to hold a place (REOFFERING). Its yes starts nothing, so that an offer without an answer
+  is simply withdrawn, and the job keeps waiting.
+- After a yes, the batch system is told to release the job if it has not started (LEAVING). Only when it has
+  confirmed that, and the journal has it (JobLeft), the partner is told to start the job (RESOLVING, with a
+  confirmation), repeatedly if need be. From then on it is like any offer whose outcome is open.
+- If the job has started meanwhile, it stays, and the partner is told to give up the place.
+- A place is held for `confirm_time_max`. A later confirmation is answered by the end of a job that has never
+  run, and home decides it again.
 
-A round does what one of a replay does (docs/disciplines.md): jobs in their order, partners in theirs,
-each question when the one before has come to its end.
+A round works as in a replay (docs/disciplines.md): jobs in their order, partners in theirs, each question after
+the outcome of the one before.
 """
 
 from collections import deque
@@ -37,12 +36,8 @@ from grms.site.facts.rounds import as_waiting, may_wait
 class ReofferDesk:
     """Holds rounds of offers, and follows each job that may leave the queue.
 
-    How far a round has come is in the journal (`grms.site.facts.rounds`): a site that dies within one goes on
-    with it when it is next told that a round is due.
-
-    Args:
-        memory: of the site.
-        offers: decides where jobs run.
+    The journal has a round's progress (`grms.site.facts.rounds`): a site that dies within a round resumes it when a
+    round is next due.
     """
 
     def __init__(self, memory: Memory, offers: OfferDesk) -> None:
@@ -63,7 +58,7 @@ class ReofferDesk:
     # --- rounds --------------------------------------------------------------------------------
 
     def due(self, event: RoundDue, turn: Turn) -> None:
-        """Begins a round, unless one is under way that has come further since the last time."""
+        """Begins a round, unless one is under way that has progressed since the last time."""
         rounds = self.memory.settings.reoffer
         if rounds is None:
             return
@@ -121,7 +116,7 @@ class ReofferDesk:
         return book is not None and book.listed and book.reachable and bool(book.abandoned)
 
     def carry_on(self, event: Event, turn: Turn) -> None:
-        """Goes on with a round when its last question has come to an end; after every event."""
+        """Continues a round after the outcome of its last question; called after every event."""
         if self._queue is None or isinstance(event, RoundDue) or self._stands():
             return
         if isinstance(event, LoadedEvent):
@@ -198,7 +193,7 @@ class ReofferDesk:
     # --- answers -------------------------------------------------------------------------------
 
     def offer_answered(self, event: OfferAnswered, turn: Turn) -> None:
-        """Has the batch system let the job go, or leaves it where it is."""
+        """Has the batch system release the job, or leaves it where it is."""
         job = self._provisional(event.partner, event.offer)
         if job is None:
             self.offers.offer_answered(event, turn)
@@ -217,7 +212,7 @@ class ReofferDesk:
             turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
 
     def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
-        """Takes the offer back; nobody else is kept waiting by a partner that does not answer."""
+        """Withdraws the offer, so that a partner that does not answer delays no other."""
         job = self._provisional(event.partner, event.offer)
         if job is None:
             self.offers.offer_failed(event, turn)
@@ -228,7 +223,7 @@ class ReofferDesk:
         self._put_off(job, turn, settled=not event.sent)
 
     def disputed(self, job: HomeJob, turn: Turn) -> None:
-        """Knows that the partner holds no place: it knows the offer's number as another job's."""
+        """Notes that the partner holds no place: it has another job under the offer's number."""
         self._silent.add(job.partner)
         self._put_off(job, turn, settled=job.state is JobState.REOFFERING)
 
@@ -246,12 +241,12 @@ class ReofferDesk:
     # --- the batch system ----------------------------------------------------------------------
 
     def stays(self, job: HomeJob, turn: Turn) -> None:
-        """Takes a job's offer back, if it has one: it has started, has ended, or is lost."""
+        """Withdraws a job's offer, if any: it has started, has ended, or is lost."""
         if job.state in PROVISIONAL:
             self._put_off(job, turn, settled=False)
 
     def let_go(self, job: HomeJob, turn: Turn) -> None:
-        """Has the partner start a job that the batch system has let go, or decides it anew."""
+        """Has the partner start a job that the batch system has released, or decides it again."""
         if job.state is JobState.REOFFERING:
             self._put_off(job, turn, settled=False)
         turn.note(JobLeft(turn.now, job.job))
@@ -262,7 +257,7 @@ class ReofferDesk:
         turn.publish(job)
 
     def take_up(self, job: HomeJob, turn: Turn) -> None:
-        """Goes on after a restart with a job whose place was asked for, or that was to leave."""
+        """Resumes, after a restart, a job whose place was asked for, or that was to leave."""
         if job.state is JobState.REOFFERING:
             # It is withdrawn with all others that were given up on.
             number = job.offer_number

@@ -1,7 +1,7 @@
-"""The reservation half of a site: what brokers and users ask, and what time does.
+"""The reservation half of a site: requests of brokers and users, and the passing of time.
 
-What time has changed by the moment of an event is noted before the event is handled, so an answer does
-not depend on how late a timer is. Asking twice with one key has the same answer and changes nothing.
+Changes due by the moment of an event are recorded before the event is handled, so an answer does not depend on
+how late a timer is. Asking twice with one key has the same answer and changes nothing.
 """
 
 import math
@@ -34,11 +34,7 @@ _PROCESSORS_MAX: Final = 2**31 - 1
 
 
 class ReservationDesk:
-    """Handles what is asked about reservations, and what time does to them.
-
-    Args:
-        memory: of the site.
-    """
+    """Handles requests about reservations, and their changes over time."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -47,11 +43,11 @@ class ReservationDesk:
     # --- time ----------------------------------------------------------------------------------
 
     def due(self, _event: ReservationsDue, turn: Turn) -> None:
-        """Notes what time has changed."""
+        """Records changes over time."""
         self.settle(turn)
 
     def settle(self, turn: Turn) -> None:
-        """Notes what time has changed up to now, in the order in which it happened."""
+        """Records changes over time up to now, in the order in which they happened."""
         book = self._book
         while book.next_time <= turn.now:
             found = book.next_due
@@ -188,7 +184,7 @@ class ReservationDesk:
     def extend(self, event: ExtendReservation, turn: Turn) -> None:
         """Moves the end of a reservation; an end that is reached already changes nothing.
 
-        A job that may run to the end of its reservation goes on until then.
+        A job that may run to the end of its reservation continues until then.
         """
         found = self._found(event, turn)
         if found is None:
@@ -220,7 +216,7 @@ class ReservationDesk:
             self._reply(found.number, turn)
 
     def release(self, event: ReleaseReservation, turn: Turn) -> None:
-        """Takes a reservation back; one that is over stays as it is."""
+        """Releases a reservation; one that is over stays as it is."""
         found = self._found(event, turn)
         if found is None:
             return
@@ -249,12 +245,7 @@ class ReservationDesk:
 
 
 def window_problem(begin: float, end: float) -> str:
-    """Returns what is wrong with a window, for a person; empty where it can be reserved.
-
-    Args:
-        begin: seconds.
-        end: seconds.
-    """
+    """Returns what is wrong with a window (seconds), for a person; empty if it can be reserved."""
     if math.isfinite(begin) and math.isfinite(end) and 0 < end - begin <= WINDOW_MAX_S:
         return ""
     return f"window is {begin} to {end}; its end must be after its beginning"

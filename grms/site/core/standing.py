@@ -1,15 +1,15 @@
-"""What a site makes of partners that come and go, or are not as the protocol has them.
+"""Partners that come and go, or violate the protocol.
 
-- A partner that is lost makes its jobs SUSPECT, or they are decided anew. One that is back is asked about
-  its jobs.
-- A partner that says what the protocol does not have is *faulty* at once: it is offered nothing. It
-  is probed, after pauses that double, with a question about an offer that was never made; an answer
-  that makes sense makes it well. The pauses begin anew only when it has answered an offer well, so
-  that one who is fine until it is offered something is asked less and less.
+- A partner that is lost makes its jobs SUSPECT, or they are decided again. One that is back is asked about its
+  jobs.
+- A partner that violates the protocol is *faulty* at once: it gets no offers. It is probed, after pauses that
+  double, with a question about an offer that was never made; a sensible answer makes it well. The pauses start
+  over only when it has answered an offer properly, so that a partner that fails at each offer is asked less and
+  less.
 - A partner that speaks another version of the protocol is *incompatible* until it says otherwise.
 - A partner that is suspended for broken promises can be pardoned by an operator.
-- A partner that has seen offers that this site does not know of has seen a later journal than this
-  one, which was put back from an older copy. A new epoch begins, so that no number means two jobs.
+- A partner that has seen offers unknown to this site has seen a later journal than this one, which was restored
+  from an older copy. A new epoch begins, so that no number means two jobs.
 """
 
 from typing import Final
@@ -40,14 +40,7 @@ EPOCH_CLAIMED_MAX: Final = 2**62
 
 
 class PartnerDesk:
-    """Follows how partners stand.
-
-    Args:
-        memory: of the site.
-        faults: of those that say what the protocol does not have.
-        offers: has the jobs that are at partners, or on the way.
-        reoffers: has those that wait here and are offered again.
-    """
+    """Follows the state of partners."""
 
     def __init__(
         self, memory: Memory, faults: FaultDesk, offers: OfferDesk, reoffers: ReofferDesk
@@ -58,7 +51,7 @@ class PartnerDesk:
         self.reoffers = reoffers
 
     def pardon(self, event: Pardon, turn: Turn) -> None:
-        """Ends a partner's suspension, as an operator wants it."""
+        """Ends a partner's suspension at an operator's request."""
         book = self.memory.books.get(event.partner)
         if book is None:
             reason = f"there is no partner {event.partner!r}"
@@ -69,7 +62,7 @@ class PartnerDesk:
         turn.do(ReplyPardon(event.id, event.partner, breaches))
 
     def up(self, event: PartnerUp, turn: Turn) -> None:
-        """Notes that a partner can be asked, once it is clear that the journals agree."""
+        """Notes that a partner can be asked, once the journals are known to agree."""
         book = self.memory.books.get(event.partner)
         if book is None or not book.listed:
             return
@@ -92,7 +85,7 @@ class PartnerDesk:
                     self.offers.ask(job, turn)
 
     def lost(self, event: PartnerLost, turn: Turn) -> None:
-        """Makes a partner's jobs SUSPECT, or decides them anew."""
+        """Makes a partner's jobs SUSPECT, or decides them again."""
         book = self.memory.books.get(event.partner)
         if book is None:
             return
@@ -124,7 +117,7 @@ class PartnerDesk:
         return True
 
     def disputed(self, event: OfferDisputed, turn: Turn) -> None:
-        """Begins a new epoch: the partner knows the offer's number as that of another job."""
+        """Begins a new epoch: the partner has another job under the offer's number."""
         book = self.memory.books.get(event.partner)
         job = None if book is None else book.away(event.offer)
         if book is None or job is None or event.offer.number not in book.undecided:
@@ -141,7 +134,7 @@ class PartnerDesk:
         self.offers.decide(job, event.load, turn)
 
     def faulty(self, event: PartnerFaulty, turn: Turn) -> None:
-        """Offers nothing more to a partner that has said what the protocol does not have."""
+        """Stops offers to a partner that has violated the protocol."""
         book = self.memory.books.get(event.partner)
         if book is not None:
             self.faults.fault(book, event.reason, turn, probed=event.probed)
@@ -153,7 +146,7 @@ class PartnerDesk:
             book.incompatible = event.version
 
     def probe_answered(self, event: ProbeAnswered, turn: Turn) -> None:
-        """Takes a partner for well again, if it knows nothing of an offer that was never made."""
+        """Considers a partner well again if it knows nothing of an offer that was never made."""
         book = self.memory.books.get(event.partner)
         if book is None or not book.faulty:
             return

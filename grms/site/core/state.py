@@ -1,18 +1,18 @@
-"""The state of a site: what happens goes in, what is to be done comes out.
+"""The state of a site: events go in, commands come out.
 
-`SiteState.handle(event, now)` is the one door. It reads no clock, draws no random number, opens
-nothing; whoever owns sockets, disks and clocks (the daemon, the simulated network of
-`grms.testing`, a replay) hands over events and carries out the commands. The parts:
+`SiteState.handle(event, now)` is the single entry. It reads no clock, draws no random number, opens nothing;
+the owner of sockets, disks and clocks (the daemon, the simulated network of `grms.testing`, a replay) hands over
+events and carries out the commands. The parts:
 
-- `home`: what users ask; `offers`: where their jobs run, and how an unknown outcome is found out;
-- `reoffers`: jobs that wait and are offered again, and how they leave the queue;
-- `intervention`: what operators decide about jobs that do not go on;
-- `standing`: partners that are not as the protocol has them; `belief`: what they report;
-- `guests`: what partners ask, and their jobs here;
-- `local`: what the batch system says of jobs;
-- `reservations`: what is asked of resources that can be reserved, and what time does to it;
+- `home`: users' requests; `offers`: where their jobs run, and how an unknown outcome is found out;
+- `reoffers`: waiting jobs that are offered again, and how they leave the queue;
+- `intervention`: operators' decisions about stuck jobs;
+- `standing`: partners that violate the protocol; `belief`: their reports;
+- `guests`: partners' questions, and their jobs here;
+- `local`: the batch system's news about jobs;
+- `reservations`: requests for reservable resources, and changes over time;
 - `memory`: what survives a restart, changed by journal records alone;
-- `lifecycle`: the tables of what may follow what; `docs/protocol.md` draws them.
+- `lifecycle`: the transition tables; `docs/protocol.md` draws them.
 """
 
 from collections.abc import Callable, Iterable
@@ -85,11 +85,8 @@ from grms.site.facts.settings import SiteSettings
 class SiteState:
     """All that a site knows and decides.
 
-    Args:
-        settings: of the site.
-        records: what the journal holds, oldest first; nothing for a new site. Afterwards the event
-            `Restarted` takes up what was open.
-        memory: what the journal's records have made already, in their place.
+    `records` are the journal's, oldest first, none for a new site; the event `Restarted` then resumes what was open.
+    `memory`, if given, is what these records have made already.
 
     Raises:
         IllegalMove, KeyError: the records contradict each other.
@@ -157,22 +154,16 @@ class SiteState:
 
     @classmethod
     def recover(cls, settings: SiteSettings, records: Iterable[Record]) -> "SiteState":
-        """Returns the state that a journal's records make; see the class."""
+        """Returns the state that a journal's records make."""
         return cls(settings, records)
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """Takes an event and returns what is to be done, in this order.
+        """Takes an event and returns the commands, in order; one `Append` with all records, if any, comes first.
 
-        Args:
-            event: what has happened.
-            now: on the site's clock, seconds; never less than in the call before.
-
-        Returns:
-            The commands. If there are records to be journaled, one `Append` with all of them
-            comes first.
+        `now` is on the site's clock, seconds; never less than in the previous call.
 
         Raises:
-            IllegalMove: this program is wrong; the state must not be used any more.
+            IllegalMove: a bug in this program; the state must not be used any more.
         """
         turn = Turn(self.memory, event.id, now)
         what = event.news if isinstance(event, LrmsTold) else event
@@ -189,7 +180,7 @@ class SiteState:
 
     @property
     def draining(self) -> bool:
-        """Whether no more work is taken."""
+        """Whether no more work is accepted."""
         return self.memory.draining
 
     @property
@@ -199,50 +190,41 @@ class SiteState:
 
     @property
     def partners(self) -> dict[str, PartnerBook]:
-        """What is known of each partner, by name; to be looked at only."""
+        """What is known of each partner, by name; read-only."""
         return self.memory.books
 
     def job(self, job_id: str) -> HomeJob | None:
-        """Returns an own user's job, to be looked at only; None where it is not remembered."""
+        """Returns a local user's job, read-only; `None` if it is not remembered."""
         return self._home.job(job_id)
 
     def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
-        """Returns an offer whose outcome is asked for, to be made once more under its number.
+        """Returns an offer whose outcome is asked for, to be repeated under its number.
 
-        A partner that knows the number gives the answer that it gave; one that does not decides. It is for
-        networks that lose nothing (`grms.site.links.lock_step`).
-
-        Args:
-            partner: to which it was made.
-            offer: which.
-
-        Returns:
-            None where it is decided, or was given up on.
+        A partner that knows the number repeats its answer; one that does not decides. For networks that lose nothing
+        (`grms.site.links.lock_step`). `None` if it is decided, or was given up.
         """
         return self._offers.undecided_offer(partner, offer)
 
     def why_stuck(self, job: HomeJob, now: float) -> str:
-        """Returns why a job does not go on by itself, for an operator; empty where it does.
+        """Returns why a local user's job is stuck, for an operator; empty if it is not.
 
-        Args:
-            job: an own user's job.
-            now: on the site's clock, seconds.
+        `now` is on the site's clock, seconds.
         """
         return why_stuck(job, self.memory, now)
 
     def jobs(self) -> Iterable[HomeJob]:
-        """Returns the own users' jobs in the order in which they were received."""
+        """Returns local users' jobs in order of submission."""
         return self.memory.jobs.values()
 
     def job_counts(self) -> dict[JobState, int]:
-        """Returns how many own users' jobs are in each state."""
+        """Returns the number of local users' jobs in each state."""
         counts = dict.fromkeys(SHOWN, 0)
         for job in self.memory.jobs.values():
             counts[job.shown] += 1
         return counts
 
     def guest_counts(self) -> dict[GuestState, int]:
-        """Returns how many partners' jobs are in each state, as far as they are remembered."""
+        """Returns the number of remembered guest jobs in each state."""
         counts = dict.fromkeys(GuestState, 0)
         for book in self.memory.books.values():
             for guest in book.guests.values():

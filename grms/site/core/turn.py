@@ -11,17 +11,9 @@ from grms.site.facts.records import JobEnded, Record
 
 
 class Turn:
-    """What the handling of one event has noted and wants done.
+    """The records and commands of one event's handling.
 
-    Attributes:
-        memory: of the site.
-        cause: id of the event.
-        now: on the site's clock, seconds.
-
-    Args:
-        memory: of the site.
-        cause: id of the event.
-        now: on the site's clock, seconds.
+    `cause` is the id of the event, `now` the time on the site's clock, seconds.
     """
 
     __slots__ = ("_commands", "_records", "cause", "memory", "now")
@@ -34,12 +26,12 @@ class Turn:
         self._commands: list[Command] = []
 
     def note(self, record: Record) -> None:
-        """Makes a fact part of the memory, to be journaled before anything of this turn is done."""
+        """Applies a record to the memory; it is journaled before any command of this turn."""
         self.memory.apply(record)
         self._records.append(record)
 
     def do(self, command: Command) -> None:
-        """Wants something done."""
+        """Adds a command."""
         self._commands.append(command)
 
     def publish(self, job: HomeJob) -> None:
@@ -47,17 +39,14 @@ class Turn:
         self._commands.append(Publish(self.cause, job.job))
 
     def publish_all(self, jobs: Sequence[int]) -> None:
-        """Tells watchers of several jobs, by their numbers, or of none."""
+        """Tells watchers that jobs have changed, by number."""
         if jobs:
             self._commands.append(Publish(self.cause, jobs[0], tuple(jobs[1:])))
 
     def submit(self, job: HomeJob | GuestJob, *, lookup: bool, started: bool = False) -> None:
-        """Wants a job in the batch system's queue.
+        """Submits a job to the batch system's queue.
 
-        Args:
-            job: which.
-            lookup: the batch system may have it.
-            started: it is known to have started.
+        `lookup`: the batch system may have it; `started`: it is known to have started.
         """
         user, partner = (job.user, "") if isinstance(job, HomeJob) else ("", job.partner)
         self._commands.append(
@@ -75,7 +64,7 @@ class Turn:
         )
 
     def commands(self) -> list[Command]:
-        """Returns what is to be done: the records come first, so that they are durable first."""
+        """Returns the commands; the records come first, so that they are durable first."""
         if not self._records:
             return self._commands
         return [Append(self.cause, tuple(self._records)), *self._commands]
@@ -89,7 +78,7 @@ class Turn:
         run_time: float,
         reason: str,
     ) -> None:
-        """Notes the end of an own user's job."""
+        """Records the end of a local user's job."""
         # Batch systems and partners have clocks of their own, and many say whole seconds alone: nothing
         # that is noted begins before it could, nor ends before it began.
         begun = job.submit_time if math.isnan(job.start_time) else job.start_time

@@ -1,1 +1,1 @@
-"""The shell around the core: one event after the other, records on disk, the batch system, time."""
+"""The shell around the core: one event after the other, the journal, the batch system, time."""

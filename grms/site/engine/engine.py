@@ -1,11 +1,11 @@
-"""The loop of a site: hands events to the pure state and carries out what it commands.
+"""The event loop of a site: passes events to the pure state and carries out its commands.
 
-Nothing leaves this place that is not in the journal: answers, messages to partners and commands to the batch
-system follow the records that they rest on (`grms.kit.loop`).
+Nothing leaves the site that is not in the journal: answers, messages to partners and commands to the batch system
+follow the records that they rest on (`grms.kit.loop`).
 
-A simulated machine in a replay does not leave this place: after a restart the journal makes it anew, and
-the conductor's clock moves it as before. So it may be as far as the state is (`ahead`), and what nobody
-outside waits for gathers until something is to leave, as one group: arrivals that stay here, say.
+A simulated machine in a replay does not leave the site: after a restart the journal rebuilds it, and the
+conductor's clock moves it as before. So it may be as far as the state is (`ahead`), and what nobody outside waits
+for, such as arrivals that stay here, is gathered into one group until something is to leave.
 """
 
 import asyncio
@@ -39,59 +39,49 @@ HELD_S: Final = 0.05
 
 
 class Driver(Protocol):
-    """Carries out commands to the batch system; what happens there is told through `Engine.tell`."""
+    """Carries out commands to the batch system; its news arrives through `Engine.tell`."""
 
     @property
     def load_age(self) -> float | None:
-        """How old the load is, seconds; None where there has been none."""
+        """Age of the load, seconds; `None` if there has been none."""
 
     @property
     def problem(self) -> str:
-        """Why no job can be handed in although the batch system answers; empty where that is not so."""
+        """Why no job can be submitted although the batch system answers; empty if one can."""
 
     @property
     def commands_open(self) -> int:
-        """How many commands the batch system has not answered."""
+        """Number of commands that the batch system has not answered."""
 
     @property
     def slips(self) -> Slips:
-        """How often the batch system has not kept what it said."""
+        """Number of the batch system's broken statements."""
 
     def listen(self, hear: Callable[..., None]) -> None:
-        """Sets who receives news that nobody asked for."""
+        """Sets the receiver of unsolicited news."""
 
     def load(self) -> Load | None:
-        """Returns the load as it is known now; None where it is not."""
+        """Returns the current load; `None` if it is unknown."""
 
     def due(self) -> Iterable[LrmsNews]:
-        """Returns what has happened by now, where that can be known at once."""
+        """Returns what has happened by now, if that can be known at once."""
 
     def do(self, command: LrmsSubmit | LrmsCancel) -> Iterable[LrmsNews]:
-        """Takes a command, and returns what has come of it so far."""
+        """Takes a command, and returns its consequences so far."""
 
 
 class Outward(Protocol):
-    """Says to partners what the state wants said."""
+    """Sends the state's messages to partners."""
 
     def send(self, command: Send) -> None:
         """Begins to send; the outcome comes back as an event."""
 
 
 class Engine(Loop[Event, Command, SiteState]):
-    """The pure state with what it needs to act.
+    """The pure state with its driver, journal and clock.
 
-    Attributes:
-        driver: of the batch system.
-        clock: tells the time.
-
-    Args:
-        state: of the site.
-        write: makes records durable.
-        driver: the batch system.
-        clock: tells the time.
-        log: where it is told that the journal cannot be written.
-        in_thread: whether to write in a thread of its own.
-        ahead: whether the batch system may be ahead of the journal; see the module.
+    `write` makes records durable, `in_thread` in a thread of its own. `ahead`: the batch system may be ahead of the
+    journal; see the module. `log` is told if the journal cannot be written.
     """
 
     append = Append
@@ -122,23 +112,23 @@ class Engine(Loop[Event, Command, SiteState]):
         driver.listen(lambda *news: self.tell(*self._told(news)))
 
     def connect(self, outward: Outward) -> None:
-        """Says who speaks to partners; before the first event."""
+        """Sets the sender to partners; call it before the first event."""
         self._outward = outward
 
     def on_publish(self, tell: Callable[[HomeJob], None]) -> None:
-        """Calls a function with every job that has changed, once that is durable."""
+        """Calls a function with every job that has changed, once the change is durable."""
         self._publish.append(tell)
 
     def on_reservation(self, tell: Callable[[Reservation], None]) -> None:
-        """Calls a function with every reservation that has changed, once that is durable."""
+        """Calls a function with every reservation that has changed, once the change is durable."""
         self._publish_reservation.append(tell)
 
     def on_round(self, tell: Callable[[PublishRound], None]) -> None:
-        """Calls a function with every round of offers that is over, once what came of it is durable."""
+        """Calls a function after every round of offers, once its outcome is durable."""
         self._publish_round.append(tell)
 
     def on_event(self, tell: Callable[[Event, Sequence[Command]], None]) -> None:
-        """Calls a function with every event and what came of it."""
+        """Calls a function with every event and its consequences."""
         self._seen.append(tell)
 
     # --- what events are made of ---------------------------------------------------------------
@@ -151,19 +141,19 @@ class Engine(Loop[Event, Command, SiteState]):
         return [LrmsTold(next(self._new_id), one) for one in news]
 
     def stamp(self) -> tuple[int, Load | None]:
-        """Returns the id and the load of a new event that can lead to a decision, to be told at once.
+        """Returns id and load for a new event that can lead to a decision; `tell` it at once.
 
-        What has happened in the batch system by now is handled before it.
+        What has happened in the batch system by now is handled first.
         """
         self._inbox.extend(self._told(self.driver.due()))
         return next(self._new_id), self.driver.load()
 
     def load(self) -> Load | None:
-        """Returns the batch system's load as it is known now; None where it is not."""
+        """Returns the batch system's current load; `None` if it is unknown."""
         return self.driver.load()
 
     def unwritten(self) -> Iterator[HomeJob]:
-        """Yields own users' jobs of which the state knows what is not durable."""
+        """Yields local users' jobs whose present state is not durable yet."""
         jobs = self.state.memory.jobs
         for record in self._records:
             job = jobs.get(getattr(record, "job", 0))
@@ -171,7 +161,7 @@ class Engine(Loop[Event, Command, SiteState]):
                 yield job
 
     def catch_up(self) -> None:
-        """Handles what has happened in the batch system up to now, where that can be known."""
+        """Handles what has happened in the batch system up to now, if that can be known."""
         self.tell(*self._told(self.driver.due()))
 
     # --- what comes of them --------------------------------------------------------------------
@@ -207,7 +197,7 @@ class Engine(Loop[Event, Command, SiteState]):
         self.flush()
 
     def flush(self) -> None:
-        """Writes what has gathered, unless a thread does that."""
+        """Writes gathered records, unless a thread does."""
         self._leaves = True
         self._run()
 

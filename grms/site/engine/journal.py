@@ -1,7 +1,7 @@
 """The journal of a site: its records in one append-only file (`grms.kit.journal`).
 
-Where a journal is lost a new one is begun; its epoch, the moment of its creation, tells partners that it is
-another. One that is put back from an older copy is not noticed here, but by partners (docs/protocol.md).
+A lost journal is replaced by a new one, whose epoch, the moment of its creation, tells partners so. A journal
+restored from an older copy goes unnoticed here, but not by partners (docs/protocol.md).
 """
 
 from collections.abc import Iterator
@@ -51,14 +51,8 @@ KIND: Final = JournalKind(
 class Journal(JournalFile[Record]):
     """An open journal of a site.
 
-    Attributes:
-        site: whose it is.
-        epoch: moment of its creation, nanoseconds since 1970.
-
-    Args:
-        path: of the file; made where it does not exist, in an existing folder.
-        site: whose journal it is.
-        durability: "power" or "process"; see `JournalFile`.
+    `epoch` is the moment of its creation, nanoseconds since 1970. The file is created if missing, in an existing
+    folder; `durability` is "power" or "process", as for `JournalFile`.
 
     Raises:
         JournalTakenError: another process has it.
@@ -92,11 +86,7 @@ def _check_site(path: Path, notes: dict[str, str], site: str) -> None:
 
 @contextmanager
 def reading_of(path: Path, site: str) -> Iterator[Scan[Record]]:
-    """Opens a site's journal to be looked at, beside its daemon.
-
-    Args:
-        path: of the file.
-        site: whose journal it is to be.
+    """Opens a site's journal for reading, while its daemon may run.
 
     Raises:
         JournalError: there is no such file, it is no journal of this site, or it cannot be read.

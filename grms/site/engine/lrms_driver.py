@@ -1,13 +1,11 @@
 """Between the pure state and the batch system.
 
-Commands come when the records that they rest on are in the journal, so that no job runs that nobody
-would know of after a restart. Until the batch system has confirmed a job a decision counts it in
-(`Memory.load`).
+Commands come when the records that they rest on are in the journal, so that no job runs that would be unknown
+after a restart. Until the batch system has confirmed a job, decisions count it in (`Memory.load`).
 
-A batch system that answers at once (`ImmediateLrms`) is asked at once. To any other one commands go
-through a worker, a few at a time and each with its time-out; what comes of them, and what else
-happens there, is told later, through the engine's one door. Its load is what it has told
-last; one that is too old counts as none.
+A batch system that answers at once (`ImmediateLrms`) is asked at once. Commands to any other go through a worker,
+a few at a time and each with its time-out; their results, and other news, arrive later through the engine. Its
+load is the last one reported; one that is too old counts as none.
 """
 
 import asyncio
@@ -50,13 +48,13 @@ Log = structlog.typing.FilteringBoundLogger
 
 @dataclass(frozen=True, slots=True)
 class DriverLimits:
-    """How a batch system is driven.
+    """Limits on driving a batch system.
 
     Attributes:
-        load_age: a load that is older is not known any more, seconds of the site's clock.
+        load_age: an older load counts as unknown, seconds of the site's clock.
         command_timeout_s: a call without an answer by then has an unknown outcome.
-        commands: calls under way at one time; ends of jobs are not counted, which an adapter puts together.
-        program_wait: so long after its acceptance what a partner's job runs may come, seconds of the
+        commands: concurrent calls; without cancellations, which an adapter batches.
+        program_wait: time after acceptance within which the program of a partner's job may arrive, seconds of the
             site's clock.
     """
 
@@ -69,9 +67,7 @@ class DriverLimits:
 class ProgramGoneError(Exception):
     """A job is not to be run here.
 
-    Attributes:
-        unwanted: this site does not want it now that it knows what it is; else its home site does not
-            have it here any more.
+    `unwanted`: this site rejects it now that it knows the program; else its home site has withdrawn it.
     """
 
     def __init__(self, reason: str, *, unwanted: bool = False) -> None:
@@ -80,11 +76,11 @@ class ProgramGoneError(Exception):
 
 
 class ProgramAwayError(Exception):
-    """What a job runs has not come; it may come later."""
+    """A job's program has not arrived; it may arrive later."""
 
 
 class Hear(Protocol):
-    """Takes news that nobody asked for."""
+    """Takes unsolicited news."""
 
     def __call__(self, *news: LrmsNews) -> None:
         """Hands them over."""
@@ -111,12 +107,12 @@ def _own_account(_partner: str, _key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Supplies:
-    """What jobs are given that is not in the commands about them.
+    """What jobs need beyond the commands about them.
 
     Attributes:
-        program: gets what a partner's job runs.
-        place: says where the files lie that a job is given; None where jobs are given none.
-        account: says as which account a partner's job runs.
+        program: fetches the program of a partner's job.
+        place: returns where a job's input files are; `None` if jobs get none.
+        account: returns the account under which a partner's job runs.
     """
 
     program: ProgramSource = _no_program
@@ -128,13 +124,9 @@ NO_SUPPLIES: Final = Supplies()
 
 
 class LrmsDriver:
-    """Carries out commands to a batch system, and tells what has happened there.
+    """Carries out commands to a batch system, and reports its news.
 
-    Args:
-        lrms: the batch system.
-        clock: tells the time.
-        limits: how it is driven.
-        log: where it is told what did not work.
+    `log` is told what failed.
     """
 
     def __init__(self, lrms: Lrms, clock: Clock, limits: DriverLimits, log: Log) -> None:
@@ -156,16 +148,16 @@ class LrmsDriver:
         lrms.listen(self._told)
 
     def listen(self, hear: Hear) -> None:
-        """Sets who receives news that nobody asked for; called once, before `run`."""
+        """Sets the receiver of unsolicited news; called once, before `run`."""
         self._hear = hear
 
     # --- what the engine asks ------------------------------------------------------------------
 
     def load(self) -> Load | None:
-        """Returns what a decision rests on: three numbers, and whether a job would start now.
+        """Returns what decisions rest on: three numbers, and whether a job would start now.
 
-        None where nobody knows them, or no job can be handed in. A batch system that answers later cannot be asked about a job
-        before it is submitted; what it has planned, or else what its load makes certain, has to do.
+        `None` if that is unknown, or no job can be submitted. A batch system that answers later cannot be asked about
+        a job before its submission; its plan, or else what its load makes certain, has to do.
         """
         seen = self._seen if self._now is None else self._now.load_now()
         age = self.load_age
@@ -182,28 +174,28 @@ class LrmsDriver:
 
     @property
     def load_age(self) -> float | None:
-        """How old the load is, seconds of the site's clock; None where there has been none."""
+        """Age of the load, seconds of the site's clock; `None` if there has been none."""
         if self._now is not None:
             return 0.0
         return None if self._seen is None else self._clock.now() - self._seen_at
 
     @property
     def problem(self) -> str:
-        """Why no job can be handed in although the batch system answers; empty where that is not so."""
+        """Why no job can be submitted although the batch system answers; empty if one can."""
         return self.lrms.problem if isinstance(self.lrms, WithProblem) else ""
 
     @property
     def commands_open(self) -> int:
-        """How many commands are not done."""
+        """Number of unfinished commands."""
         return len(self._queue)
 
     @property
     def slips(self) -> Slips:
-        """How often the batch system has not kept what it said; a simulated one keeps all."""
+        """Number of the batch system's broken statements; 0 for a simulated one."""
         return self.lrms.slips if isinstance(self.lrms, WithSlips) else Slips()
 
     def due(self) -> list[LrmsNews]:
-        """Returns what has happened by now, of a batch system that knows it; else nothing."""
+        """Returns what has happened by now, if the batch system can tell; else nothing."""
         if self._now is None:
             return []
         assert self._gathered is None
@@ -215,7 +207,7 @@ class LrmsDriver:
         return news
 
     def do(self, command: LrmsSubmit | LrmsCancel) -> list[LrmsNews]:
-        """Takes a command, and returns what has come of it so far."""
+        """Takes a command, and returns its consequences so far."""
         if self._now is None:
             self._queue.add(command)
             if command.lrms_key in self._put_offs and self._queue.is_to_end(command.lrms_key):
@@ -263,11 +255,7 @@ class LrmsDriver:
     # --- the worker ----------------------------------------------------------------------------
 
     async def run(self, supplies: Supplies = NO_SUPPLIES) -> None:
-        """Follows the batch system and carries out commands, until it is cancelled.
-
-        Args:
-            supplies: what jobs are given that is not in their commands.
-        """
+        """Follows the batch system and carries out commands, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lrms.run(), name="lrms")
             if self._now is None:

@@ -1,4 +1,4 @@
-"""What a site knows of the batch system: which jobs run there and which wait."""
+"""What a site knows of the batch system: running and waiting jobs."""
 
 import math
 from collections.abc import Callable
@@ -28,18 +28,13 @@ def lrms_job(
     partner: str = "",
     contents: Callable[[int, JobFile], Path] | None = None,
 ) -> LrmsJob:
-    """Returns a job as the port has it.
+    """Returns a job as the port defines it.
 
-    Args:
-        key: its name.
-        request: what it asks for.
-        payload: a `JobRequest` with what runs alone, serialized.
-        user: whose it is; empty for a partner's.
-        partner: whose it is; empty for an own user's.
-        contents: says where a file lies that the job is given, by its number and what it is.
+    The payload is a serialized `JobRequest` with only the program. `user` is empty for a partner's job, `partner` for
+    a local user's; `contents` returns where an input file is, by its number and description.
 
     Raises:
-        LrmsRefusedError: the payload is none.
+        LrmsRefusedError: the payload is invalid.
     """
     message = request_pb2.JobRequest()
     try:
@@ -95,13 +90,13 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
 
 
 def running(memory: Memory) -> list[tuple[LrmsJob, float]]:
-    """Returns the jobs that have started and not ended, in that order, with their starts, seconds."""
+    """Returns the running jobs with their start times, seconds, in order of start."""
     here = [(job, job.start_time) for job in memory.at_lrms.values() if _runs(job)]
     return [(job, start) for each, start in here if (job := _job_of(each)) is not None]
 
 
 def waiting(memory: Memory) -> list[LrmsJob]:
-    """Returns the jobs that were handed over and have not started, oldest first."""
+    """Returns the submitted jobs that have not started, oldest first."""
     here = [
         job for key, job in memory.at_lrms.items() if not _runs(job) and key not in memory.reserved
     ]

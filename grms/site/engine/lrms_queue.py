@@ -1,16 +1,17 @@
-"""What the batch system is to be told next, and what its answers lead to; no input, no output.
+"""What to ask the batch system next, and the consequences of its answers; no input, no output.
 
-- Commands about one key are carried out in order; a few keys at one time, those of each user, and of each partner's, in turn.
-- Ends of jobs hold up nothing else, and very many are asked for at one time: an adapter puts them together.
-- A submission that had no answer may have been carried out: it is looked up before it is repeated.
-- While the batch system is away nothing is begun; whatever had no answer comes again after a pause,
-  which doubles.
-- What the batch system loses while its submission is on its way is not lost: that submission goes on, and is
-  looked up afterwards, as nobody knows whether it was what got lost.
-- What an own job is refused for now, and may not be later, is asked again after a pause, which doubles. A partner's
-  job goes home at once. What is refused is nowhere: an attempt whose outcome is unknown is looked up before the next.
-- What is not found was never taken, or was lost; unless it was seen running, or ended jobs are
-  remembered for a shorter time than it may have been there. Then it has ended, nobody knows how.
+- Commands about one key are carried out in order; a few keys at one time, each user's and each partner's in turn.
+- Cancellations delay nothing else, and very many are requested at one time: an adapter batches them.
+- A submission without an answer may have been carried out: it is looked up before it is repeated.
+- While the batch system is away nothing is begun; whatever had no answer is repeated after a pause, which
+  doubles.
+- If the batch system loses a job while its submission is under way, that submission continues and is looked up
+  afterwards, as it may be what got lost.
+- A local user's job that is refused for a passing reason is submitted again after a pause, which doubles. A
+  partner's job goes home at once. A refused job is nowhere: an attempt with unknown outcome is looked up before
+  the next.
+- A job that is not found was never accepted, or was lost; unless it was seen running, or ended jobs are remembered
+  for less time than it may have been there. Then it has ended, with an unknown outcome.
 """
 
 import dataclasses
@@ -38,7 +39,7 @@ ENDS_AT_ONCE = 256
 
 
 class LrmsStep(QuickEnum):
-    """What the batch system can be asked."""
+    """Questions to the batch system."""
 
     LOOK_UP = "look up"
     SUBMIT = "submit"
@@ -47,13 +48,7 @@ class LrmsStep(QuickEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A question to the batch system.
-
-    Attributes:
-        step: which.
-        key: of the job.
-        command: that it is a part of.
-    """
+    """A question to the batch system, as a step of a command."""
 
     step: LrmsStep
     key: str
@@ -72,14 +67,10 @@ class _Pending:
 
 
 class LrmsQueue:
-    """Commands to a batch system that are not done yet.
+    """Unfinished commands to a batch system.
 
-    Attributes:
-        away: the batch system does not answer: nothing is begun.
-
-    Args:
-        at_once: keys that are asked about at one time.
-        remembers: as the port has it, seconds.
+    `away`: it does not answer, and nothing is begun. `at_once` is the number of keys asked about concurrently;
+    `remembers` is as in the port, seconds.
     """
 
     def __init__(self, at_once: int, remembers: float) -> None:
@@ -93,7 +84,7 @@ class LrmsQueue:
         self._ends_under_way: set[str] = set()
 
     def __len__(self) -> int:
-        """Returns how many commands are not done."""
+        """Returns the number of unfinished commands."""
         return sum(map(len, self._pending.values()))
 
     def add(self, command: LrmsSubmit | LrmsCancel) -> None:
@@ -111,7 +102,7 @@ class LrmsQueue:
         self._make_ready(command.lrms_key)
 
     def calls(self) -> list[Call]:
-        """Returns what the batch system is to be asked now; each has to be answered."""
+        """Returns what to ask the batch system now; each call has to be answered."""
         calls: list[Call] = []
         while self._ready and len(self._under_way) < self._at_once and not self.away:
             whose, keys = self._ready.popitem(last=False)
@@ -149,12 +140,9 @@ class LrmsQueue:
         self._ends_under_way.discard(key)
 
     def answered(self, call: Call, answer: LrmsRecord | bool | None, now: float) -> list[LrmsNews]:
-        """Takes the answer to a call, and returns what has happened.
+        """Takes the answer to a call, and returns the news.
 
-        Args:
-            call: that was made.
-            answer: what is known of the job, for a look-up; nothing that matters for others.
-            now: on the site's clock, seconds.
+        `answer` is what is known of the job, for a look-up; it is ignored for other steps.
         """
         key = call.key
         pending = self._pending[key][0]
@@ -183,13 +171,9 @@ class LrmsQueue:
     def looked_up(
         self, command: LrmsSubmit, answer: LrmsRecord | None, since: float, now: float
     ) -> list[LrmsNews] | None:
-        """Returns what has happened, by the answer to a look-up; None where the job is to be submitted.
+        """Returns the news by the answer to a look-up; `None` if the job is to be submitted.
 
-        Args:
-            command: that the look-up was a part of.
-            answer: what is known of the job.
-            since: since when the batch system may have it, seconds.
-            now: on the site's clock, seconds.
+        The batch system may have had the job since `since`, seconds.
         """
         key = command.lrms_key
         if answer is not None:
@@ -200,12 +184,9 @@ class LrmsQueue:
         return None
 
     def refused(self, call: Call, reason: str, *, undelivered: bool = False) -> list[LrmsNews]:
-        """Takes a refusal for an answer, and returns what has happened.
+        """Takes a refusal for an answer, and returns the news.
 
-        Args:
-            call: that was made, or laid aside.
-            reason: for a person.
-            undelivered: what the job runs has not come in time.
+        `undelivered`: the job's program has not arrived in time.
         """
         self._leave(call.key)
         first = self._pending[call.key][0].attempts == 0
@@ -220,13 +201,9 @@ class LrmsQueue:
         undelivered: bool = False,
         first: bool = True,
     ) -> list[LrmsNews]:
-        """Returns what a refusal leads to.
+        """Returns the consequences of a refusal.
 
-        Args:
-            command: that is refused.
-            reason: for a person.
-            undelivered: what the job runs has not come in time.
-            first: no attempt before had no answer.
+        `undelivered`: the job's program has not arrived in time; `first`: no earlier attempt went unanswered.
         """
         if isinstance(command, LrmsSubmit):
             return [LrmsRefused(command.lrms_key, reason, undelivered)]
@@ -235,28 +212,19 @@ class LrmsQueue:
         return []
 
     def asks_again(self, call: Call, *, passing: bool) -> bool:
-        """Returns whether what was refused is asked again later, by `put_off`, and is not over by `refused`.
+        """Returns whether a refused call is repeated later, by `put_off`, instead of ending by `refused`.
 
-        A look-up that is refused says nothing of the job, which may run: it is asked again for ever. So is the
-        submission of an own job for something that passes. A partner's job has a home to go to.
-
-        Args:
-            call: that was made.
-            passing: what it was refused for is no matter of the job, and passes.
+        A refused look-up says nothing of the job, which may run: it is repeated for ever. So is the submission of a
+        local user's job that is refused for a passing reason. A partner's job can go home.
         """
         if call.step is LrmsStep.SUBMIT and passing:
             return isinstance(call.command, LrmsSubmit) and not call.command.partner
         return call.step is LrmsStep.LOOK_UP
 
     def put_off(self, call: Call, reason: str) -> tuple[float, list[LrmsNews]]:
-        """Lays a call aside that was refused for now; others have their turn until `resume`.
+        """Defers a call that was refused for now until `resume`; others proceed.
 
-        Args:
-            call: that was made.
-            reason: for a person.
-
-        Returns:
-            The pause after which `resume` is to be called, seconds, and what has happened.
+        Returns the pause before `resume` is to be called, seconds, and the news.
         """
         self._leave(call.key)
         pending = self._pending[call.key][0]
@@ -267,36 +235,24 @@ class LrmsQueue:
         return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S), news
 
     def resume(self, call: Call) -> list[LrmsNews]:
-        """Lets a call be made again that was put off; what is to be ended meanwhile is over instead.
-
-        Args:
-            call: that was put off.
-
-        Returns:
-            What has happened.
-        """
+        """Lets a deferred call be repeated, and returns the news; a job cancelled meanwhile ends instead."""
         if call.step is LrmsStep.SUBMIT and self.is_to_end(call.key):
             return self.refused(call, self._pending[call.key][0].put_off)
         self.again(call)
         return []
 
     def is_to_end(self, key: str) -> bool:
-        """Returns whether the batch system is to end a job, started or not, as soon as its turn comes."""
+        """Returns whether a job is to be cancelled, started or not, as soon as its turn comes."""
         return any(
             isinstance(pending.command, LrmsCancel) and not pending.command.only_waiting
             for pending in self._pending.get(key, ())
         )
 
     def unanswered(self, call: Call, began: float) -> float:
-        """Takes note that a call had no answer: its outcome is unknown.
+        """Notes that a call had no answer, and returns the pause before `again` is to be called, seconds.
 
-        Args:
-            call: that was made.
-            began: when it was made, on the site's clock, seconds: the batch system may have done it at
-                once, and have forgotten it so much sooner.
-
-        Returns:
-            The pause after which `again` is to be called, seconds.
+        `began` is when it was made, on the site's clock, seconds: the batch system may have carried it out at once,
+        and have forgotten the job that much sooner.
         """
         pending = self._pending[call.key][0]
         if pending.step is LrmsStep.SUBMIT:
@@ -312,16 +268,16 @@ class LrmsQueue:
         return isinstance(command, LrmsSubmit) and not (command.lookup or pending.tried)
 
     def again(self, call: Call) -> None:
-        """Lets a command that had no answer be repeated."""
+        """Lets an unanswered command be repeated."""
         self._leave(call.key)
         self._make_ready(call.key, first=True)
 
     def park(self, call: Call) -> None:
-        """Lays a call aside, so that others have their turn, until `again` or `refused`."""
+        """Defers a call, so that others proceed, until `again` or `refused`."""
         self._leave(call.key)
 
     def delivered(self, call: Call, payload: bytes) -> None:
-        """Takes what a job runs, which has come from its home site; `again` goes on with it."""
+        """Takes a job's program, which has arrived from its home site; continue with `again`."""
         pending = self._pending[call.key][0]
         assert isinstance(pending.command, LrmsSubmit)
         pending.command = replace(pending.command, payload=payload)
@@ -337,7 +293,7 @@ class LrmsQueue:
     # --- what the batch system tells -----------------------------------------------------------
 
     def told(self, happened: Iterable[LrmsEvent]) -> list[LrmsNews]:
-        """Returns what the batch system tells as the site is to hear it, mostly as it is; loads are none."""
+        """Returns the batch system's news as the site gets them, mostly unchanged; loads are dropped."""
         return [news for one in happened for news in self._heard(one)]
 
     def _heard(self, one: LrmsEvent) -> list[LrmsNews]:
@@ -368,11 +324,7 @@ class LrmsQueue:
         return False
 
     def seen_first(self, jobs: Iterable[tuple[str, LrmsRecord]]) -> list[LrmsNews]:
-        """Returns what the first look at a batch system leads to.
-
-        Args:
-            jobs: that it has, by key.
-        """
+        """Returns the news of the first look at a batch system's jobs, which are given by key."""
         return [LrmsAppeared(key) for key, record in jobs if record.phase is not LrmsPhase.ENDED]
 
     @staticmethod

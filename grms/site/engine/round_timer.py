@@ -1,8 +1,8 @@
-"""When a daemon holds its rounds of offers: at the multiples of the period, on the site's clock.
+"""When a daemon holds its rounds of offers: at multiples of the period, on the site's clock.
 
-A reload may change the period, or end the rounds. A round that was under way when the daemon ended goes on as
-soon as partners are there, and at the next such moment at the latest. In a replay the conductor says when, and nothing of this
-runs.
+A reload may change the period, or end the rounds. A round that was under way when the daemon ended resumes as
+soon as partners are there, and at the next multiple at the latest. In a replay the conductor schedules rounds
+instead.
 """
 
 import asyncio
@@ -16,13 +16,10 @@ from grms.site.facts.events import Event, PartnerUp, PoliciesChanged, RoundDue
 
 
 def next_round(now: float, last: float, period: float) -> float:
-    """Returns the moment of the next round, seconds; infinity where there are none.
+    """Returns the moment of the next round, seconds; infinity if there is none.
 
-    Args:
-        now: what the clock shows, seconds.
-        last: moment of the last round, seconds; minus infinity before the first. A clock may show a
-            little less than that when a timer is early, and much less when it was set back.
-        period: of the rounds, seconds; infinity for none.
+    `last` is that of the last round, minus infinity before the first. The clock (`now`) may be slightly behind it
+    when a timer is early, and far behind when it was set back. An infinite period means no rounds.
     """
     if period == math.inf:
         return math.inf
@@ -32,11 +29,7 @@ def next_round(now: float, last: float, period: float) -> float:
 
 
 class RoundTimer:
-    """Tells a site's engine when a round is due.
-
-    Args:
-        engine: of the site.
-    """
+    """Tells a site's engine when a round is due."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -56,7 +49,7 @@ class RoundTimer:
         return all(book.reachable for book in self._engine.state.partners.values() if book.listed)
 
     async def run(self) -> None:
-        """Tells of rounds until it is cancelled."""
+        """Announces rounds until cancelled."""
         engine, last = self._engine, -math.inf
         if engine.state.memory.rounds.open:
             moment = next_round(engine.clock.now(), last, period_of(engine.state.settings.reoffer))

@@ -1,9 +1,8 @@
-"""The clock that a site's configuration names, and whether it goes with the site's journal.
+"""The clock that a site's configuration names, and whether it matches the site's journal.
 
-A journal's moments mean something on the clock that they were read from alone: on another a job
-may have started in the distant past or in the future. A clock that has not reached the journal's last record
-is the right one nevertheless, when the system's clock was ahead for a while: then time goes on from
-that record (`BehindClock`).
+A journal's moments make sense only on the clock that they were read from: on another a job may have started in
+the distant past or in the future. A clock that is behind the journal's last record may still be the right one, if
+the system's clock was ahead for a while: then time continues from that record (`BehindClock`).
 """
 
 import math
@@ -23,11 +22,9 @@ NOTE: Final = "clock"
 
 
 def make_clock(config: ClockConfig, latest: float) -> Clock:
-    """Returns a site's clock; it never shows less than the journal has.
+    """Returns a site's clock, which is never behind the journal.
 
-    Args:
-        config: which.
-        latest: moment of the journal's last record, seconds; minus infinity where there is none.
+    `latest` is the moment of the journal's last record, seconds; minus infinity if there is none.
     """
     if config.kind == "virtual":
         return VirtualClock(latest)
@@ -46,19 +43,13 @@ def check_clock(
     *,
     accepted: bool = False,
 ) -> None:
-    """Notes the kind of clock in the journal, and refuses one that is not the journal's.
+    """Records the kind of clock in the journal, and refuses one that does not match it.
 
-    Args:
-        config: of the clock.
-        clock: it.
-        journal: of the site.
-        latest: moment of the journal's last record, seconds; minus infinity where there is none.
-        log: is told where the clock is behind the journal.
-        accepted: an operator says that time may go on from the last record however far ahead that is.
+    `latest` is the moment of the journal's last record, seconds; minus infinity if there is none. `log` is told if
+    the clock is behind it. `accepted`: an operator lets time continue from the last record however far ahead that is.
 
     Raises:
-        JournalError: the journal was written under a clock of another kind, or its last record is
-            far in the future.
+        JournalError: the journal was written under another kind of clock, or its last record is far in the future.
     """
     noted = journal.note(NOTE)
     if noted is None or latest == -math.inf:

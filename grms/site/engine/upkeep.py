@@ -1,4 +1,4 @@
-"""What is done to a journal at a start of the daemon: it is read, once, and made shorter."""
+"""Reading and compaction of a journal at the start of the daemon."""
 
 import gc
 import time
@@ -25,17 +25,13 @@ Log = structlog.typing.FilteringBoundLogger
 
 
 class StoppedError(Exception):
-    """The daemon was told to stop before it had read its journal."""
+    """The daemon was stopped before it had read its journal."""
 
 
 class Progress:
-    """Tells how far the reading of a journal is, and lets it be stopped.
+    """Logs the progress of reading a journal, and lets it be stopped.
 
-    Args:
-        log: where it is told.
-        total: records that there are.
-        stopped: whether to go on no further.
-        tell: is told in words, too.
+    `total` is the number of records; `stopped` returns whether to stop; `tell` also gets the progress in words.
     """
 
     def __init__(
@@ -52,10 +48,10 @@ class Progress:
         self._begin = self._told = time.monotonic()
 
     def look(self, count: int) -> None:
-        """Takes note of so many records; seldom enough to call it for every few thousand.
+        """Notes the number of records read; called every few thousand records.
 
         Raises:
-            StoppedError: there is no need to go on.
+            StoppedError: the daemon is to stop.
         """
         if self._stopped():
             raise StoppedError
@@ -70,7 +66,7 @@ class Progress:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Keeps Python from looking for garbage while very many things are made that all stay."""
+    """Suspends garbage collection while very many permanent objects are created."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -81,16 +77,11 @@ def without_collection() -> Iterator[None]:
 
 
 def read(journal: Journal, settings: SiteSettings, progress: Progress) -> Reading:
-    """Returns what a journal's records make.
-
-    Args:
-        journal: of the site.
-        settings: of the site.
-        progress: is told how far it is.
+    """Reads a journal's records.
 
     Raises:
         JournalError: the journal cannot be read.
-        StoppedError: there is no need to go on.
+        StoppedError: the daemon is to stop.
     """
     reading = Reading(settings)
     for count, record in enumerate(journal.records(), start=1):
@@ -103,16 +94,12 @@ def read(journal: Journal, settings: SiteSettings, progress: Progress) -> Readin
 def compact(
     journal: Journal, reading: Reading, log: Log, compacted_from: int = COMPACTED_FROM
 ) -> None:
-    """Lets a journal forget what its site has forgotten, where that makes it half as long.
+    """Compacts a journal, if that halves its length at least.
 
-    Args:
-        journal: of the site.
-        reading: of all its records.
-        log: where it is told.
-        compacted_from: so many records make it worth looking.
+    It is tried from `compacted_from` records on.
 
     Raises:
-        JournalError: the journal cannot be read, or the disk has failed; a full one is none.
+        JournalError: the journal cannot be read, or the disk has failed; a full disk is no error.
     """
     before = journal.count
     if before < compacted_from or 2 * reading.needed_about() > before:

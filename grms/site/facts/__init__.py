@@ -1,1 +1,1 @@
-"""What can happen to a site, what it may want done, and what it remembers; pure."""
+"""Events of a site, its commands, and what it remembers; pure."""

@@ -1,12 +1,12 @@
-"""What a site wants done: the commands that `SiteState.handle` returns.
+"""The commands of a site, which `SiteState.handle` returns.
 
-Every command has a `cause`, the id of the event it comes of. The shell carries commands out in
-order. Everything after an `Append` waits until its records are durable, in this list and in the
-lists of later events; so the shell may gather the records of several events, commit them
-together, and then carry out all that was waiting.
+Every command has a `cause`, the id of the event that led to it. The shell carries commands out in order.
+Everything after an `Append` waits until its records are durable, in this list and in those of later events; so
+the shell may gather the records of several events, commit them together, and then carry out all that was
+waiting.
 
-`delay_s` is how long the shell waits before it sends, in seconds of the wall clock whatever the
-site's clock is: it spaces repetitions of what had no answer.
+`delay_s` is how long the shell waits before sending, in seconds of the wall clock whatever the site's clock is:
+it spaces repetitions of unanswered questions.
 """
 
 import math
@@ -19,7 +19,7 @@ from grms.values import QuickEnum, dataclass
 
 
 class Refusal(QuickEnum):
-    """Why a question is not answered; each is a status on the wire."""
+    """Why a question is refused; each is a status on the wire."""
 
     INVALID = "invalid argument"
     NOT_FOUND = "not found"
@@ -32,22 +32,14 @@ class Refusal(QuickEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something to do.
-
-    Attributes:
-        cause: id of the event that it comes of.
-    """
+    """Something to do; `cause` is the id of the event that led to it."""
 
     cause: int
 
 
 @dataclass(frozen=True, slots=True)
 class Append(Command):
-    """Writes records to the journal; what follows waits until they are durable.
-
-    Attributes:
-        records: what is noted.
-    """
+    """Writes records to the journal; what follows waits until they are durable."""
 
     records: tuple[Record, ...]
 
@@ -57,31 +49,26 @@ class Append(Command):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Command):
-    """Answers the event that it comes of."""
+    """Answers the event that is its cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyJob(Answer):
-    """Answers whoever submitted, cancelled or decided about a job with the job as it stands."""
+    """Answers a submission, a cancellation or an operator's decision with the job as it is."""
 
     job_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyReservation(Answer):
-    """Answers whoever booked, launched, extended or released with the reservation as it stands."""
+    """Answers a request about a reservation with the reservation as it is."""
 
     reservation: Reservation
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPardon(Answer):
-    """Answers whoever pardoned a partner.
-
-    Attributes:
-        partner: its name.
-        breaches: that are forgotten.
-    """
+    """Answers a pardon; `breaches` are the forgotten ones."""
 
     partner: str
     breaches: int
@@ -91,10 +78,7 @@ class ReplyPardon(Answer):
 class Refuse(Answer):
     """Answers any question with an error.
 
-    Attributes:
-        refusal: which.
-        reason: for a person: what is wrong, and what is allowed.
-        field: the field of the request that is wrong; empty where it is none.
+    `reason` says what is wrong, and what is allowed; `field` is the invalid field of the request, if any.
     """
 
     refusal: Refusal
@@ -106,9 +90,7 @@ class Refuse(Answer):
 class AnswerOffer(Answer):
     """Answers `OfferReceived`.
 
-    Attributes:
-        accepted: yes or no.
-        unused: it is no because too many acceptances of this partner have led to no run; it is not told.
+    `unused`: declined because too many acceptances of this partner have led to no run; the partner is not told so.
     """
 
     accepted: bool
@@ -119,9 +101,7 @@ class AnswerOffer(Answer):
 class AnswerStatus(Answer):
     """Answers `ResolveReceived` or `WithdrawReceived`.
 
-    Attributes:
-        status: ACCEPTED, DECLINED, WITHDRAWN, ENDED, or None: never heard of.
-        completion: where it has ended.
+    `status` is ACCEPTED, DECLINED, WITHDRAWN, ENDED (with `completion`), or `None`: never heard of.
     """
 
     status: GuestState | None
@@ -140,13 +120,8 @@ class AnswerReport(Answer):
 class SendOffer(Command):
     """Offers a job. Leads to `OfferAnswered` or `OfferFailed`.
 
-    Attributes:
-        partner: whom to ask.
-        offer: names the offer.
-        settled_below: goes into the message; offers before it are settled.
-        request: of the job.
-        payload: what runs.
-        reserve: the partner is to hold a place for the job, and not to start it yet.
+    Offers below `settled_below` are settled. `reserve`: the partner is to hold a place for the job, without starting
+    it yet.
     """
 
     partner: str
@@ -161,11 +136,7 @@ class SendOffer(Command):
 class SendResolve(Command):
     """Asks what became of an offer. Leads to `StatusAnswered` or `StatusFailed`.
 
-    Attributes:
-        partner: whom to ask.
-        offer: names the offer.
-        delay_s: to wait before sending.
-        confirm: the site does not have the job any more: the partner is to start it.
+    `confirm`: the site no longer has the job; the partner is to start it.
     """
 
     partner: str
@@ -176,13 +147,9 @@ class SendResolve(Command):
 
 @dataclass(frozen=True, slots=True)
 class SendWithdraw(Command):
-    """Takes an offer back. Leads to `StatusAnswered` or `StatusFailed`.
+    """Withdraws an offer. Leads to `StatusAnswered` or `StatusFailed`.
 
-    Attributes:
-        partner: whom to tell.
-        offer: names the offer.
-        delay_s: to wait before sending.
-        cancel: the job is to end if the offer was accepted.
+    `cancel`: the job is to end if the offer was accepted.
     """
 
     partner: str
@@ -193,9 +160,9 @@ class SendWithdraw(Command):
 
 @dataclass(frozen=True, slots=True)
 class SendReport(Command):
-    """Tells a home site that its job has ended. Leads to `ReportAnswered` or `ReportFailed`.
+    """Reports the end of a job to its home site. Leads to `ReportAnswered` or `ReportFailed`.
 
-    The shell may put several of them for one partner into one message, in order.
+    The shell may put several for one partner into one message, in order.
     """
 
     partner: str
@@ -205,14 +172,9 @@ class SendReport(Command):
 
 @dataclass(frozen=True, slots=True)
 class SendProbe(Command):
-    """Asks a faulty partner about an offer that was never made. It is well again if it makes sense.
+    """Asks a faulty partner about an offer that was never made; a sensible answer makes it well again.
 
     Leads to `ProbeAnswered`, `ProbeFailed`, or `PartnerFaulty` once more.
-
-    Attributes:
-        partner: whom to ask.
-        offer: names no offer that was made.
-        delay_s: to wait before sending.
     """
 
     partner: str
@@ -229,23 +191,20 @@ Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
 
 @dataclass(frozen=True, slots=True)
 class LrmsSubmit(Command):
-    """Puts a job into the batch system's queue; leads to `Accepted` or `LrmsRefused`.
+    """Submits a job to the batch system's queue; leads to `Accepted` or `LrmsRefused`.
 
-    The shell repeats it while the batch system is out of reach, looking the key up first. Commands
-    about one key are carried out in order.
+    The shell repeats it while the batch system is unreachable, looking the key up first. Commands about one key are
+    carried out in order.
 
     Attributes:
-        lrms_key: names the job.
-        request: what it asks for.
-        payload: what runs.
-        lookup: the batch system may have it: submit it only if it is found neither waiting,
-            running nor among those that have ended.
-        started: it is known to have started: if it is not found, it has not to be submitted, but
-            has ended (UNKNOWN, as the batch system does not say how).
-        user: whose it is; empty for a partner's.
-        partner: whose it is; empty for an own user's.
-        since: since when the batch system may have it, seconds. If it is not found, and that is
-            longer ago than the batch system remembers ended jobs, it may have ended: UNKNOWN, too.
+        lookup: the batch system may have it: submit it only if it is found neither waiting, running nor among those
+            that have ended.
+        started: it is known to have started: if it is not found it is not submitted, but has ended (UNKNOWN, as the
+            batch system does not say how).
+        user: empty for a partner's job.
+        partner: empty for a local user's job.
+        since: when the batch system may have got it, seconds. If it is not found, and that is longer ago than the
+            batch system remembers ended jobs, it may have ended: UNKNOWN, too.
     """
 
     lrms_key: str
@@ -260,11 +219,9 @@ class LrmsSubmit(Command):
 
 @dataclass(frozen=True, slots=True)
 class LrmsCancel(Command):
-    """Ends a job in the batch system, if it is there; leads to `Ended`, if it had not ended.
+    """Ends a job in the batch system, if it is there; leads to `Ended`, unless it has ended.
 
-    Attributes:
-        lrms_key: names the job.
-        only_waiting: one that has started is left alone, and nothing comes of it.
+    `only_waiting`: a job that has started is left alone, and nothing follows.
     """
 
     lrms_key: str
@@ -278,9 +235,7 @@ class LrmsCancel(Command):
 class Publish(Command):
     """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`.
 
-    Attributes:
-        job: its number.
-        also: those of further ones that have changed by the same.
+    `also` are the numbers of further jobs changed by the same event.
     """
 
     job: int
@@ -294,6 +249,6 @@ class PublishRound(Command):
 
 @dataclass(frozen=True, slots=True)
 class PublishReservation(Command):
-    """Tells watchers of a reservation that has changed, as it stands then."""
+    """Tells watchers of a changed reservation, as it is then."""
 
     reservation: Reservation

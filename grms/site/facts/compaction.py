@@ -1,11 +1,10 @@
-"""Which records of a journal a site still needs, and what stands for the rest.
+"""Which records of a journal a site still needs, and what replaces the rest.
 
-A journal grows with every job and every reservation. Of one that is over and no longer remembered
-(`jobs_kept`, `reservations_kept`), and of a guest whose home site has settled it, nothing is left but
-sums: numbers that are next, counts, and what partners are judged by. So the records of those that are
-remembered are kept as they are, in order, and tallies behind them put every sum where it was. What a
-site knows after that is the same to the last bit: what an idempotency key, an offer's number or a
-tombstone keeps from happening twice is kept from it as long as before.
+A journal grows with every job and every reservation. One that is over and no longer remembered (`jobs_kept`,
+`reservations_kept`), and a guest that its home site has settled, leaves nothing but sums: next numbers, counts,
+and what partners are judged by. So the records of remembered ones are kept as they are, in order, and tallies
+behind them restore every sum. The site then knows the same to the last bit: idempotency keys, offer numbers and
+tombstones prevent duplicates as long as before.
 """
 
 import math
@@ -38,14 +37,9 @@ from grms.site.facts.settings import SiteSettings
 
 
 class Reading:
-    """Makes a memory of a journal's records, and notes what else compaction has to know.
+    """Makes a memory of a journal's records, and notes what else compaction needs.
 
-    Attributes:
-        memory: what the records so far make.
-        moment: of the last one, seconds; minus infinity before the first.
-
-    Args:
-        settings: of the site.
+    `moment` is the time of the last record, seconds; minus infinity before the first.
     """
 
     def __init__(self, settings: SiteSettings) -> None:
@@ -73,7 +67,7 @@ class Reading:
         self.moment = max(self.moment, record.time)
 
     def needed_about(self) -> int:
-        """Returns how many records are needed, without a look at them; it may be a little less."""
+        """Estimates the number of needed records without reading them; it may be slightly low."""
         books = self.memory.books.values()
         # Each record of a job, or of a reservation, is a change of it.
         count = sum(job.revision for job in self.memory.jobs.values())
@@ -85,10 +79,9 @@ class Reading:
         return count
 
     def compacted(self, records: Iterable[Record]) -> list[Record] | None:
-        """Returns records that make the same memory; None where all are needed for now.
+        """Returns records that make the same memory; `None` if all are needed for now.
 
-        Args:
-            records: those that were applied, once more.
+        `records` are the applied ones, once more.
         """
         memory, given_up = self.memory, self._given_up
         for name, book in memory.books.items():
@@ -105,11 +98,9 @@ class Reading:
 def compacted(
     settings: SiteSettings, records: Callable[[], Iterable[Record]]
 ) -> list[Record] | None:
-    """Returns records that make the same memory; None where all are needed for now.
+    """Returns records that make the same memory; `None` if all are needed for now.
 
-    Args:
-        settings: of the site.
-        records: yields the journal's, from the first; it is called twice.
+    `records` yields the journal's records from the first; it is called twice.
     """
     reading = Reading(settings)
     for record in records():
@@ -132,7 +123,7 @@ _SUMS = (
 
 
 class _Needed:
-    """Tells whether what a record is about is still remembered."""
+    """Tells whether the subject of a record is still remembered."""
 
     def __init__(
         self,

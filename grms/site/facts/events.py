@@ -1,15 +1,15 @@
-"""What can happen to a site: the events that `SiteState.handle` takes.
+"""The events of a site, which `SiteState.handle` takes.
 
-Every event has an `id`, chosen by the shell and unique while the process lives; every command that
-comes of the event carries it as `cause`: the shell knows whom to reply to, a log what led to what.
+Every event has an `id`, chosen by the shell and unique while the process lives; every resulting command carries
+it as `cause`, so that the shell knows whom to reply to, and a log what led to what.
 
-Events that can lead to a decision (`LoadedEvent`) carry the `load` of the batch system, as it is
-known when the event is handed over. Submissions that the state has commanded and that are not
-confirmed by `Accepted` are counted in by the state, so that the shell may gather events while a
-commit is under way. None means that nobody knows it: own jobs stay at home, offers are declined.
+Events that can lead to a decision (`LoadedEvent`) carry the `load` of the batch system as known when the event
+is handed over. Commanded submissions that are not confirmed by `Accepted` are counted in by the state, so that the
+shell may gather events while a commit is under way. `None` if the load is unknown; local jobs then stay local and
+incoming offers are declined.
 
-Any event may be handed over twice, late, or after it has lost its meaning; it then changes
-nothing, and where it was a question it gets the same answer.
+Any event may be handed over twice, late, or after it has lost its meaning; it then changes nothing, and if it was
+a question it gets the same answer.
 """
 
 from collections.abc import Mapping
@@ -26,11 +26,7 @@ from grms.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that has happened.
-
-    Attributes:
-        id: names the event, 1 and more; commands refer to it.
-    """
+    """Something that has happened; `id` is 1 or more, and commands refer to it."""
 
     id: int
 
@@ -39,8 +35,7 @@ class Event:
 class LoadedEvent(Event):
     """Something that can lead to a decision.
 
-    Attributes:
-        load: of the batch system; None where it is not known, or no longer.
+    `load` is the batch system's, `None` if it is unknown or outdated.
     """
 
     load: Load | None
@@ -51,20 +46,20 @@ class LoadedEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restarted(LoadedEvent):
-    """The daemon has begun to work, with what the journal held; handed over once, first.
+    """The daemon has started, with the contents of the journal; handed over once, first.
 
-    What was open is taken up: submissions are looked up, offers are resolved, ends reported.
+    What was open is resumed: submissions are looked up, offers are resolved, ends reported.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Drain(Event):
-    """An operator wants no more work to be taken. A restart ends it."""
+    """An operator wants the site to accept no more work. A restart ends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume(Event):
-    """An operator wants work to be taken again."""
+    """An operator wants the site to accept work again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +67,12 @@ class PoliciesChanged(Event):
     """An operator has given the site other policies, and perhaps other partners.
 
     Attributes:
-        transfer: by partner's name, replacing all; who is missing is neither asked nor answered. One for
-            a site that is no partner is a ValueError of `handle`, and changes nothing.
-        location: in which order partners are asked.
-        partners: the allow-list; None where it stays. What is known of one taken off it stays.
-        partners_asked: how many partners are asked about one job at most; None: all.
-        reoffer: when own waiting jobs are offered again; None: never.
-        confirm_time_max: how long places are held, seconds; None where that stays.
+        transfer: by partner's name, replacing all; a missing partner is neither asked nor answered. One for a site
+            that is no partner is a ValueError of `handle`, and changes nothing.
+        partners: the allow-list; `None` leaves it. What is known of a removed partner stays.
+        partners_asked: most partners asked about one job; `None`: all.
+        reoffer: when local waiting jobs are offered again; `None`: never.
+        confirm_time_max: how long places are held, seconds; `None` leaves it.
     """
 
     transfer: Mapping[str, TransferPolicy]
@@ -91,20 +85,20 @@ class PoliciesChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundDue(LoadedEvent):
-    """The moment of a round has come: own jobs that still wait are offered again.
+    """A round is due: local jobs that still wait are offered again.
 
-    Leads to `PublishRound` when all have been offered; none begins while one is coming further.
+    Leads to `PublishRound` when all have been offered; no round begins while another progresses.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed(LoadedEvent):
-    """Some time has passed, and deadlines may have; handed over every few seconds."""
+    """Some time has passed, perhaps beyond deadlines; handed over every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardLooked(Event):
-    """It was computed for the guard what exchange has brought so many own jobs; nan of none."""
+    """The effect of exchange on so many local jobs was computed for the guard; nan without jobs."""
 
     jobs: int
     improvement: float
@@ -117,12 +111,8 @@ class GuardLooked(Event):
 class TakeBack(LoadedEvent):
     """An operator wants a job back from its partner. Answered by `ReplyJob` or `Refuse`.
 
-    The partner is told to end it; when it has, the job is decided anew, without that partner. What it
-    has done there is lost, and done again. While the partner says nothing the job stays there.
-
-    Attributes:
-        job_id: of the job.
-        by: the operator.
+    The partner is told to end it; then it is decided again, without that partner. Its work there is lost, and
+    repeated. While the partner does not answer, the job stays there. `by` is the operator.
     """
 
     job_id: str
@@ -131,10 +121,10 @@ class TakeBack(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Resubmit(LoadedEvent):
-    """An operator wants a job decided anew at once. Answered by `ReplyJob` or `Refuse`.
+    """An operator (`by`) wants a job decided again at once. Answered by `ReplyJob` or `Refuse`.
 
-    Its partner is told to end it as soon as it listens. Until then the job may run there, too: it
-    may run twice, whole or in part. Attributes as those of `TakeBack`.
+    Its partner is told to end it as soon as it is reachable. Until then the job may run there, too: it may run twice,
+    wholly or partly.
     """
 
     job_id: str
@@ -143,10 +133,10 @@ class Resubmit(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class WriteOff(LoadedEvent):
-    """An operator gives up on a job: it ends as failed. Answered by `ReplyJob` or `Refuse`.
+    """An operator (`by`) gives up on a job: it ends as failed. Answered by `ReplyJob` or `Refuse`.
 
-    Its partner is told to end it as soon as it listens. Until then it may run there to its end, of
-    which its user will not hear. Attributes as those of `TakeBack`.
+    Its partner is told to end it as soon as it is reachable. Until then it may run there to its end, of which its
+    user is not told.
     """
 
     job_id: str
@@ -166,7 +156,7 @@ class Pardon(Event):
 
 @dataclass(frozen=True, slots=True)
 class Submit(LoadedEvent):
-    """A user hands in a job. Answered by `ReplyJob` or `Refuse`."""
+    """A user submits a job. Answered by `ReplyJob` or `Refuse`."""
 
     user: str
     idempotency_key: str
@@ -177,7 +167,7 @@ class Submit(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class Cancel(LoadedEvent):
-    """A user, or an operator (None) who may do so with any, ends a job. Answered as `Submit`."""
+    """A user, or an operator (`None`) for any user's job, ends a job. Answered as `Submit`."""
 
     job_id: str
     user: str | None
@@ -190,12 +180,7 @@ class Cancel(LoadedEvent):
 class BookReservation(Event):
     """Somebody wants to reserve a resource. Answered by `ReplyReservation` or `Refuse`.
 
-    Attributes:
-        owner: who.
-        idempotency_key: the owner's word for it.
-        resource_id: of what.
-        begin, end: seconds.
-        processors: how many.
+    `idempotency_key` is the owner's; `begin` and `end` are in seconds.
     """
 
     owner: str
@@ -211,11 +196,9 @@ class LaunchReservation(Event):
     """The owner of a reservation wants a job to run in it. Answered as `BookReservation`.
 
     Attributes:
-        owner: who asks.
-        reservation: its number.
-        launch_key: the owner's word for the launch.
-        request: of the job; its time is that on the reference resource, and then it is cut off.
-        run_time: seconds it takes there.
+        launch_key: the owner's idempotency key for the launch.
+        request: of the job; its time is that on the reference resource, after which it is cut off.
+        run_time: on the reference resource, seconds.
         to_the_end: it may run to the end of the reservation, however much it has requested.
     """
 
@@ -238,7 +221,7 @@ class ExtendReservation(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseReservation(Event):
-    """The owner of a reservation gives it back. Answered as `BookReservation`."""
+    """The owner of a reservation releases it. Answered as `BookReservation`."""
 
     owner: str
     reservation: int
@@ -246,7 +229,7 @@ class ReleaseReservation(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReservationsDue(Event):
-    """The moment has come at which time changes reservations (`ReservationBook.next_time`)."""
+    """Time changes reservations at this moment (`ReservationBook.next_time`)."""
 
 
 # --- partners ask --------------------------------------------------------------------------------
@@ -257,14 +240,11 @@ class OfferReceived(LoadedEvent):
     """A partner offers a job. Answered by `AnswerOffer` or `Refuse`.
 
     Attributes:
-        partner: who asks, as its certificate says.
-        offer: names the offer.
-        settled_below: offers with smaller numbers (of this epoch) will not be asked about again.
-        request: of the job.
-        payload: what runs.
-        reserve: a place is to be held for the job, which is not to be started before the partner
-            confirms that it does not have it any more.
-        to_fetch: what runs is still with the partner.
+        partner: as its certificate says.
+        settled_below: the partner will not ask again about offers with smaller numbers (of this epoch).
+        reserve: a place is to be held for the job, which is not to be started before the partner confirms that it no
+            longer has it.
+        to_fetch: the program is still with the partner.
     """
 
     partner: str
@@ -280,10 +260,7 @@ class OfferReceived(LoadedEvent):
 class ResolveReceived(Event):
     """A partner asks what became of its offer. Answered by `AnswerStatus` or `Refuse`.
 
-    Attributes:
-        partner: who asks, as its certificate says.
-        offer: names the offer.
-        confirm: if a place is held for the job, it is to be started.
+    `partner` is as its certificate says. `confirm`: if a place is held for the job, it is to be started.
     """
 
     partner: str
@@ -293,12 +270,9 @@ class ResolveReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawReceived(Event):
-    """A partner takes its offer back. Answered by `AnswerStatus` or `Refuse`.
+    """A partner withdraws its offer. Answered by `AnswerStatus` or `Refuse`.
 
-    Attributes:
-        partner: who asks.
-        offer: names the offer.
-        cancel: if the offer was accepted, its job is to end.
+    `cancel`: if the offer was accepted, its job is to end.
     """
 
     partner: str
@@ -308,12 +282,7 @@ class WithdrawReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReportReceived(LoadedEvent):
-    """A partner tells that delegated jobs have ended. Answered by `AnswerReport` or `Refuse`.
-
-    Attributes:
-        partner: who tells.
-        completions: the ends.
-    """
+    """A partner reports ends of delegated jobs. Answered by `AnswerReport` or `Refuse`."""
 
     partner: str
     completions: tuple[Completion, ...]
@@ -335,11 +304,8 @@ class OfferAnswered(LoadedEvent):
 class OfferFailed(LoadedEvent):
     """`SendOffer` has had no answer: a broken link, a deadline, any error status.
 
-    Attributes:
-        partner: who was asked.
-        offer: names the offer.
-        sent: whether it may have reached the partner. False only where it certainly has not: the
-            message was never handed to the network.
+    `sent`: it may have reached the partner. False only if it certainly has not: the message was never handed to the
+    network.
     """
 
     partner: str
@@ -349,12 +315,7 @@ class OfferFailed(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class OfferDisputed(LoadedEvent):
-    """A partner says that the number of an offer is that of another job: it has not taken it.
-
-    Attributes:
-        partner: who was asked.
-        offer: names the offer.
-    """
+    """A partner has another job under the number of an offer: it has not accepted this one."""
 
     partner: str
     offer: OfferId
@@ -365,12 +326,9 @@ class StatusAnswered(LoadedEvent):
     """A partner has answered `SendResolve` or `SendWithdraw`.
 
     Attributes:
-        partner: who has answered.
-        offer: names the offer.
-        question: the `cause` of the command that asked. An answer counts only while its question
-            stands: "never heard of" is true at one moment and may be false at the next.
-        status: ACCEPTED (not ended yet), DECLINED, WITHDRAWN, ENDED, or None: never heard of.
-        completion: where it has ended.
+        question: the `cause` of the command that asked. An answer counts only while its question stands: "never
+            heard of" is true at one moment and may be false at the next.
+        status: ACCEPTED (not ended yet), DECLINED, WITHDRAWN, ENDED (with `completion`), or `None`: never heard of.
     """
 
     partner: str
@@ -382,13 +340,7 @@ class StatusAnswered(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class StatusFailed(LoadedEvent):
-    """`SendResolve` or `SendWithdraw` has had no answer.
-
-    Attributes:
-        partner: who was asked.
-        offer: names the offer.
-        question: the `cause` of the command that asked.
-    """
+    """`SendResolve` or `SendWithdraw` has had no answer; `question` is the `cause` of that command."""
 
     partner: str
     offer: OfferId
@@ -416,12 +368,9 @@ class ReportFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class PartnerUp(LoadedEvent):
-    """A partner has said who it is, and can be asked.
+    """A partner has identified itself, and can be asked.
 
-    Attributes:
-        partner: its name.
-        processors: its size.
-        offer_seen: the last of this site's offers that it knows of; None for none.
+    `processors` is its size; `offer_seen` the last of this site's offers that it knows of, if any.
     """
 
     partner: str
@@ -440,7 +389,7 @@ class PartnerDown(Event):
 class PartnerLost(LoadedEvent):
     """A partner has been down for longer than the site is willing to wait.
 
-    Its jobs become SUSPECT, and the configured answer (`on_lost`) applies.
+    Its jobs become SUSPECT, and the configured reaction (`on_lost`) applies.
     """
 
     partner: str
@@ -448,12 +397,9 @@ class PartnerLost(LoadedEvent):
 
 @dataclass(frozen=True, slots=True)
 class PartnerFaulty(LoadedEvent):
-    """A partner has said what the protocol does not have; it is offered nothing until it is well.
+    """A partner has violated the protocol; it gets no offers until it is well.
 
-    Attributes:
-        partner: its name.
-        reason: what it has said, for a person.
-        probed: it was the answer to `SendProbe`.
+    `reason` is what it has said, for a person; `probed`: it was the answer to `SendProbe`.
     """
 
     partner: str
@@ -465,9 +411,7 @@ class PartnerFaulty(LoadedEvent):
 class PartnerIncompatible(Event):
     """A partner speaks another version of the protocol: it is neither asked nor answered.
 
-    Attributes:
-        partner: its name.
-        version: that it speaks; 0 for the same as this site again.
+    `version` is the one that it speaks; 0 for the same as this site again.
     """
 
     partner: str
@@ -476,12 +420,7 @@ class PartnerIncompatible(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswered(LoadedEvent):
-    """A faulty partner has answered `SendProbe`.
-
-    Attributes:
-        partner: who has answered.
-        status: as for `StatusAnswered`.
-    """
+    """A faulty partner has answered `SendProbe`; `status` is as for `StatusAnswered`."""
 
     partner: str
     status: GuestState | None
@@ -499,12 +438,7 @@ class ProbeFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProgramsAway:
-    """What a partner's accepted job runs has not come, in one attempt.
-
-    Attributes:
-        partner: the job's home site.
-        reason: for a person.
-    """
+    """The program of a partner's accepted job has not arrived, in one attempt."""
 
     partner: str
     reason: str
@@ -512,20 +446,18 @@ class ProgramsAway:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCame:
-    """What a partner's accepted job runs has come."""
+    """The program of a partner's accepted job has arrived."""
 
     partner: str
 
 
 @dataclass(frozen=True, slots=True)
 class LrmsRefused:
-    """The batch system has not taken a job; being out of reach is no refusal.
+    """The batch system has refused a job; being unreachable is no refusal.
 
     Attributes:
-        key: names it.
-        reason: for a person.
-        undelivered: it was not asked: what the job runs has not come from its home site in time.
-        passing: an own user's job is handed to it again, as what it refuses now it may take later.
+        undelivered: it was not asked: the program has not arrived from the home site in time.
+        passing: a local user's job is submitted again later, as the reason may pass.
     """
 
     key: str
@@ -536,7 +468,7 @@ class LrmsRefused:
 
 @dataclass(frozen=True, slots=True)
 class LrmsStays:
-    """The batch system will not let a waiting job go; `certain`: no attempt had no answer."""
+    """The batch system will not release a waiting job; `certain`: no attempt went unanswered."""
 
     key: str
     certain: bool = False
@@ -544,7 +476,7 @@ class LrmsStays:
 
 @dataclass(frozen=True, slots=True)
 class LrmsAppeared:
-    """The batch system has a job that has not ended, and that was not there, or is an old one."""
+    """The batch system has an unfinished job that was not there before, or is an old one."""
 
     key: str
 
@@ -571,10 +503,6 @@ LrmsNews = (
 
 @dataclass(frozen=True, slots=True)
 class LrmsTold(Event):
-    """There is news of the batch system, which knows nothing of ids.
-
-    Attributes:
-        news: what has happened. It is handled as an event of its own kind.
-    """
+    """There is news of the batch system, which has no ids; handled as an event of its own kind."""
 
     news: LrmsNews

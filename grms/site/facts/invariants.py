@@ -1,7 +1,7 @@
-"""What must always hold of a site's memory: a deep check, for tests and for the debug switch.
+"""Invariants of a site's memory: a deep check, for tests and for the debug switch.
 
-The memory keeps the same fact in several places, so that each question is answered at once: a job
-knows its partner, the partner's book knows the job, sums know both. Here they are compared.
+The memory keeps the same fact in several places, so that each question is answered at once: a job knows its
+partner, the partner's book knows the job, sums know both. Here they are compared.
 """
 
 import math
@@ -20,10 +20,10 @@ _OFFERED = _UNDECIDED | PROVISIONAL
 
 
 def check(memory: Memory) -> None:
-    """Compares all that the memory holds twice.
+    """Compares all that the memory holds redundantly.
 
     Raises:
-        AssertionError: this program is wrong; the text says where.
+        AssertionError: a bug in this program; the text says where.
     """
     _check_jobs(memory)
     _check_lrms(memory)

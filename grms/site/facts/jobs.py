@@ -1,7 +1,7 @@
 """What the site knows of jobs: requests, offers, ends, and the jobs themselves.
 
-A request is all that a decision may see of a job. The payload, what really runs, is bytes that
-are carried from the user to a batch system and never looked into here.
+A request is all that a decision may see of a job. The payload, the actual program, is bytes that are carried from
+the user to a batch system and never inspected here.
 """
 
 import math
@@ -35,9 +35,7 @@ STORY_MAX = 32
 class Request:
     """What a job asks for.
 
-    Attributes:
-        processors: needed all at once, at least 1.
-        requested_time: how long it may run, seconds, more than 0.
+    `processors` are needed all at once, at least 1; `requested_time` is the wall-time limit, seconds, more than 0.
 
     Raises:
         ValueError: a bound is violated.
@@ -62,18 +60,17 @@ StartsNow = Callable[[int, float], bool]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the batch system says of itself at the moment of an event; partners never see it.
+    """The batch system's state at the moment of an event; partners never see it.
 
     Attributes:
         processors: size of the machine.
-        processors_free: processors no running job holds.
+        processors_free: not held by running jobs.
         processors_waiting: waiting parallelism, the sum of the waiting jobs' processors.
-        asked: the batch system's own answer to the question whether it would start a job at that
-            moment; to be asked while the event is handled, and never after. None where it has none.
-        waits: its own answer whether a job waits in its queue, by its key; to be asked likewise. None
-            where it has to be looked up.
-        refuses: says why a job of so many processors and that requested time, seconds, would not start here
-            however much room there is; empty where it would. None where any would.
+        asked: the batch system's own answer whether it would start a job at that moment; callable only while the
+            event is handled. `None` if it has none.
+        waits: its own answer whether a job waits in its queue, by key; likewise. `None` if it has to be looked up.
+        refuses: why a job of so many processors and that requested time, seconds, would not start here however
+            much room there is; empty if it would. `None` if any would.
     """
 
     processors: int
@@ -86,22 +83,17 @@ class Load:
     def starts_now(self, request: Request) -> bool:
         """Returns whether the batch system would start a job at once, behind all that wait.
 
-        Where it cannot be asked, only what is certain is a yes: nobody waits, and there is room.
-
-        Args:
-            request: of the job, no wider than the machine.
+        If it cannot be asked, only what is certain is a yes: no job waits, and there is room. The request is no wider
+        than the machine.
         """
         if self.asked is not None:
             return self.asked(request.processors, request.requested_time)
         return self.processors_waiting == 0 and request.processors <= self.processors_free
 
     def refusal(self, request: Request) -> str:
-        """Returns why such a job would not start here, however much room there is; empty where it would.
+        """Returns why a job would not start here, however much room there is; empty if it would.
 
         The part of the machine that would run it is shut, or no part runs such jobs.
-
-        Args:
-            request: of the job.
         """
         if request.processors > self.processors:
             return f"{self.processors} processors work; it needs {request.processors}"
@@ -112,12 +104,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What the last decision about a home job rested on; for those who watch, and forgotten.
+    """Input of the last decision about a home job, for watchers; not durable.
 
     Attributes:
-        load: of the batch system as the policy was given it; None where that did not answer.
-        kept_for: the partner for which the site's policy wanted to keep the job; empty where it
-            wanted to give it away, or nobody was left to be asked.
+        load: of the batch system as the policy got it; `None` if it did not answer.
+        kept_for: the partner for which the site's policy wanted to keep the job; empty if it wanted to give it away,
+            or no partner was left to ask.
     """
 
     load: Load | None
@@ -128,9 +120,8 @@ class Weighed:
 class OfferId:
     """Names one offer of a home site to one partner.
 
-    Attributes:
-        epoch: of the home site's journal; a journal that replaces a lost one has a greater one.
-        number: 1, 2, 3, … for each partner and epoch.
+    `epoch` is of the home site's journal, greater for a journal that replaces a lost one; `number` is 1, 2, 3, … for
+    each partner and epoch.
     """
 
     epoch: int
@@ -138,12 +129,7 @@ class OfferId:
 
 
 class GuestRef(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Says which partner's job is meant.
-
-    Attributes:
-        partner: its home site.
-        offer: by which it came.
-    """
+    """Names a guest job, by its home site and the offer."""
 
     partner: str
     offer: OfferId
@@ -155,11 +141,9 @@ JobRef = int | GuestRef
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """What is known of how a job's script was left.
+    """How a job's script exited, as far as is known.
 
-    Attributes:
-        code: that it returned, 0 to 255; None where it returned none, or nobody knows.
-        signal: that ended it, 1 to 127; None where none did, or nobody knows.
+    `code` is 0 to 255, `signal` 1 to 127; `None` if there was none, or it is unknown.
 
     Raises:
         ValueError: a number is out of its bounds.
@@ -177,7 +161,7 @@ class Exit:
 
     @classmethod
     def known(cls, code: int | None, signal: int | None) -> "Exit":
-        """Returns what a batch system says, without what is out of its bounds: that is not known."""
+        """Returns a batch system's exit information without numbers out of bounds, which count as unknown."""
         if code is None and signal is None:
             return NO_EXIT
         return cls(
@@ -192,15 +176,12 @@ NO_EXIT = Exit()
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The end of a job that was delegated.
+    """The end of a delegated job.
 
     Attributes:
-        offer: by which it came.
-        outcome: how it ended.
         end_time: on the clock of the site that ran it, seconds.
         run_time: how long it held its processors, seconds; 0 if it never started.
-        exit: how its script was left.
-        said: a newer partner's word for the outcome, where this program does not know it; else empty.
+        said: a newer partner's word for an outcome unknown to this program; else empty.
 
     Raises:
         ValueError: a time is not finite, or the run time is negative.
@@ -214,7 +195,7 @@ class Completion:
     said: str = ""
 
     def __post_init__(self) -> None:
-        """Checks the bounds: a partner's word goes into sums that others are judged by."""
+        """Checks the bounds: a partner's report enters sums by which others are judged."""
         if not math.isfinite(self.end_time):
             raise ValueError(f"end_time is {self.end_time}; it must be finite")
         if not 0 <= self.run_time < math.inf:
@@ -222,27 +203,23 @@ class Completion:
 
 
 class LocalJob(msgspec.Struct, eq=False, kw_only=True):
-    """A job that the batch system has or may get: one of the site's own users, or a partner's.
+    """A job that the batch system has or may get, of a local user or of a partner.
 
     Attributes:
-        lrms_key: the name by which the batch system is asked for it; unique for all time.
-        request: what it asks for.
-        payload: what runs.
-        state: where it stands.
+        lrms_key: its unique name in the batch system, for all time.
         cancel_requested: its user, or its home site, wants it to end.
-        kept_time: since when the batch system is to have it, seconds; nan before.
-        leaving: the batch system was told to let it go, and may do so, or still do so.
+        kept_time: from when on the batch system is to have it, seconds; nan before.
+        leaving: the batch system was told to release it, and may do so, or still do so.
         told_once: it was told so once, by this process, and has not answered.
-        lost: how often the batch system has forgotten it before its start.
-        hindered: what it waits for, where that is no room: the batch system does not take it now, or the part of
-            the machine that would run it is shut. Of the running daemon, which hears it anew after a restart.
+        lost: how often the batch system has lost it before its start.
+        hindered: what it waits for other than room: the batch system does not accept it now, or the part of the
+            machine that would run it is shut. Not durable; the batch system reports it again after a restart.
         begun: it has started here, whatever it does now.
         start_time: of its last start, seconds; nan before, and while it waits again.
         end_time: seconds; nan before.
         run_time: how long it held its processors in the end, seconds.
-        outcome: None before the end.
-        exit: how its script was left.
-        reason: for a person; why it stands where it stands.
+        outcome: `None` before the end.
+        reason: for a person; why it is in its state.
         story: its last states, oldest first.
     """
 
@@ -269,12 +246,12 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
 
     @property
     def ref(self) -> JobRef:
-        """By which records name it."""
+        """Its name in records."""
         raise NotImplementedError
 
     @property
     def came(self) -> float:
-        """When it was received or accepted, seconds."""
+        """When it was submitted or accepted, seconds."""
         raise NotImplementedError
 
     def move(self, target: JobState) -> None:
@@ -292,34 +269,30 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
 
 
 class HomeJob(LocalJob, eq=False, kw_only=True):
-    """A job of one of the site's own users.
+    """A job of one of the site's local users.
 
     Attributes:
         job: the site's number of it: 1, 2, 3, …
-        job_id: the name users know it by.
-        user: whose it is; never sent to partners.
-        idempotency_key: what the client chose to name its submission.
-        name: a word of the user's own; never sent to partners.
-        submit_time: when it was received, seconds.
+        job_id: its name for users.
+        user, name: never sent to partners.
+        submit_time: seconds.
         partner: to which it is offered or delegated; empty at home.
-        offer_epoch: of that offer; 0 at home.
-        offer_number: of that offer; 0 at home.
-        offer_time: when it was offered, seconds; nan at home.
-        accept_time: when that was accepted, seconds; nan before.
-        asked: partners that have been offered it, in order.
-        put: how many of these, the last, were asked in the decision that is under way.
-        remaining: partners still to be asked in this decision; None: no decision has begun.
-        questions_left: how many more partners this decision may ask; less than 0: any number.
+        offer_epoch, offer_number: of that offer; 0 at home.
+        offer_time: seconds; nan at home.
+        accept_time: of that offer, seconds; nan before.
+        asked: partners that were offered it, in order.
+        put: number of these, from the end, asked in the current decision.
+        remaining: partners still to be asked in this decision; `None`: no decision has begun.
+        questions_left: how many more partners this decision may ask; negative: any number.
         decision_time: when the decision began, seconds; nan before.
         take_back: an operator wants it back from where it is.
-        overdue: the deadline for what it waits for has passed; its operator has been shown it.
-        question: which question about its offer is on the way to the partner, by the event that
-            caused it; 0 for none.
+        overdue: it has passed its deadline, and its operator has been shown it.
+        question: the question about its offer that is under way, by the id of its event; 0 for none.
         cancel_told: that question tells the partner to end the job.
-        attempts: how often in a row that question had no answer.
+        attempts: how often in a row that question went unanswered.
         confirms: its partner holds a place for it, and is to be told to start it.
         revision: counts the changes.
-        weighed: what its last decision rested on; None before the first, and after a restart.
+        weighed: input of its last decision; `None` before the first, and after a restart.
     """
 
     MOVES = JOB_MOVES
@@ -356,7 +329,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         return self.job_id
 
     def move(self, target: JobState) -> None:
-        """Changes the state; a change that those who watch see is counted.
+        """Changes the state; a change visible to watchers is counted.
 
         Raises:
             IllegalMove: the table does not have this move.
@@ -380,12 +353,12 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def ref(self) -> int:
-        """By which records name it."""
+        """Its name in records."""
         return self.job
 
     @property
     def came(self) -> float:
-        """When it was received, seconds."""
+        """When it was submitted, seconds."""
         return self.submit_time
 
     @property
@@ -395,7 +368,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def shown(self) -> JobState:
-        """Where it stands for those who watch; see `SHOWN_AS`."""
+        """Its state for watchers; `SHOWN_AS` has the mapping."""
         return SHOWN_AS[self.state]
 
     @property
@@ -405,20 +378,18 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def consumption_requested(self) -> float:
-        """What it may consume at most, processor seconds."""
+        """Its greatest resource consumption, processor seconds."""
         return self.request.requested_time * self.request.processors
 
 
 class GuestJob(LocalJob, eq=False, kw_only=True):
-    """A job of a partner's that this site has accepted.
+    """A partner's job that this site has accepted.
 
     Attributes:
-        partner: its home site.
-        offer: by which it came.
         accept_time: seconds.
-        reserved: a place is held for it; its home site has it still, and it does not start.
-        attempts: how often in a row its report had no answer.
-        reporting: a report is on the way.
+        reserved: a place is held for it; its home site still has it, and it does not start.
+        attempts: how often in a row its report went unanswered.
+        reporting: a report is under way.
     """
 
     MOVES = GUEST_MOVES
@@ -438,7 +409,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def ref(self) -> GuestRef:
-        """By which records name it."""
+        """Its name in records."""
         return GuestRef(self.partner, self.offer)
 
     @property
@@ -448,25 +419,19 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def completion(self) -> Completion | None:
-        """What its home site is told of its end; None before."""
+        """Its end as reported to its home site; `None` before."""
         if self.outcome is None:
             return None
         return Completion(self.offer, self.outcome, self.end_time, self.run_time, self.exit)
 
     @property
     def shown(self) -> GuestState:
-        """Where it stands for those who watch."""
+        """Its state for watchers."""
         return GuestState.REPORTED if self.reporting else GUEST_SHOWN_AS[self.state]
 
 
 def find_job(jobs: Mapping[int, HomeJob], site: str, job_id: str) -> HomeJob | None:
-    """Returns the job of a name, or None.
-
-    Args:
-        jobs: by number.
-        site: whose jobs they are.
-        job_id: as users know it.
-    """
+    """Returns the job of a user-visible name at a site, or `None`; `jobs` are by number."""
     name, _, number = job_id.rpartition("-")
     if name != site or not (number.isascii() and number.isdigit()):
         return None
@@ -475,13 +440,10 @@ def find_job(jobs: Mapping[int, HomeJob], site: str, job_id: str) -> HomeJob | N
 
 
 def lrms_key(home: str, epoch: int, number: int) -> str:
-    """Returns the name by which a batch system is asked for a job.
+    """Returns the name of a job in a batch system, from its home site and that site's epoch.
 
-    Args:
-        home: the job's home site.
-        epoch: of that site's journal.
-        number: of the offer for a guest, of the job for a home job. A site is never its own
-            partner, so that the two cannot meet.
+    `number` is that of the offer for a guest, of the job for a home job. A site is never its own partner, so that the
+    two cannot collide.
     """
     return f"{_key_begin(home, epoch)}{number}"
 
@@ -493,17 +455,13 @@ def _key_begin(home: str, epoch: int) -> str:
 
 
 def next_lrms_key(key: str) -> str:
-    """Returns the name for a job that the batch system has let go, should it get it once more.
-
-    Args:
-        key: the name that it had there.
-    """
+    """Returns the next key of a job that the batch system has released, should it get it once more."""
     home, epoch, number, *times = key.split("/")
     return f"{home}/{epoch}/{number}/{int(times[0]) + 1 if times else 2}"
 
 
 def has_left_before(job: HomeJob) -> bool:
-    """Returns whether the batch system has let a job go already, and has got it once more."""
+    """Returns whether the batch system has released a job already, and has got it once more."""
     return len(job.lrms_key.split("/")) > KEY_PARTS
 
 
@@ -512,12 +470,9 @@ LOSSES_MAX: Final = 5
 
 
 def end_of_lost(job: LocalJob, reason: str, *, started: bool) -> tuple[Outcome, str] | None:
-    """Returns how a job ends that the batch system has forgotten; None where it is submitted again.
+    """Returns how a job ends that the batch system has lost; `None` if it is submitted again.
 
-    Args:
-        job: of a user or of a partner.
-        reason: what is said.
-        started: it was seen running, whatever is said now.
+    `started`: it was seen running, whatever is reported now.
     """
     if started:
         return Outcome.UNKNOWN, f"it ran, and the batch system has lost it: {reason}"

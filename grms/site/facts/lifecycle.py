@@ -1,15 +1,13 @@
-"""The states of jobs, and which may follow which.
+"""The states of jobs, and their transitions.
 
-A *home job* is one of the site's own users; a *guest job* is one that a partner has offered; a
-*reservation* is a promise of a resource in a window. The tables are the law: every change of a state
-looks into them, the documentation draws its diagrams from here, and a move that is not listed is an
-error of this program.
+A *home job* is one of the site's local users; a *guest job* is one that a partner has offered; a *reservation* is
+a promise of a resource in a window. The tables are authoritative: every change of a state is checked against them,
+the documentation draws its diagrams from here, and a move that is not listed is a bug in this program.
 
-Not every state is in the journal. RESOLVING and WITHDRAWING (is the offer taken? take it back!),
-QUEUED and SUSPECT are what a running daemon knows; after a restart such a job is found in the
-state before, OFFERING, SUBMITTING or DELEGATED, and asking again leads to the same end. That is
-why the tables let a job skip them. (That a job waits again after it had started is in the journal,
-and so is every step of one that leaves the queue for a partner.)
+Not every state is in the journal. RESOLVING and WITHDRAWING (is the offer accepted? withdraw it!), QUEUED and
+SUSPECT are known to a running daemon; after a restart such a job is found in the state before, OFFERING, SUBMITTING
+or DELEGATED, and asking again leads to the same end. That is why the tables let a job skip them. (That a job waits
+again after it had started is in the journal, and so is every step of one that leaves the queue for a partner.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +17,7 @@ from grms.values import QuickEnum
 
 
 class JobState(QuickEnum):
-    """Where a job stands; a guest job is SUBMITTING, QUEUED, RUNNING or ENDED."""
+    """State of a job; a guest job is SUBMITTING, QUEUED, RUNNING or ENDED."""
 
     RECEIVED = "received"
     OFFERING = "offering"
@@ -51,7 +49,7 @@ SHOWN = tuple(state for state in JobState if state not in PROVISIONAL)
 
 
 class GuestState(QuickEnum):
-    """What was answered to a partner's offer, and where the job that it has become stands."""
+    """The answer to a partner's offer, and the state of the resulting job."""
 
     ACCEPTED = "accepted"
     SUBMITTED = "submitted"
@@ -73,7 +71,7 @@ GUEST_SHOWN_AS: Mapping[JobState, GuestState] = {
 
 
 class ReservationState(QuickEnum):
-    """Where a reservation stands; the wire has the same names."""
+    """State of a reservation, with the names on the wire."""
 
     BOOKED = "booked"
     LAUNCHED = "launched"
@@ -185,12 +183,10 @@ State = JobState | ReservationState
 
 
 class IllegalMove(Exception):  # noqa: N818  # named for what it says, as the states are
-    """A state was to follow one that it may not follow: an error of this program.
+    """A move that the table does not have: a bug in this program.
 
-    Args:
-        what: whose states they are: "job a-1", "reservation 3".
-        story: its states so far, oldest first, as far as they are remembered.
-        target: the state that was to follow.
+    `what` has the states: "job a-1", "reservation 3". `story` are its states so far, oldest first, as far as they are
+    remembered.
     """
 
     def __init__(self, what: str, story: Sequence[State], target: State) -> None:

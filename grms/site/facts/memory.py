@@ -1,7 +1,7 @@
-"""What a site remembers, as its journal's records make it.
+"""The memory of a site, made by its journal's records.
 
-`apply` is the only way by which what must survive a restart changes: while the daemon runs the
-state notes a record and applies it, and after a restart the journal's records are applied again.
+`apply` is the only way to change what must survive a restart: while the daemon runs the state notes a record and
+applies it, and after a restart the journal's records are applied again.
 """
 
 import math
@@ -74,33 +74,25 @@ class Memory:
     """Jobs, partners and reservations of a site.
 
     Attributes:
-        settings: of the site.
-        epoch: of what is numbered now: the journal's own, or a later one that has begun since.
-        jobs: own users' jobs by number: open ones, and those that ended last.
-        jobs_open: how many have not ended.
+        epoch: of new numbers: the journal's own, or a later one that has begun since.
+        jobs: local users' jobs by number: open ones, and those that ended last.
+        jobs_open: number of unfinished ones.
         keys: numbers of jobs by (user, idempotency key).
-        open_by_user: open jobs of each user that has one.
+        open_by_user: number of open jobs, of users with any.
         ended: numbers of ended jobs in the order of their ends.
         next_job: number of the next job.
-        own_work: Σ p·m of own users' jobs that have ended, wherever they ran, processor seconds.
+        own_work: Σ p·m of local users' ended jobs, wherever they ran, processor seconds.
         own_requested: Σ p·m·requested time of the same.
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
-        at_lrms: what the batch system has or is to get and has not ended, by key, in the order of its queue;
-            those that run in that of their starts.
-        lrms_moment: the last one at which anything is known to have happened there, seconds; minus infinity
-            where nothing has.
+        at_lrms: unfinished jobs that the batch system has or is to get, by key, in the order of its queue; running
+            ones in order of their starts.
+        lrms_moment: of the last known event there, seconds; minus infinity without any.
         reserved: partners' jobs for which a place is held, by key.
         books: by partner's name, listed ones first and in their order.
-        reservations: of resources.
-        rounds: of offers.
-        draining: no more work is taken.
-        lrms_away: why the batch system does not answer; empty where it does.
-        unseen: why it is not known where a job of `at_lrms` stands, by key; not in the journal.
-        guard_found: what the site's guard has found when it looked last; None before that. All three are of
-            the running daemon, and do not survive a restart.
-
-    Args:
-        settings: of the site.
+        draining: no more work is accepted.
+        lrms_away: why the batch system does not answer; empty if it does.
+        unseen: why the state of a job of `at_lrms` is unknown, by key; not in the journal.
+        guard_found: the last finding of the site's guard; `None` before. Like the two above it is not durable.
     """
 
     def __init__(self, settings: SiteSettings) -> None:
@@ -169,33 +161,33 @@ class Memory:
         }
 
     def apply(self, record: Record) -> None:
-        """Makes a fact part of the memory.
+        """Applies a record.
 
         Raises:
-            IllegalMove: the fact cannot follow those before it.
-            KeyError: the fact is about a job or a reservation that is not there.
+            IllegalMove: the record cannot follow those before it.
+            KeyError: it is about an unknown job or reservation.
         """
         self._apply[type(record)](record)
 
     def job(self, ref: JobRef) -> HomeJob | GuestJob:
-        """Returns a job that is remembered.
+        """Returns a remembered job.
 
         Raises:
-            KeyError: it is not.
+            KeyError: it is not remembered.
         """
         if isinstance(ref, GuestRef):
             return self.books[ref.partner].guests[ref.offer]
         return self.jobs[ref]
 
     def book(self, partner: str) -> PartnerBook:
-        """Returns the book of a partner; one that is no longer listed gets its own, too."""
+        """Returns the book of a partner, also of one that is no longer listed."""
         book = self.books.get(partner)
         if book is None:
             book = self.books[partner] = PartnerBook(partner, listed=False)
         return book
 
     def list_partners(self) -> None:
-        """Takes the allow-list of the settings: books of those on it come first, in its order."""
+        """Applies the allow-list of the settings: books of listed partners come first, in its order."""
         before = dict(self.books)
         self.books.clear()
         for partner in self.settings.partners:
@@ -209,10 +201,9 @@ class Memory:
             self.books[book.name] = book
 
     def was_to_end(self, key: str) -> bool:
-        """Returns whether this site has wanted a job to end, or to leave, that it does not have there any more.
+        """Returns whether this site wanted a job, by key, to end or leave that it no longer has there.
 
-        Args:
-            key: of the job; of one that nobody here knows it is not known.
+        False for a job unknown here.
         """
         home, *numbers = key.split("/")
         if len(numbers) < KEY_PARTS - 1:
@@ -231,19 +222,14 @@ class Memory:
         return job.cancel_requested or bool(job.partner) or job.lrms_key != key
 
     def confirm(self, job: HomeJob | GuestJob) -> None:
-        """Notes that the batch system has a job; to be called before its state changes."""
+        """Notes that the batch system has a job; call it before the job's state changes."""
         if job.state is JobState.SUBMITTING:
             self.unconfirmed -= job.request.processors
 
     def load(self, told: Load | None) -> Load | None:
-        """Returns the load with the jobs on their way to the batch system counted in.
+        """Returns the batch system's load plus the jobs on their way to it; `None` if it does not answer.
 
-        Args:
-            told: what the batch system has said of itself.
-
-        Returns:
-            None where it does not answer. With jobs on their way it cannot be asked any more whether
-            it would start a job: it does not know of them.
+        With jobs under way it cannot be asked whether it would start a job, as it does not know of them.
         """
         if self.lrms_away or told is None:
             return None

@@ -1,4 +1,4 @@
-"""What the site remembers of each partner, and in which order it asks them."""
+"""What the site remembers of each partner, and the order of asking them."""
 
 import math
 from collections.abc import Mapping
@@ -19,56 +19,50 @@ DISTRUST_MAX = 1000
 
 
 class PartnerBook:
-    """All that the site knows of one partner: what it has offered it, and has been offered by it.
+    """All that the site knows of one partner: offers to it, and offers from it.
 
     Attributes:
-        name: of the partner.
-        listed: it is on the allow-list. A partner that was taken off it is not asked and not
-            answered; what the journal holds of it stays.
+        listed: it is on the allow-list. A removed partner is not asked and not answered; what the journal has of it
+            stays.
         processors: its size; 0 while unknown.
         reachable: it can be asked.
-        lost: it has been out of reach for too long.
-        faulty: what it has said that the protocol does not have, while it is not known to be well
-            again; empty where it is.
+        lost: it has been unreachable for too long.
+        faulty: its violation of the protocol, until it is known to be well again; else empty.
         faults: how often it has become faulty.
-        faults_in_row: the same since it last answered an offer well.
-        incompatible: the version of the protocol that it speaks, where that is another; else 0.
-        disbelieved: reports of it that could not be true.
-        doubt: what could not be true of the last of them.
-        distrust: so many believable ends in a row, and it is believed again.
+        faults_in_row: the same since it last answered an offer properly.
+        incompatible: its version of the protocol, if that is another; else 0.
+        disbelieved: number of its impossible reports.
+        doubt: what was impossible about the last of them.
+        distrust: number of believable ends in a row until it is trusted again.
         next_number: of the next offer to it.
         undecided: jobs by number of an offer whose outcome is open, in the order of numbers.
-        open: own jobs at the partner, by offer number, in the order of their acceptance.
-        abandoned: numbers of offers that were given up on, with the withdrawal that is on the way,
-            by the event that caused it.
+        open: local users' jobs at the partner, by offer number, in order of acceptance.
+        abandoned: numbers of offers that were given up, with the withdrawal under way, by the id of its event.
         abandoned_epochs: the epochs of these offers, by number.
-        consumption: Σ p·m of own jobs that ended there, processor seconds.
+        consumption: Σ p·m of local users' jobs that ended there, processor seconds.
         weighted_response: Σ p·m·(C−r) of these.
         open_consumption: Σ of requested processor seconds of the open jobs.
         open_submitted: Σ of the same times r, the jobs' submit times.
-        offered: offers made to it.
-        accepted: of these, those it took.
-        ended: of these, those that ended.
+        offered, accepted, ended: number of offers to it, those of them that it accepted, and those of them that ended.
         epoch: of the partner's journal.
         settled_below: offers of that epoch with smaller numbers are settled.
-        number_seen: the greatest number of an offer of that epoch that has come; 0 for none.
-        disputed: offers that came with the number of another job.
-        guests: its jobs here that are not acknowledged as ended.
-        answered: other offers of its epoch that are not settled: a declined or withdrawn one's
-            state, or the guest whose end is acknowledged.
-        guest_offered: offers received from it.
-        guest_accepted: of these, those taken.
+        number_seen: greatest number of a received offer of that epoch; 0 for none.
+        disputed: number of offers that came with the number of another job.
+        guests: its jobs here whose end is not acknowledged.
+        answered: other offers of its epoch that are not settled: the state of a declined or withdrawn one, or the
+            guest whose end is acknowledged.
+        guest_offered, guest_accepted: number of offers received from it, and of those accepted.
         taken: Σ p·m of its jobs that have ended here, and Σ requested time·m of those that have not.
-        given: Σ p·m of own jobs that have ended there.
-        trust: what is thought of its promise to start at once what it accepts.
+        given: Σ p·m of local users' jobs that have ended there.
+        trust: the record of its promise to start accepted jobs at once.
         budget: of acceptances that lead to no run, since this process began.
-        returns: own jobs that it has sent back undone.
-        given_back: its jobs that were sent back undone since the daemon's start.
-        given_back_why: why the last of these was, for the site's own operator; empty for none.
-        given_back_time: when, seconds; nan for never.
-        away_why: why what its jobs run does not come to this site; empty where it does.
-        away_times: attempts in a row in which it did not.
-        away_until: until then its offers are declined, seconds.
+        returns: local users' jobs that it has sent back undone.
+        given_back: number of its jobs sent back undone since the daemon's start.
+        given_back_why: reason for the last of these, for the site's own operator; empty for none.
+        given_back_time: of the last of these, seconds; nan for none.
+        away_why: why programs of its jobs do not arrive at this site; empty if they do.
+        away_times: number of failed attempts in a row.
+        away_until: until when its offers are declined, seconds.
     """
 
     __slots__ = (
@@ -169,7 +163,7 @@ class PartnerBook:
         return next(iter(self.undecided), self.next_number)
 
     def away(self, offer: OfferId) -> HomeJob | None:
-        """Returns the job that an offer is about, while its end is open; None where it is none."""
+        """Returns the job of an offer, while its end is open; else `None`."""
         number = offer.number
         if number in self.abandoned:
             return None
@@ -177,17 +171,17 @@ class PartnerBook:
         return job if job is not None and job.offer_epoch == offer.epoch else None
 
     def gave_up(self, offer: OfferId) -> bool:
-        """Returns whether an offer was given up on, and the partner has not said that it knows."""
+        """Returns whether an offer was given up, and the partner has not acknowledged that."""
         return self.abandoned_epochs.get(offer.number) == offer.epoch
 
     def doubt_report(self, reason: str) -> None:
-        """Notes that a report cannot be true."""
+        """Notes an impossible report."""
         self.disbelieved += 1
         self.doubt = reason
         self.distrust = min(self.distrust + DISTRUST, DISTRUST_MAX)
 
     def believe_report(self) -> None:
-        """Notes the end of a job that may be true."""
+        """Notes a believable end of a job."""
         self.distrust = max(0, self.distrust - 1)
 
     def open_job(self, job: HomeJob) -> None:
@@ -210,9 +204,7 @@ class PartnerBook:
     def count_response(self, consumption: float, response_time: float) -> None:
         """Adds a job's response to the history.
 
-        Args:
-            consumption: processor seconds; a job without any has no weight.
-            response_time: seconds.
+        `consumption` is in processor seconds, and a job without any has no weight; `response_time` is in seconds.
         """
         self.consumption += consumption
         self.weighted_response += consumption * response_time
@@ -220,13 +212,9 @@ class PartnerBook:
     def history(self, now: float, *, count_open: bool) -> tuple[float, float]:
         """Returns the sums whose ratio is the AWRT by which partners are ordered.
 
-        Args:
-            now: seconds.
-            count_open: open jobs count as `AwrtLocation` says, and so do offers whose outcome is
-                open: who never decides is no better than who never completes.
-
-        Returns:
-            Consumption, processor seconds, and weighted response, processor seconds squared.
+        These are consumption, processor seconds, and weighted response, processor seconds squared. With `count_open`
+        open jobs count as `AwrtLocation` says, and so do offers whose outcome is open: a partner that never decides
+        is no better than one that never completes. `now` is in seconds.
         """
         if not count_open:
             return self.consumption, self.weighted_response
@@ -247,7 +235,7 @@ class PartnerBook:
     # --- as guest's host -----------------------------------------------------------------------
 
     def meet_epoch(self, epoch: int) -> None:
-        """Notes the epoch of the partner's journal; of an older one only open jobs are kept."""
+        """Notes the epoch of the partner's journal; only open jobs of an older one are kept."""
         if epoch > self.epoch:
             self.epoch = epoch
             self.settled_below = 1
@@ -255,14 +243,14 @@ class PartnerBook:
             self.answered.clear()
 
     def see(self, offer: OfferId) -> None:
-        """Notes that an offer, or the withdrawal of one, has come."""
+        """Notes the arrival of an offer, or of a withdrawal."""
         self.meet_epoch(offer.epoch)
         if offer.epoch == self.epoch:
             self.number_seen = max(self.number_seen, offer.number)
 
     @property
     def offer_seen(self) -> OfferId | None:
-        """The last offer that has come; None where none has."""
+        """The last offer that has arrived, or `None`."""
         return OfferId(self.epoch, self.number_seen) if self.number_seen else None
 
     def settle(self, below: int) -> None:
@@ -279,7 +267,7 @@ class PartnerBook:
         )
 
     def answer_to(self, offer: OfferId) -> GuestState | GuestJob | None:
-        """Returns what was answered to an offer: the guest it became, its end, or None."""
+        """Returns the answer to an offer: the guest it became, its state, or `None`."""
         guest = self.guests.get(offer)
         if guest is not None:
             return guest
@@ -294,14 +282,10 @@ def asking_order(
     in_turn: bool = False,
     put: Mapping[str, int] | None = None,
 ) -> list[str]:
-    """Returns the names of partners in the order in which they are to be asked.
+    """Returns the names of partners in the order of asking.
 
-    Args:
-        location: the policy.
-        books: the partners; their order breaks ties.
-        now: seconds.
-        in_turn: of partners with the same AWRT the one that has been asked less often comes first.
-        put: questions to leave out of that, by partner.
+    The order of `books` breaks ties; with `in_turn`, of partners with the same AWRT the one asked less often comes
+    first, without the questions in `put` (by partner). `now` is in seconds.
     """
     location = location_of(location)
     if location.order is not None:
@@ -329,6 +313,6 @@ def asking_order(
 def response_time(submit_time: float, end_time: float) -> float:
     """Returns the response time of a job that ended elsewhere, seconds.
 
-    A partner's clock may be behind: a job does not end before it was submitted.
+    As a partner's clock may be slow, no job ends before its submission.
     """
     return max(0.0, end_time - submit_time)

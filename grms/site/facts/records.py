@@ -1,7 +1,7 @@
-"""What the journal keeps: facts from which a site's state is rebuilt.
+"""The records of the journal: facts from which a site's state is rebuilt.
 
-A record is written before anybody is told what it says. Applying all records of a journal in
-order gives the state of the site but for what only a running daemon knows (see `lifecycle`).
+A record is written before anyone is told what it says. Applying all records of a journal in order gives the state
+of the site except for what only a running daemon knows (`lifecycle`).
 """
 
 from typing import Final
@@ -14,11 +14,7 @@ from grms.site.facts.trust import PromiseRow
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
-    """A fact.
-
-    Attributes:
-        time: when it became one, on the site's clock, seconds.
-    """
+    """A fact; `time` is when it became one, on the site's clock, seconds."""
 
     time: float
 
@@ -27,16 +23,7 @@ class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unkn
 
 
 class JobReceived(Record, frozen=True):
-    """A user's job was taken.
-
-    Attributes:
-        job: the site's number of the job: 1, 2, 3, …
-        user: whose it is.
-        idempotency_key: as the client chose it.
-        name: as the user chose it.
-        request: what it asks for.
-        payload: what runs.
-    """
+    """A user's job was accepted; `job` is the site's number of it, 1 and more."""
 
     job: int
     user: str
@@ -55,7 +42,7 @@ class JobOffered(Record, frozen=True):
 
 
 class JobDeclined(Record, frozen=True):
-    """The offer came to nothing: declined, or taken back before it was accepted."""
+    """The offer failed: declined, or withdrawn before it was accepted."""
 
     job: int
 
@@ -67,7 +54,7 @@ class JobDelegated(Record, frozen=True):
 
 
 class JobPromised(Record, frozen=True):
-    """The partner that has accepted the job is held to its promise; it follows JobDelegated."""
+    """The partner that has accepted the job is held to its promise; follows JobDelegated."""
 
     job: int
 
@@ -87,13 +74,9 @@ class JobReoffered(Record, frozen=True):
 
 
 class JobReofferEnded(Record, frozen=True):
-    """Nothing has come of that: the job stays in the queue.
+    """The new offer failed, and the job stays in the queue.
 
-    Attributes:
-        job: the site's number of it.
-        partner: that was asked.
-        number: of the offer.
-        settled: the partner holds no place; else the offer is still to be withdrawn.
+    `settled`: the partner holds no place; else the offer is still to be withdrawn.
     """
 
     job: int
@@ -103,11 +86,9 @@ class JobReofferEnded(Record, frozen=True):
 
 
 class RoundHeld(Record, frozen=True):
-    """A round of offers begins, with its first question; or all of its jobs have had their turn.
+    """A round of offers begins, with its first question; or, if `over`, all of its jobs have been offered.
 
-    Attributes:
-        over: the latter.
-        left_out: numbers of waiting jobs that have no part in it.
+    `left_out` are the numbers of waiting jobs that have no part in it.
     """
 
     over: bool
@@ -115,25 +96,25 @@ class RoundHeld(Record, frozen=True):
 
 
 class JobLeaving(Record, frozen=True):
-    """The batch system is to let a job go, if it has not started; written before it is told to.
+    """The batch system is to release a job, if it has not started; written before it is told to.
 
-    A partner holds a place for it, or it is a partner's and waits for something that is no room.
+    A partner holds a place for it, or it is a partner's and waits for something other than room.
     """
 
     job: JobRef
 
 
 class JobStays(Record, frozen=True):
-    """The batch system will not let a job go: who cancels it from now on has reasons of his own."""
+    """The batch system will not release a job; a later cancellation has another origin."""
 
     job: JobRef
 
 
 class JobLeft(Record, frozen=True):
-    """The batch system has let go a job that had not started, as it was told to.
+    """The batch system has released a job that had not started, as it was told to.
 
-    It is written before the partner is told to start the job. Should the job come home again, the
-    batch system gets it by another key.
+    Written before the partner is told to start the job. Should the job come home again, the batch system gets it
+    under another key.
     """
 
     job: int
@@ -154,21 +135,21 @@ class JobRequeued(Record, frozen=True):
 
 
 class JobLost(Record, frozen=True):
-    """The batch system has forgotten a job before it started; written before it is repeated."""
+    """The batch system has lost a job before it started; written before it is submitted again."""
 
     job: JobRef
     reason: str
 
 
 class JobExited(Record, frozen=True):
-    """What a job's script returned, here or at a partner's; JobEnded follows."""
+    """How a job's script exited, here or at a partner; JobEnded follows."""
 
     job: JobRef
     exit: Exit
 
 
 class JobEnded(Record, frozen=True):
-    """A job has ended, here or at a partner's."""
+    """A job has ended, here or at a partner."""
 
     job: JobRef
     outcome: Outcome
@@ -184,7 +165,7 @@ class JobCancelRequested(Record, frozen=True):
 
 
 class JobAbandoned(Record, frozen=True):
-    """A lost partner's job is decided anew; the offer stays to be withdrawn."""
+    """A lost partner's job is decided again; the offer is still to be withdrawn."""
 
     job: int
 
@@ -197,25 +178,20 @@ class AbandonedSettled(Record, frozen=True):
 
 
 class JobTakenBack(Record, frozen=True):
-    """An operator wants a job back: it is ended where it is, and then decided anew.
-
-    Attributes:
-        job: the site's number of it.
-        by: the operator.
-    """
+    """An operator (`by`) wants a job back: it is ended where it is, and then decided again."""
 
     job: int
     by: str
 
 
 class JobReturned(Record, frozen=True):
-    """A job has come back from its partner, which has ended it as wanted or never begun it, and is decided anew."""
+    """A partner has ended a job as wanted, or has never begun it; the job is decided again."""
 
     job: int
 
 
 class JobResubmitted(Record, frozen=True):
-    """An operator wants a job decided anew, whatever its partner does; JobAbandoned follows."""
+    """An operator wants a job decided again, whatever its partner does; JobAbandoned follows."""
 
     job: int
     by: str
@@ -232,20 +208,14 @@ class JobWrittenOff(Record, frozen=True):
 
 
 class PartnerFaulted(Record, frozen=True):
-    """A partner has said what the protocol does not have, while it counted as well."""
+    """A partner that counted as well has violated the protocol."""
 
     partner: str
     reason: str
 
 
 class ReportDisbelieved(Record, frozen=True):
-    """What a partner reported cannot be true; it follows the end of the job.
-
-    Attributes:
-        partner: who reported.
-        number: of the offer by which it had the job.
-        reason: what cannot be.
-    """
+    """A partner's report is impossible (`reason`); follows the end of the job. `number` is that of its offer."""
 
     partner: str
     number: int
@@ -253,15 +223,12 @@ class ReportDisbelieved(Record, frozen=True):
 
 
 class PromisesReviewed(Record, frozen=True):
-    """It was looked at what a partner has made of its promises, and something was found.
+    """A review of a partner's promises has had findings.
 
     Attributes:
-        partner: who has accepted the jobs.
         closed: numbers of the offers whose jobs have ended.
-        overdue: of those whose jobs have not ended and should have.
-        credit: of the partner, from here on, processor seconds.
-        breaches: same.
-        suspended_until: same, seconds.
+        overdue: of those whose jobs have not ended, but should have.
+        credit, breaches, suspended_until: of the partner, from here on; processor seconds, number, seconds.
     """
 
     partner: str
@@ -280,11 +247,9 @@ class PartnerPardoned(Record, frozen=True):
 
 
 class EpochBegun(Record, frozen=True):
-    """The journal was found to be older than what partners have seen: its numbers begin anew.
+    """The journal was found to be older than what partners have seen: its numbers start over.
 
-    Attributes:
-        epoch: of all that is numbered from here on.
-        reason: how it was found out.
+    `reason` is how that was found.
     """
 
     epoch: int
@@ -297,11 +262,7 @@ class EpochBegun(Record, frozen=True):
 class GuestAccepted(Record, frozen=True):
     """A partner's offer was accepted; written before the answer is given.
 
-    Attributes:
-        job: who asked, and by which offer.
-        settled_below: offers with smaller numbers need not be remembered.
-        request: of the job.
-        payload: what runs.
+    Offers with numbers less than `settled_below` need not be remembered.
     """
 
     job: GuestRef
@@ -311,13 +272,13 @@ class GuestAccepted(Record, frozen=True):
 
 
 class GuestReserved(Record, frozen=True):
-    """A place is held for the job, which its home site has still; it follows GuestAccepted."""
+    """A place is held for the job, which its home site still has; follows GuestAccepted."""
 
     job: GuestRef
 
 
 class GuestConfirmed(Record, frozen=True):
-    """The home site does not have the job any more; written before it is submitted here."""
+    """The home site no longer has the job; written before it is submitted here."""
 
     job: GuestRef
 
@@ -330,7 +291,7 @@ class GuestDeclined(Record, frozen=True):
 
 
 class GuestWithdrawn(Record, frozen=True):
-    """A tombstone: an offer that has not come was taken back, and will be declined if it comes."""
+    """A tombstone: an offer was withdrawn before it arrived, and will be declined if it does."""
 
     job: GuestRef
 
@@ -347,15 +308,8 @@ class GuestAcknowledged(Record, frozen=True):
 class ReservationBooked(Record, frozen=True):
     """A resource was reserved.
 
-    Attributes:
-        reservation: the site's number of it: 1, 2, 3, …
-        owner: who has it.
-        idempotency_key: as the owner chose it.
-        resource_id: of what.
-        begin: seconds.
-        end: seconds.
-        processors: how many.
-        cost: of the whole window.
+    `reservation` is the site's number of it: 1, 2, 3, …; `begin` and `end` are in seconds; `cost` is of the whole
+    window.
     """
 
     reservation: int
@@ -369,14 +323,10 @@ class ReservationBooked(Record, frozen=True):
 
 
 class ReservationExtended(Record, frozen=True):
-    """The end of a reservation was moved; what else that changes, as it is from here on.
+    """The end of a reservation was moved, in seconds; the other fields are as they are from here on.
 
-    Attributes:
-        reservation: the site's number of it.
-        end: the new one, seconds.
-        run_time: of its job on the resource, seconds; 0 without one.
-        cut_off: its job would run on after that.
-        cost: of the whole window.
+    `run_time` is that of its job on the resource, seconds, 0 without one; `cut_off`: the job would run beyond the
+    end.
     """
 
     reservation: int
@@ -387,13 +337,12 @@ class ReservationExtended(Record, frozen=True):
 
 
 class ReservationLaunched(Record, frozen=True):
-    """A job was handed in for a reservation.
+    """A job was submitted to a reservation.
 
     Attributes:
-        reservation: the site's number of it.
-        launch_key: as the owner chose it.
-        run_time: seconds it takes on the resource.
-        cut_off: it would run on after that.
+        launch_key: the owner's idempotency key.
+        run_time: on the resource, seconds.
+        cut_off: it would run longer.
         needed_time: seconds it would take if it were not cut off.
         to_the_end: it may run to the end of the reservation.
     """
@@ -421,7 +370,7 @@ class ReservationEnded(Record, frozen=True):
 
 
 class ReservationReleased(Record, frozen=True):
-    """A reservation was given back; a job that was running has ended then."""
+    """A reservation was released; a running job has ended then."""
 
     reservation: int
 
@@ -436,13 +385,13 @@ class ReservationExpired(Record, frozen=True):
 
 
 class SiteTally(Record, frozen=True):
-    """What is left of records that are no longer needed; see `compaction`."""
+    """Sums of records that are no longer needed (`compaction`)."""
 
     next_job: int
 
 
 class PartnerTally(Record, frozen=True):
-    """The same for one partner; names and meanings are those of its book."""
+    """The same for one partner; fields are those of `PartnerBook`."""
 
     partner: str
     next_number: int
@@ -460,7 +409,7 @@ class PartnerTally(Record, frozen=True):
 
 
 class PartnerStanding(Record, frozen=True):
-    """More sums of one partner, which journals of older programs do not have."""
+    """More sums of one partner: its protocol errors and impossible reports."""
 
     partner: str
     faults: int
@@ -470,14 +419,14 @@ class PartnerStanding(Record, frozen=True):
 
 
 class SiteBooks(Record, frozen=True):
-    """What the site has noted of its own users' jobs that have ended; see `Memory`."""
+    """Sums of local users' ended jobs; fields are those of `Memory`."""
 
     own_work: float
     own_requested: float
 
 
 class PartnerBooks(Record, frozen=True):
-    """What the site has noted of one partner for its rails; see `PartnerBook` and `PromiseBook`."""
+    """Sums for a partner's constraints; fields are those of `PartnerBook` and `PromiseBook`."""
 
     partner: str
     taken: float

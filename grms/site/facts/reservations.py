@@ -1,10 +1,9 @@
-"""The book of reservations: which resource is promised to whom, when, and what became of it.
+"""The reservation book: which resource is promised to whom, when, and what became of it.
 
-Resources that can be reserved are a partition of their own, beside the batch machine. A reservation
-holds processors of one resource from its beginning up to and not including its end. A job launched in it
-runs from the beginning, or from now if that has passed, for its time over the resource's speed; what
-is left of the window is then free again. The end of a reservation can be moved while the time behind it
-is free.
+Reservable resources are a partition of their own, separate from the batch machine. A reservation holds processors
+of one resource from its beginning up to and not including its end. A job launched in it runs from the beginning,
+or from now if that has passed, for its time over the resource's speed; the rest of the window is then free again.
+The end of a reservation can be moved while the time behind it is free.
 
 The book is changed by journal records alone; `grms.site.core.reservations` decides which.
 """
@@ -38,14 +37,14 @@ _SLACK: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Something that can be reserved.
+    """A reservable resource.
 
     Attributes:
         resource_id: unique at its site.
-        labels: what it is and has.
-        processors: how many reservations of one processor it holds side by side.
+        labels: its kinds and properties.
+        processors: capacity, in concurrent reservations of one processor.
         speed: run time on the reference resource over run time on this one.
-        cost_per_hour: for one processor.
+        cost_per_hour: of one processor.
     """
 
     resource_id: str
@@ -55,7 +54,7 @@ class Resource:
     cost_per_hour: float = 0.0
 
     def cost(self, processors: int, begin: float, end: float) -> float:
-        """Returns what processors of it cost from a beginning to an end, both in seconds."""
+        """Returns the cost of processors from a beginning to an end, both in seconds."""
         return self.cost_per_hour * processors * (end - begin) / 3600
 
 
@@ -65,24 +64,19 @@ class Reservation:
 
     Attributes:
         number: 1, 2, 3, … at its site.
-        owner: who has it.
-        key: the owner's word for it.
-        resource_id: of what.
+        key: the owner's idempotency key.
         begin: seconds.
-        end: seconds; the reservation does not include it.
-        processors: how many.
-        state: where it stands.
-        launch_key: the owner's word for the launch; empty before.
-        launch_time: when the job was launched, seconds; nan before.
-        run_time: seconds the launched job takes on this resource; 0 before.
-        cut_off: the job would run on, but has no more time.
-        start_time: nan before the job's start.
-        end_time: nan before the job's end.
+        end: seconds; not included.
+        launch_key: the owner's idempotency key for the launch; empty before.
+        launch_time: seconds; nan before.
+        run_time: of the launched job on this resource, seconds; 0 before.
+        cut_off: the job would run longer, but has no more time.
+        start_time, end_time: of the job, seconds; nan before.
         cost: of the whole window.
         revision: counts the changes.
         needed_time: seconds the job would take if it were not cut off; 0 before.
         to_the_end: the job may run to the end of the reservation.
-        booked_end: the end that was booked, seconds, wherever the end is now.
+        booked_end: the end as booked, seconds, even if it has moved.
     """
 
     number: int
@@ -112,7 +106,7 @@ class Reservation:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the launched job came to its end; None before, and where there was none."""
+        """Outcome of the launched job; `None` before, and without a job."""
         if self.state is ReservationState.ENDED:
             return Outcome.FAILED if self.cut_off else Outcome.COMPLETED
         if self.state is ReservationState.RELEASED and self.launch_key:
@@ -126,7 +120,7 @@ class Reservation:
 
     @property
     def due_time(self) -> float:
-        """When time changes its state next, seconds; infinity for never."""
+        """When time next changes its state, seconds; infinity for never."""
         if self.state is ReservationState.BOOKED:
             return self.end
         if self.state is ReservationState.LAUNCHED:
@@ -140,11 +134,7 @@ class Reservation:
         return state in RESERVATION_MOVES[self.state]
 
     def moved(self, state: ReservationState, **change: Any) -> "Reservation":
-        """Returns it in another state.
-
-        Args:
-            state: that it comes to.
-            change: what else changes, by the names of the attributes.
+        """Returns it in another state, with other attributes changed by name.
 
         Raises:
             IllegalMove: the table does not have this move.
@@ -155,21 +145,18 @@ class Reservation:
 
 
 class ReservationBook:
-    """All reservations of a site: those that are open, and those that were over last.
+    """All reservations of a site: open ones, and those that were over last.
+
+    At most `kept` finished reservations are remembered; the oldest is forgotten, with its key.
 
     Attributes:
-        resources: what can be reserved, by name.
+        resources: by name.
         reservations: by number, in order.
-        keys: numbers of reservations by (owner, the owner's word).
+        keys: numbers of reservations by (owner, idempotency key).
         open: those that still hold processors, by number.
-        open_by_owner: how many of them each owner has that has one.
-        over: numbers of the others in the order in which they were over.
+        open_by_owner: number of open ones, of owners with any.
+        over: numbers of finished ones, in that order.
         next_number: of the next reservation.
-
-    Args:
-        resources: what can be reserved.
-        kept: so many that are over are remembered; the one that was over first is forgotten for a
-            further one, and its key with it.
     """
 
     def __init__(self, resources: Iterable[Resource], kept: int) -> None:
@@ -196,20 +183,14 @@ class ReservationBook:
     # --- questions -----------------------------------------------------------------------------
 
     def get(self, number: int, owner: str) -> Reservation | None:
-        """Returns a caller's reservation; None where there is none of that number, or another's."""
+        """Returns a caller's reservation; `None` if there is none of that number, or it is another's."""
         found = self.reservations.get(number)
         return found if found is not None and found.owner == owner else None
 
     def free(self, resource: Resource, begin: float, end: float) -> list[tuple[float, float, int]]:
-        """Returns the free processors of a resource in a window.
+        """Returns the free processors of a resource in a window, seconds.
 
-        Args:
-            resource: of this site.
-            begin: seconds.
-            end: seconds, after the beginning.
-
-        Returns:
-            Begin, end and processors of each stretch with any, in order, not overlapping.
+        These are begin, end and processors of each stretch with any, in order, not overlapping.
         """
         stretches: list[tuple[float, float, int]] = []
         changes: Counter[float] = Counter({begin: 0, end: 0})

@@ -1,10 +1,10 @@
-"""Which jobs a partner has sent back undone, and until when it is offered no such ones.
+"""Which jobs a partner has sent back undone, and until when it is offered no such jobs.
 
-A partner that accepts a job and then does not begin it, as its batch system refuses it or what the job runs has not
-come, gives it back. Home does not know why, and need not: it does not offer such jobs there for a while, each time
-for longer. Such are jobs of the same user that are at least as wide and as long, both by powers of two: what one user's
-account or script is refused for says nothing of another's, and a partner whose partition takes short jobs alone goes on
-getting these.
+A partner that accepts a job and then does not begin it, as its batch system refuses it or the program has not
+arrived, sends it back. Home does not know the reason, and need not: it does not offer such jobs there for a while,
+each time for longer. Such are jobs of the same user that are at least as wide and as long, both by powers of two: a
+refusal of one user's account or script says nothing of another's, and a partner whose partition takes only short
+jobs continues to get these.
 """
 
 import math
@@ -27,12 +27,9 @@ class _Kind:
 
 @dataclass(slots=True)
 class ReturnBook:
-    """What one partner has sent back undone.
+    """Jobs that one partner has sent back undone; `count` is their number.
 
-    It is of the running daemon and does not survive a restart: then such a job is offered once more.
-
-    Attributes:
-        count: jobs that have come back.
+    Not durable: after a restart such a job is offered once more.
     """
 
     count: int = 0
@@ -41,16 +38,10 @@ class ReturnBook:
     def came_back(
         self, user: str, request: Request, now: float, *, first_s: float, most_s: float
     ) -> None:
-        """Notes that a job came back undone: no such one is offered until a pause is over.
+        """Notes that a job came back undone: such jobs are not offered until a pause is over.
 
-        The pause doubles with each return after it; of many jobs that are on their way at once the first counts.
-
-        Args:
-            user: whose it is.
-            request: of the job.
-            now: seconds.
-            first_s: the first pause, seconds.
-            most_s: the longest; after so long without a return it begins anew.
+        The pause doubles with each return after it; of many concurrent jobs the first counts. The first pause is
+        `first_s`, the longest `most_s`; after that long without a return it starts over. All times are in seconds.
         """
         self.count += 1
         key = (user, *_kind(request))
@@ -65,7 +56,7 @@ class ReturnBook:
             del self._kinds[next(iter(self._kinds))]
 
     def ran(self, user: str, request: Request) -> None:
-        """Notes that the partner has run a job: what it proves to be possible is offered again."""
+        """Notes that the partner has run a job: such jobs are offered again."""
         width, length = _kind(request)
         self._kinds = {
             key: kind
@@ -74,13 +65,7 @@ class ReturnBook:
         }
 
     def rests(self, user: str, request: Request, now: float) -> bool:
-        """Returns whether a job is not to be offered now, as such ones came back.
-
-        Args:
-            user: whose it is.
-            request: of the job.
-            now: seconds.
-        """
+        """Returns whether a job is not to be offered now (seconds), as such jobs came back."""
         if not self._kinds:
             return False
         width, length = _kind(request)
@@ -90,7 +75,7 @@ class ReturnBook:
         )
 
     def until(self, now: float) -> float | None:
-        """Returns until when some jobs are not offered, seconds; None where all are."""
+        """Returns until when some jobs are not offered, seconds; `None` if all are."""
         return max((kind.until for kind in self._kinds.values() if now < kind.until), default=None)
 
 

@@ -1,8 +1,8 @@
-"""What the journal says of a site's rounds of offers: how far the one under way has come.
+"""The progress of a site's rounds of offers, from the journal.
 
-A daemon that dies within a round goes on with it after its start, where it was: with the job whose turn it
-was and the partner whose answer had not come. Everything follows from the round's beginning (`RoundHeld`)
-and the steps of its jobs (`JobReoffered`, `JobReofferEnded`, `JobLeft`).
+A daemon that dies within a round resumes it after its start at the same point: the job whose turn it was and the
+partner whose answer had not arrived. Everything follows from the round's beginning (`RoundHeld`) and the steps of
+its jobs (`JobReoffered`, `JobReofferEnded`, `JobLeft`).
 """
 
 import math
@@ -17,18 +17,14 @@ from grms.site.facts.records import RoundHeld
 
 
 def may_wait(at_lrms: Iterable[HomeJob | GuestJob]) -> Iterator[HomeJob]:
-    """Yields own users' jobs that wait in the batch system, as far as the journal says.
-
-    Args:
-        at_lrms: what the batch system has.
-    """
+    """Yields local users' jobs that wait in the batch system, as far as the journal knows."""
     for job in at_lrms:
         if isinstance(job, HomeJob) and job.state is not JobState.RUNNING:
             yield job
 
 
 def as_waiting(job: HomeJob) -> Waiting:
-    """Returns what a round looks at of a job."""
+    """Returns a job as rounds see it."""
     return Waiting(job.job, job.request.processors, job.request.requested_time)
 
 
@@ -36,14 +32,14 @@ class RoundBook:
     """The rounds of a site.
 
     Attributes:
-        begun: when the last round began in which a partner was asked, seconds; minus infinity for none.
+        begun: when the last round with a question began, seconds; minus infinity for none.
         open: it is not over.
-        order: its jobs, in the order in which they have their turns.
+        order: its jobs, in the order of their turns.
         job: whose turn it is; 0 before the first question.
-        asked: the partners that have been asked about that job and have answered, or are to, in order.
-        again: the partner whose answer to the last question has not come; empty for none.
-        put: how often each partner was asked about that job.
-        questions: that were answered in the round, or are to be.
+        asked: partners asked about that job that have answered, or are to, in order.
+        again: the partner whose answer to the last question has not arrived; empty for none.
+        put: number of questions to each partner about that job.
+        questions: number of those in the round that were answered, or are to be.
         declined: the jobs that were declined in it, and by whom.
         moved: numbers of the jobs that have left the queue in it.
         pauses: until when a job is not to be offered to a partner, and how long the pause is; of all rounds.
@@ -68,13 +64,7 @@ class RoundBook:
         at_lrms: Iterable[HomeJob | GuestJob],
         rounds: float | Rounds | None,
     ) -> None:
-        """Begins or ends a round.
-
-        Args:
-            record: which of both.
-            at_lrms: what the batch system has.
-            rounds: how rounds are held.
-        """
+        """Begins or ends a round, as the record says; `at_lrms` is what the batch system has."""
         self.open = not record.over
         if record.over:
             return
@@ -100,12 +90,9 @@ class RoundBook:
         self.questions += 1
 
     def decline(self, rounds: float | Rounds | None, job: HomeJob, now: float) -> None:
-        """Notes a no, or that the question was never sent.
+        """Notes a decline, or that the question was never sent.
 
-        Args:
-            rounds: how rounds are held.
-            job: it has still the partner that was asked.
-            now: seconds.
+        The job still has the partner that was asked. `now` is in seconds.
         """
         if isinstance(rounds, Rounds):
             lengthen(self.pauses, rounds, job.job, job.partner, now)
@@ -113,7 +100,7 @@ class RoundBook:
             self.declined.append((as_waiting(job), job.partner))
 
     def give_up(self, job: int, partner: str) -> None:
-        """Notes that a question has had no answer."""
+        """Notes that a question went unanswered."""
         if self.open and job == self.job and self.asked[-1:] == [partner]:
             self.again = self.asked.pop()
             self.questions -= 1

@@ -1,4 +1,4 @@
-"""What a site is told about itself, its partners and its limits."""
+"""The settings of a site, its partners and its limits."""
 
 import math
 from collections.abc import Mapping
@@ -15,28 +15,27 @@ from grms.site.facts.reservations import Resource
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of everything a site takes on, and what happens at each limit.
+    """Limits of a site, and what happens at each.
 
     Attributes:
-        jobs_open: own users' jobs that have not ended; a further submission is refused.
+        jobs_open: local users' unfinished jobs; a further submission is refused.
         jobs_open_per_user: the same of one user.
-        jobs_kept: own users' jobs that have ended and are still remembered, with their
-            idempotency keys; the one that ended first is forgotten for a further one.
-        offers_undecided: own offers to one partner whose outcome is open; it is not asked
-            meanwhile, and so cannot be made to remember more than that.
-        guests_open: a partner's jobs here that have not been acknowledged as ended; its further
-            offers are declined.
-        answers_kept: a partner's declined and withdrawn offers that it has not settled; its
-            further offers are refused, which tells it to try a withdrawal later.
-        unused_acceptances: offers of one partner that are accepted and taken back within an hour
-            before their jobs have begun, and one more for each of its jobs that has begun within a
-            day; beyond, its offers are declined.
-        payload_bytes: size of what runs; a larger job is refused.
+        jobs_kept: local users' ended jobs still remembered, with their idempotency keys; the one that ended first is
+            forgotten for a further one.
+        offers_undecided: own offers to one partner whose outcome is open; it is not asked meanwhile, and so cannot
+            be made to remember more.
+        guests_open: a partner's jobs here whose end is not acknowledged; its further offers are declined.
+        answers_kept: a partner's declined and withdrawn offers that it has not settled; its further offers are
+            refused, which tells it to try a withdrawal later.
+        unused_acceptances: offers of one partner that are accepted and withdrawn within an hour before their jobs
+            have begun, and one more for each of its jobs that has begun within a day; beyond, its offers are
+            declined.
+        payload_bytes: size of the program; a larger job is refused.
         text_characters: length of users' names, keys and jobs' names.
         report_completions: ends in one report of a partner; a larger report is refused.
-        reservations_open: reservations of one owner that are not over; a further one is refused.
-        reservations_kept: reservations that are over and still remembered, with their keys; the one
-            that was over first is forgotten for a further one.
+        reservations_open: unfinished reservations of one owner; a further one is refused.
+        reservations_kept: finished reservations still remembered, with their keys; the one that was over first is
+            forgotten for a further one.
     """
 
     jobs_open: int = 100_000
@@ -61,12 +60,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class PartnerSettings:
-    """A site one may exchange jobs with.
-
-    Attributes:
-        name: of the partner.
-        processors: its size; 0 where it is not known before the partner has described itself.
-    """
+    """A site to exchange jobs with; `processors` is its size, 0 if unknown until it describes itself."""
 
     name: str
     processors: int = 0
@@ -74,48 +68,44 @@ class PartnerSettings:
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """A site.
+    """The settings of a site.
 
     Attributes:
-        name: unique in the federation; the beginning of its jobs' names.
+        name: unique in the federation; prefix of its jobs' names.
         processors: size of its machine.
         epoch: of its journal, 1 and more; a journal that replaces a lost one has a greater one.
         partners: the allow-list; its order breaks ties.
-        transfer: by partner's name. A partner that is missing is neither asked nor answered.
-        location: in which order partners are asked.
-        partners_asked: how many of them are asked about one job in one decision at most; None: all.
-        reoffer: own jobs that still wait are offered again at the multiples of so many seconds, all
-            of them to all partners, or as `Rounds` says; None: each is offered on its arrival alone.
-        guard: when exchange stands still, as it has cost own users too much; None: never.
-        confirm_time_max: so long a place is held for a partner's job that its home site has still,
-            seconds.
-        resources: what can be reserved.
-        run_time_grace: a reported run time may exceed the requested time by so much, seconds: batch
-            systems end jobs a little late.
-        clock_grace: clocks of two sites may differ by so much, seconds; infinity: what partners
-            say of moments is not checked, as where one virtual clock is moved for all.
-        elapsed_grace: a reported run time may exceed the time since the offer by so much, seconds,
-            and by `clock_drift`.
-        clock_drift: the time since the offer may be longer than this site's clock has it by this share: two
-            clocks run apart a little, and one that lets another catch up goes slower.
+        transfer: by partner's name. A missing partner is neither asked nor answered.
+        partners_asked: most partners asked about one job in one decision; `None`: all.
+        reoffer: local jobs that still wait are offered again at multiples of so many seconds, all of them to all
+            partners, or as `Rounds` says; `None`: each is offered only on its arrival.
+        guard: when to stop exchange because of its cost to local users; `None`: never.
+        confirm_time_max: how long a place is held for a partner's job that its home site still has, seconds.
+        resources: reservable ones.
+        run_time_grace: by which a reported run time may exceed the requested time, seconds: batch systems end jobs
+            slightly late.
+        clock_grace: by which clocks of two sites may differ, seconds; infinity: partners' times are not checked, as
+            where one virtual clock is moved for all.
+        elapsed_grace: by which a reported run time may exceed the time since the offer, seconds, in addition to
+            `clock_drift`.
+        clock_drift: share by which the time since the offer may be longer than on this site's clock: two clocks
+            drift apart slightly, and one that lets another catch up goes slower.
         undecided_time_max: an offer whose outcome is open for so long is overdue, seconds.
-        delegated_time_max: a delegated job is overdue when it has not ended so long after it could
-            have been over, had it started when it was accepted; seconds.
-        probe_first_s: pause before a partner that was found faulty is probed, wall seconds; it
-            doubles with each fault until an offer is answered well.
+        delegated_time_max: a delegated job is overdue when it has not ended so long after it could have been over,
+            had it started when it was accepted; seconds.
+        probe_first_s: pause before a faulty partner is probed, wall seconds; it doubles with each fault until an
+            offer is answered properly.
         probe_most_s: the longest such pause.
-        on_lost: what becomes of jobs at a partner that is lost. "wait": they stay SUSPECT until it
-            is back, for good if it never is. "resubmit": they are decided anew; if the partner
-            was only out of reach, such a job can run twice, and be cancelled there later.
-        decision_time_max: seconds from the submission during which partners are asked; after that
-            the job stays at home.
-        retry_first_s: pause before a question that had no answer is asked again, wall seconds; it
-            doubles each time.
+        on_lost: what happens to jobs at a lost partner. "wait": they stay SUSPECT until it is back, for good if it
+            never is. "resubmit": they are decided again; if the partner was only unreachable, such a job can run
+            twice, and be cancelled there later.
+        decision_time_max: seconds from the submission during which partners are asked; after that the job stays at
+            home.
+        retry_first_s: pause before an unanswered question is repeated, wall seconds; it doubles each time.
         retry_most_s: the longest such pause.
-        limits: how much of everything.
 
     Raises:
-        ValueError: a name comes twice or is missing, or a bound is violated.
+        ValueError: a name is duplicate or missing, or a bound is violated.
     """
 
     name: str
@@ -145,7 +135,7 @@ class SiteSettings:
 
     @property
     def questions(self) -> int:
-        """How many partners a decision may ask, fewer than there are; -1 where all may be asked."""
+        """How many partners a decision may ask, fewer than there are; -1 if it may ask all."""
         bound = self.partners_asked
         return -1 if bound is None or bound >= len(self.transfer) else bound
 

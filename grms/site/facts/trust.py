@@ -1,7 +1,7 @@
-"""What a site notes of a partner's promise to start at once what it accepts.
+"""A partner's promise to start accepted jobs at once.
 
-docs/disciplines.md has the rules ("Rails"). Here is what they are kept on: the jobs that the partner has
-and of which nobody has looked yet whether they were done as promised, and what came of those before.
+docs/disciplines.md has the rules ("Rails"). Here is their data: the jobs at the partner that have not been reviewed
+yet, and the results of those before.
 """
 
 import math
@@ -22,15 +22,13 @@ PromiseRow = tuple[int, float, float, int, float | None, float | None, bool, boo
 
 @dataclass(slots=True)
 class Promised:
-    """A job that a partner has accepted, until it is looked at after its end.
+    """A job that a partner has accepted, until it is reviewed after its end.
 
     Attributes:
-        since: when it was accepted, seconds.
+        since: of acceptance, seconds.
         requested_time: seconds.
-        processors: its width.
-        lasted: how long it held its processors, seconds; None while it has not ended.
-        ended: when it ended, seconds; infinity where it was lost there, or given up on; None while
-            it has not ended.
+        lasted: how long it held its processors, seconds; `None` before its end.
+        ended: seconds; infinity if it was lost there, or given up; `None` before its end.
         done: its end counts for the partner's credit.
         counted: its promise was found to be broken.
     """
@@ -45,24 +43,23 @@ class Promised:
 
     @property
     def work(self) -> float:
-        """What it may consume, processor seconds."""
+        """Its greatest resource consumption, processor seconds."""
         return self.requested_time * self.processors
 
 
 @dataclass(slots=True)
 class PromiseBook:
-    """What a site thinks of a partner's promise.
+    """The record of a partner's promises.
 
     Attributes:
         credit: Σ requested time·m of jobs that were done as promised since the last breach.
         breaches: promises broken, at most one for each suspension.
-        suspended_until: no offer is made before, seconds.
-        promised: jobs that are there, or were when one looked last, by number of their offers, in
-            the order in which they were accepted.
+        suspended_until: no offers before, seconds.
+        promised: jobs that are there, or were at the last review, by number of their offers, in order of acceptance.
         work: Σ requested time·m of these.
-        stale: one of them has ended since one has looked.
-        due: the earliest moment at which one that was not counted should be over by its request,
-            seconds; infinity for none. It is early rather than late.
+        stale: one of them has ended since the last review.
+        due: earliest moment at which one that was not counted should be over by its request, seconds; infinity for
+            none. It is early rather than late.
     """
 
     credit: float = 0.0
@@ -74,29 +71,22 @@ class PromiseBook:
     due: float = field(default=math.inf, compare=False)
 
     def promise(self, number: int, since: float, requested_time: float, processors: int) -> None:
-        """Notes that the partner has accepted a job.
-
-        Args:
-            number: of the offer.
-            since: seconds.
-            requested_time: seconds.
-            processors: its width.
-        """
+        """Notes that the partner has accepted a job under an offer's number; times are in seconds."""
         self._add(number, Promised(since, requested_time, processors))
 
     def end(self, number: int, ended: float, lasted: float, outcome: Outcome) -> None:
-        """Notes the end of a job; one that is not in the list changes nothing."""
+        """Notes the end of a job; an unknown one changes nothing."""
         one = self.promised.get(number)
         if one is not None:
             one.ended, one.lasted, one.done = ended, lasted, outcome in AS_PROMISED
             self.stale = True
 
     def lose(self, number: int) -> None:
-        """Notes that a job was lost at the partner, or given up on: it will not be done."""
+        """Notes that a job was lost at the partner, or given up: it will not be done."""
         self.end(number, math.inf, 0.0, Outcome.LOST)
 
     def drop(self, number: int) -> None:
-        """Forgets a job that the site itself has taken back."""
+        """Forgets a job that the site itself has withdrawn."""
         one = self.promised.pop(number, None)
         if one is not None:
             self._take_off(one)
@@ -109,14 +99,10 @@ class PromiseBook:
         breaches: int,
         suspended_until: float,
     ) -> None:
-        """Notes what was found when one looked at all jobs.
+        """Notes the findings of a review of all jobs.
 
-        Args:
-            closed: numbers of offers whose jobs have ended.
-            overdue: of those that have not and should have.
-            credit: as it is now.
-            breaches: as they are now.
-            suspended_until: seconds.
+        `closed` are the numbers of offers whose jobs have ended, `overdue` of those that have not, but should have.
+        `credit` (processor seconds), `breaches` and `suspended_until` (seconds) are the new values.
         """
         for number in closed:
             self.drop(number)
@@ -127,7 +113,7 @@ class PromiseBook:
 
     @property
     def overdue(self) -> int:
-        """How many jobs are there that were found to be overdue."""
+        """Number of jobs that were found to be overdue."""
         return sum(one.counted and one.ended is None for one in self.promised.values())
 
     def pardon(self) -> None:
@@ -135,12 +121,7 @@ class PromiseBook:
         self.breaches, self.suspended_until = 0, 0.0
 
     def restore(self, rows: tuple[PromiseRow, ...], work: float) -> None:
-        """Puts others in the place of all jobs.
-
-        Args:
-            rows: the jobs.
-            work: as it was; it may differ from what the rows give by rounding.
-        """
+        """Replaces all jobs; `work` may differ from the sum over the rows by rounding."""
         self.promised = {}
         for number, since, requested_time, processors, lasted, ended, done, counted in rows:
             self._add(
@@ -150,7 +131,7 @@ class PromiseBook:
         self.recount()
 
     def rows(self) -> tuple[PromiseRow, ...]:
-        """Returns all jobs as a journal has them."""
+        """Returns all jobs as in a journal."""
         return tuple(
             (
                 number,
@@ -166,7 +147,7 @@ class PromiseBook:
         )
 
     def recount(self) -> None:
-        """Finds out anew what is stale, and what is due."""
+        """Recomputes `stale` and `due`."""
         still = self.promised.values()
         self.stale = any(one.ended is not None for one in still)
         self.due = min(

@@ -1,9 +1,9 @@
-"""What a partner does with the acceptances it is given: does it send jobs that run, or only ask?
+"""A partner's use of its acceptances: does it send jobs that run, or only ask?
 
-An offer that is accepted and taken back before its job has begun costs its maker nothing, and tells it
-something of this site: enough of them, of chosen widths, measure its free processors. So acceptances
-that lead to no run are budgeted for each partner: so many an hour, and one more for each of its jobs that
-has begun within a day, as an honest partner now and then needs a place no longer.
+An offer that is accepted and withdrawn before its job has begun costs its maker nothing, and reveals something of
+this site: enough of them, of chosen widths, measure its free processors. So acceptances that lead to no run are
+budgeted for each partner: so many an hour, and one more for each of its jobs that has begun within a day, as an
+honest partner sometimes no longer needs a place.
 """
 
 from collections import deque
@@ -24,12 +24,12 @@ _HOUR_S: Final = 3600.0
 
 @dataclass(slots=True)
 class AcceptanceBudget:
-    """What a partner may still ask without sending anything.
+    """A partner's remaining unused acceptances.
 
     Attributes:
         unused: when acceptances were found to lead to no run, seconds, ascending.
-        runs: jobs of the partner that have begun, by the hour since the clock's zero in which they did.
-        declined: offers that were declined because nothing was left.
+        runs: number of the partner's jobs that have begun, by hour since the clock's zero.
+        declined: number of offers declined as the budget was used up.
     """
 
     unused: deque[float] = field(default_factory=lambda: deque(maxlen=UNUSED_MAX))
@@ -37,7 +37,7 @@ class AcceptanceBudget:
     declined: int = 0
 
     def note_unused(self, now: float) -> None:
-        """Notes that a job was taken back before it began."""
+        """Notes that a job was withdrawn before it began."""
         self.unused.append(now)
 
     def note_run(self, now: float) -> None:
@@ -48,17 +48,15 @@ class AcceptanceBudget:
             del self.runs[old]
 
     def unused_lately(self, now: float) -> int:
-        """Returns how many acceptances within the last hour have led to no run."""
+        """Returns the number of acceptances within the last hour that have led to no run."""
         while self.unused and self.unused[0] <= now - UNUSED_WINDOW_S:
             self.unused.popleft()
         return len(self.unused)
 
     def left(self, now: float, per_hour: int) -> int:
-        """Returns how many more may lead to no run before offers are declined; at least 0.
+        """Returns how many more acceptances may lead to no run before offers are declined; at least 0.
 
-        Args:
-            now: seconds.
-            per_hour: how many a partner may leave unused that runs nothing.
+        A partner that runs nothing has `per_hour` of them. `now` is in seconds.
         """
         hour = _hour(now)
         ran = sum(count for each, count in self.runs.items() if each > hour - RUNS_WINDOW_H)

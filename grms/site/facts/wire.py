@@ -1,4 +1,4 @@
-"""Between the state's values and the messages of the wire."""
+"""Conversion between the state's values and wire messages."""
 
 import math
 from typing import Any, Final
@@ -56,11 +56,7 @@ _OFFER_STATES_READ = {number: state for state, number in _OFFER_STATES.items()}
 
 
 class WireError(ValueError):
-    """A message that means nothing.
-
-    Attributes:
-        field: which field of it.
-    """
+    """An invalid message; `field` is the invalid field."""
 
     def __init__(self, field: str, text: str) -> None:
         self.field = field
@@ -68,11 +64,7 @@ class WireError(ValueError):
 
 
 def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, bytes]:
-    """Returns what a job asks for, and what runs as bytes that are only carried.
-
-    Args:
-        message: the request.
-        field: what errors call it.
+    """Returns a job's request, and its program as opaque bytes; `field` is its name in errors.
 
     Raises:
         WireError: a bound is violated.
@@ -145,26 +137,18 @@ def _check_files(program: request_pb2.Program, field: str) -> None:
 
 
 def read_input(message: request_pb2.InputFile) -> JobFile:
-    """Returns a file that a job is given."""
+    """Returns an input file of a job."""
     return JobFile(message.name, message.size_bytes, message.sha256)
 
 
 def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
-    """Returns the files that a job is given, without those that it uses in place.
-
-    Args:
-        payload: as `read_request` has it.
-    """
+    """Returns a job's input files, without those that it uses in place; the payload is that of `read_request`."""
     message = request_pb2.JobRequest.FromString(payload)
     return tuple(read_input(each) for each in message.program.inputs if not each.shared_path)
 
 
 def shared_files(payload: bytes) -> tuple[SharedFile, ...]:
-    """Returns the files that a job uses in place.
-
-    Args:
-        payload: as `read_request` has it.
-    """
+    """Returns the files that a job uses in place; the payload is that of `read_request`."""
     message = request_pb2.JobRequest.FromString(payload)
     return tuple(_read_shared(each) for each in message.program.inputs if each.shared_path)
 
@@ -176,7 +160,7 @@ def _read_shared(message: request_pb2.InputFile) -> SharedFile:
 def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     """Returns a job's request as a message, for its user and for partners.
 
-    How its own site runs it is in no message: its user's variables are nobody else's.
+    How its own site runs it is in no message: its user's variables are private.
     """
     message = request_pb2.JobRequest.FromString(payload)
     message.ClearField("home")
@@ -186,10 +170,9 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
 
 
 def without_program(payload: bytes) -> bytes:
-    """Returns what an offer says of what runs: that there is a script, but not the script.
+    """Returns a payload as offers have it: with a mark in place of the script.
 
-    Args:
-        payload: as `read_request` has it; one without a script is returned as it is.
+    One without a script is returned as it is.
     """
     if not request_pb2.JobRequest.FromString(payload).HasField("program"):
         return payload
@@ -197,34 +180,22 @@ def without_program(payload: bytes) -> bytes:
 
 
 def is_to_fetch(payload: bytes) -> bool:
-    """Returns whether the script of a partner's job is still with the partner.
-
-    Args:
-        payload: as `read_request` has it.
-    """
+    """Returns whether the script of a partner's job is still with the partner."""
     # A newer partner may say more of it.
     return request_pb2.JobRequest.FromString(payload).HasField("to_fetch")
 
 
 def declared_outputs(payload: bytes) -> tuple[str, ...] | None:
-    """Returns the files that a job declares; None where it has no script.
-
-    Args:
-        payload: as `read_request` has it.
-    """
+    """Returns the files that a job declares; `None` if it has no script."""
     message = request_pb2.JobRequest.FromString(payload)
     return tuple(message.program.outputs) if message.HasField("program") else None
 
 
 def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:
-    """Returns the name of an offer.
-
-    Args:
-        message: the name.
-        field: what errors call it.
+    """Returns the name of an offer; `field` is its name in errors.
 
     Raises:
-        WireError: it names none.
+        WireError: it is invalid.
     """
     if not 1 <= message.number < 2**63 or not 1 <= message.epoch < 2**63:
         raise WireError(
@@ -235,12 +206,9 @@ def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:
 
 
 def read_seen(message: partner_pb2.DescribeResponse, *, epoch: int, now_ns: int) -> OfferId | None:
-    """Returns the last of this site's offers that a partner has seen; None where it knows of none.
+    """Returns the last of this site's offers that a partner has seen; `None` if it knows of none.
 
-    Args:
-        message: by which the partner describes itself.
-        epoch: of this site.
-        now_ns: nanoseconds since 1970.
+    `epoch` is this site's; `now_ns` is in nanoseconds since 1970.
 
     Raises:
         WireError: there can be no such offer. An epoch is the moment at which a journal was made.
@@ -265,7 +233,7 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
     """Returns the end of a delegated job.
 
     Raises:
-        WireError: it is not the end of any.
+        WireError: it is invalid.
     """
     if message.outcome == request_pb2.OUTCOME_UNSPECIFIED:
         raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be a known one")
@@ -288,7 +256,7 @@ def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
 
 
 def _read_outcome(message: partner_pb2.Completion) -> tuple[Outcome, str]:
-    """Returns how a job ended, and a newer partner's word for it where this program does not know it."""
+    """Returns a job's outcome, and a newer partner's word for one unknown to this program."""
     if message.outcome in _OUTCOMES_READ:
         return _OUTCOMES_READ[message.outcome], ""
     said = shorten(printable(message.outcome_text), SAID_MAX)
@@ -316,7 +284,7 @@ def _write_end(message: partner_pb2.Completion | job_pb2.Job, outcome: Outcome, 
 
 
 def read_answer(message: partner_pb2.OfferResponse) -> bool | None:
-    """Returns whether an offer was accepted; None where a newer partner says what is not known here.
+    """Returns whether an offer was accepted; `None` for a newer partner's unknown answer.
 
     Raises:
         WireError: the message says nothing.
@@ -328,9 +296,9 @@ def read_answer(message: partner_pb2.OfferResponse) -> bool | None:
 
 
 def read_status(message: partner_pb2.OfferStatus) -> tuple[GuestState | None, Completion | None]:
-    """Returns what has become of an offer, and its end where it has ended.
+    """Returns what has become of an offer, and its end if it has ended.
 
-    A state that only a newer partner knows is one of a job that it has and that has not ended.
+    A state known only to a newer partner counts as that of a job that it has and that has not ended.
 
     Raises:
         WireError: the message says nothing.
@@ -346,7 +314,7 @@ def read_status(message: partner_pb2.OfferStatus) -> tuple[GuestState | None, Co
 def write_status(
     status: GuestState | None, completion: Completion | None
 ) -> partner_pb2.OfferStatus:
-    """Returns what has become of an offer as a message."""
+    """Returns the state of an offer as a message."""
     message = partner_pb2.OfferStatus(state=_OFFER_STATES[status])
     if completion is not None:
         message.completion.CopyFrom(write_completion(completion))
@@ -365,13 +333,7 @@ def read_job_state(number: int) -> JobState:
 
 
 def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
-    """Returns a user's job as its user sees it.
-
-    Args:
-        job: the job.
-        site: name of this site.
-        program: whether to say what runs.
-    """
+    """Returns a user's job as its user sees it; with `program`, including the program."""
     message = job_pb2.Job(
         job_id=job.job_id,
         user=job.user,

@@ -16,7 +16,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Drain,
-    LrmsAppeared,
     LrmsRefused,
     LrmsStays,
     OfferReceived,
@@ -609,15 +608,19 @@ def test_the_first_offer_of_a_partner_is_the_first_of_its_first_epoch() -> None:
     assert one(offered(site, offer=OfferId(1, 1)), AnswerOffer).accepted
 
 
-def test_a_guest_that_waits_again_starts_again() -> None:
-    """Its home site hears nothing of that."""
+def test_a_guest_that_has_not_started_is_shown_as_accepted_until_it_is_in_the_queue() -> None:
+    """Also when it waits again, and when the batch system has forgotten it."""
     site, key = waiting_guest()
+    site(port.Lost, key=key, reason="a crash")
+    assert site.state.guest_counts()[GuestState.ACCEPTED] == 1
     site(port.Started, key=key, start_time=1.0)
-    assert site(port.Requeued, key=key, reason="a node failed") == []
+    site(port.Requeued, key=key, reason="a node failed")
     assert site.state.guest_counts()[GuestState.SUBMITTED] == 1
-    site.restart()
-    look = one(site(Restarted, load=FREE), LrmsSubmit)
-    assert (look.started, look.partner, look.user) == (True, "b", "")
+
+
+def test_how_a_guest_has_ended_is_reported() -> None:
+    """And how its script was left, also after a restart."""
+    site, key = waiting_guest()
     site(port.Started, key=key, start_time=9.0)
     end = {"outcome": Outcome.NODE_FAIL, "end_time": 12.0, "run_time": 3.0}
     report = one(site(port.Ended, key=key, **end, exit_code=1, signal=9), SendReport)
@@ -644,21 +647,6 @@ def test_a_guest_that_waits_again_has_started_also_where_nobody_has_told_of_that
     assert gone(site) is Outcome.CANCELLED
 
 
-def test_a_guest_that_was_forgotten_is_submitted_again_once() -> None:
-    """The second time its home site is told that it is lost, and what may be on its way is ended."""
-    site, key = waiting_guest()
-    site.now = 5.0
-    again = one(site(port.Lost, key=key, reason="a crash"), LrmsSubmit)
-    assert (again.lookup, again.since) == (True, 5.0)
-    assert site.state.guest_counts()[GuestState.ACCEPTED] == 1
-    assert site.state.memory.unconfirmed == REQUEST.processors
-    site.restart()
-    site(Restarted, load=FREE)
-    said = site(port.Lost, key=key, reason="a crash")
-    assert one(said, SendReport).completion.outcome is Outcome.LOST
-    assert one(said, LrmsCancel).lrms_key == key
-
-
 def test_a_guest_whose_program_does_not_come_goes_back() -> None:
     """It has not run and will not: that is in the journal, and said until it is heard."""
     site, key = waiting_guest()
@@ -667,35 +655,6 @@ def test_a_guest_whose_program_does_not_come_goes_back() -> None:
     assert (report.completion.outcome, report.completion.run_time) == (Outcome.LOST, 0.0)
     site.restart()
     assert one(site(Restarted, load=FREE), SendReport).completion == report.completion
-
-
-def test_a_guest_that_ran_is_not_repeated() -> None:
-    """Whatever is said of it: it may have run to its end."""
-    site, key = waiting_guest()
-    site(port.Started, key=key, start_time=1.0)
-    report = one(site(port.Lost, key=key, reason="a crash"), SendReport)
-    assert report.completion.outcome is Outcome.UNKNOWN
-
-
-@pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.COMPLETED])
-def test_a_guest_that_may_still_be_there_does_not_begin_any_more(outcome: Outcome) -> None:
-    """Where nobody knows how it ended, it is ended if it waits; what runs is left alone."""
-    site, key = waiting_guest()
-    site(port.Started, key=key, start_time=1.0)
-    said = site(port.Ended, key=key, outcome=outcome, end_time=9.0, run_time=8.0)
-    cancels = [command for command in said if isinstance(command, LrmsCancel)]
-    told = [(cancel.lrms_key, cancel.only_waiting) for cancel in cancels]
-    assert told == ([(key, True)] if outcome is Outcome.UNKNOWN else [])
-    assert one(site(LrmsAppeared, key=key), LrmsCancel).only_waiting
-
-
-def test_a_guests_cancel_that_was_undone_is_repeated() -> None:
-    """As often as the job comes back."""
-    site, key = waiting_guest()
-    assert site(LrmsAppeared, key=key) == []
-    site(WithdrawReceived, partner="b", offer=OfferId(3, 1), cancel=True)
-    for event, more in ((LrmsAppeared, {}), (port.Requeued, {"reason": "a node failed"})):
-        assert one(site(event, key=key, **more), LrmsCancel).lrms_key == key
 
 
 def test_a_partner_whose_programs_do_not_come_is_declined_for_a_while() -> None:

@@ -1,5 +1,3 @@
-import math
-from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from grms.site.facts.commands import (
 )
 from grms.site.facts.events import (
     Cancel,
-    LrmsAppeared,
     LrmsRefused,
     OfferAnswered,
     OfferReceived,
@@ -25,13 +22,10 @@ from grms.site.facts.events import (
     Restarted,
 )
 from grms.site.facts.jobs import (
-    LOSSES_MAX,
     Completion,
-    Exit,
     Request,
 )
 from grms.site.facts.lifecycle import JobState, Outcome
-from grms.site.facts.records import JobExited
 from grms.site.facts.settings import Limits
 from grms.v1 import job_pb2
 from tests.field_paths import is_field
@@ -265,100 +259,6 @@ def running_at_home() -> tuple[Conversation, str]:
     return site, key
 
 
-def test_a_job_that_waits_again_starts_again() -> None:
-    """What it was before is over; a restart knows it as one that has started once."""
-    site, key = running_at_home()
-    assert site(port.Requeued, key=key, reason="a node failed") == []
-    job = site.job()
-    assert (job.state, job.reason) == (JobState.QUEUED, "a node failed")
-    assert math.isnan(job.start_time)
-    assert site(port.Requeued, key=key, reason="again") == []
-    assert site.job().reason == "a node failed"
-    site.restart()
-    look = one(site(Restarted, load=FREE), LrmsSubmit)
-    assert (look.lookup, look.started) == (True, True)
-    site(port.Started, key=key, start_time=9.0)
-    assert (site.job().state, site.job().start_time) == (JobState.RUNNING, 9.0)
-
-
-def test_a_job_that_was_forgotten_is_submitted_again() -> None:
-    """It counts as on its way until it is confirmed; where that comes to nothing it has ended as lost at last."""
-    site = Conversation(settings(transfer=KEEP))
-    site.now = 3.0
-    first = one(site.submit(load=FREE), LrmsSubmit)
-    key = first.lrms_key
-    assert (first.lookup, first.since) == (False, 3.0)
-    site(port.Accepted, key=key)
-    site.now = 5.0
-    again = one(site(port.Lost, key=key, reason="a crash"), LrmsSubmit)
-    assert (again.lrms_key, again.lookup, again.started, again.since) == (key, True, False, 5.0)
-    assert site.job().state is JobState.SUBMITTING
-    assert site.job().reason == "lost by the batch system: a crash"
-    assert site.state.memory.unconfirmed == REQUEST.processors
-    site.restart()
-    assert one(site(Restarted, load=FREE), LrmsSubmit).since == 5.0
-    for _ in range(LOSSES_MAX - 1):
-        assert one(site(port.Lost, key=key, reason="a crash"), LrmsSubmit).lookup
-    # A submission that is still on the way comes to nothing.
-    assert kinds(site(port.Lost, key=key, reason="a crash")) == ["LrmsCancel"]
-    assert (site.job().state, site.job().outcome) == (JobState.ENDED, Outcome.LOST)
-    assert "lost by the batch system 6 times" in site.job().reason
-
-
-def test_a_job_that_is_lost_before_it_is_confirmed_is_submitted_again() -> None:
-    """Its state is the same as before."""
-    site = Conversation(settings(transfer=KEEP))
-    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    assert kinds(site(port.Lost, key=key, reason="")) == ["LrmsSubmit"]
-    assert site.job().state is JobState.SUBMITTING
-    assert site.state.memory.unconfirmed == REQUEST.processors
-
-
-def test_a_job_that_ran_is_not_repeated() -> None:
-    """Whatever is said of it: it may have run to its end."""
-    site, key = running_at_home()
-    cancel = one(site(port.Lost, key=key, reason="a crash"), LrmsCancel)
-    assert cancel.only_waiting, "what runs after all is nobody's to end"
-    assert site.job().outcome is Outcome.UNKNOWN
-
-
-def test_what_was_taken_for_over_and_runs_is_not_cancelled() -> None:
-    """Nobody has wanted its end: only what has not begun is ended, whoever's it was."""
-    site, key = running_at_home()
-    ended = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
-    assert one(site(port.Ended, key=key, **ended), LrmsCancel).only_waiting
-    for known in (key, "a/1/99", "b/1/1", "nobody/1/1", "a", "a/x/1"):
-        assert one(site(LrmsAppeared, key=known), LrmsCancel).only_waiting
-    site, key = running_at_home()
-    site(Cancel, load=FREE, job_id="a-1", user="ann")
-    assert not one(site(port.Ended, key=key, **ended), LrmsCancel).only_waiting
-    assert not one(site(LrmsAppeared, key=key), LrmsCancel).only_waiting
-
-
-def test_a_job_that_is_to_end_and_was_forgotten_has_ended() -> None:
-    """Its cancellation has come true."""
-    site = Conversation(settings(transfer=KEEP))
-    key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    site(Cancel, load=FREE, job_id="a-1", user="ann")
-    assert kinds(site(port.Lost, key=key, reason="a crash")) == ["LrmsCancel"]
-    assert site.job().outcome is Outcome.CANCELLED
-
-
-def test_a_cancel_that_was_undone_is_repeated() -> None:
-    """As often as the job comes back; one that nobody knows is ended where it has not begun."""
-    site, key = running_at_home()
-    assert site(LrmsAppeared, key=key) == []
-    assert "LrmsCancel" in kinds(site(Cancel, load=FREE, job_id="a-1", user="ann"))
-    for event in (partial(site, LrmsAppeared), partial(site, port.Requeued, reason="")):
-        assert one(event(key=key), LrmsCancel).lrms_key == key
-    site(port.Ended, key=key, outcome=Outcome.CANCELLED, end_time=4.0, run_time=0.0)
-    assert site.job().reason == ""
-    again = one(site(LrmsAppeared, key=key), LrmsCancel)
-    assert (again.lrms_key, again.only_waiting) == (key, False)
-    orphan = one(site(LrmsAppeared, key="a/1/99"), LrmsCancel)
-    assert (orphan.lrms_key, orphan.only_waiting) == ("a/1/99", True)
-
-
 def test_an_end_by_other_hands_says_so() -> None:
     """Nobody here has asked for it."""
     for told, shown in (("by root", ": by root"), ("", "")):
@@ -367,18 +267,6 @@ def test_an_end_by_other_hands_says_so() -> None:
         site(port.Ended, key=key, **end)
         assert site.job().outcome is Outcome.CANCELLED
         assert site.job().reason == f"cancelled in the batch system{shown}"
-
-
-def test_how_a_script_was_left_is_noted() -> None:
-    """Over a restart, too; where nothing is known nothing is noted."""
-    site, key = running_at_home()
-    end = {"outcome": Outcome.FAILED, "end_time": 4.0, "run_time": 3.0}
-    site(port.Ended, key=key, exit_code=7, **end)
-    site.restart()
-    assert site.job().exit == Exit(7)
-    site, key = running_at_home()
-    site(port.Ended, key=key, **end)
-    assert not any(isinstance(record, JobExited) for record in site.journal)
 
 
 def test_a_batch_system_that_is_away_is_no_place_for_others() -> None:
@@ -393,14 +281,6 @@ def test_a_batch_system_that_is_away_is_no_place_for_others() -> None:
     site(port.Back)
     assert site.state.why_stuck(site.job(), site.now) == ""
     assert kinds(site.submit(load=FULL)) == ["ReplyJob", "SendOffer"]
-
-
-def test_a_job_of_which_nobody_knows_how_it_ended_is_ended_for_sure() -> None:
-    """It may be there after all."""
-    site, key = running_at_home()
-    end = {"outcome": Outcome.UNKNOWN, "end_time": 4.0, "run_time": 0.0}
-    assert one(site(port.Ended, key=key, **end), LrmsCancel).lrms_key == key
-    assert site.job().outcome is Outcome.UNKNOWN
 
 
 def test_what_the_batch_system_refuses_for_now_waits() -> None:

@@ -48,7 +48,7 @@ class Turn:
 
         `lookup`: the batch system may have it; `started`: it is known to have started.
         """
-        user, partner = (job.user, "") if isinstance(job, HomeJob) else ("", job.partner)
+        user, partner = job.owner
         self._commands.append(
             LrmsSubmit(
                 self.cause,

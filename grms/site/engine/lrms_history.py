@@ -108,7 +108,7 @@ def _runs(job: HomeJob | GuestJob) -> bool:
 
 
 def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:
-    user, partner = (job.user, "") if isinstance(job, HomeJob) else ("", job.partner)
+    user, partner = job.owner
     try:
         return lrms_job(job.lrms_key, job.request, job.payload, user=user, partner=partner)
     except LrmsRefusedError:

@@ -254,6 +254,11 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         """When it was submitted or accepted, seconds."""
         raise NotImplementedError
 
+    @property
+    def owner(self) -> tuple[str, str]:
+        """Its local user, or else the partner whose job it is; the other is empty."""
+        raise NotImplementedError
+
     def move(self, target: JobState) -> None:
         """Changes the state.
 
@@ -362,6 +367,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         return self.submit_time
 
     @property
+    def owner(self) -> tuple[str, str]:
+        """Its user, and no partner, wherever it is offered."""
+        return self.user, ""
+
+    @property
     def offer(self) -> OfferId:
         """Names its offer."""
         return OfferId(self.offer_epoch, self.offer_number)
@@ -416,6 +426,11 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     def came(self) -> float:
         """When it was accepted, seconds."""
         return self.accept_time
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """No local user, and its home site."""
+        return "", self.partner
 
     @property
     def completion(self) -> Completion | None:

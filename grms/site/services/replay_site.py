@@ -21,7 +21,7 @@ from grms.site.facts.jobs import GuestJob, Request
 from grms.site.facts.lifecycle import JobState
 from grms.site.facts.wire import executed_on
 from grms.site.links.partner_links import PartnerLinks
-from grms.site.services.replay_schedule import OF_SCHEDULES, guest_rows, own_rows
+from grms.site.services.replay_schedule import OF_SCHEDULES, read_schedule
 from grms.site.services.replay_workload import ReplayWorkload
 from grms.v1 import replay_pb2, request_pb2
 
@@ -232,8 +232,7 @@ class Replay:
 
     def schedule(self) -> tuple[list[replay_pb2.OwnRow], list[replay_pb2.GuestRow]]:
         """Returns what became of the workload, and which guests ran here, from the journal."""
-        records = list(self._journal.records(OF_SCHEDULES))
-        return own_rows(self.site, records), guest_rows(records)
+        return read_schedule(self.site, self._journal.records(OF_SCHEDULES))
 
     @property
     def holds_rounds(self) -> bool:

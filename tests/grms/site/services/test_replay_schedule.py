@@ -17,7 +17,7 @@ from grms.site.facts.records import (
     JobStarted,
     Record,
 )
-from grms.site.services.replay_schedule import OF_SCHEDULES, guest_rows, own_rows
+from grms.site.services.replay_schedule import OF_SCHEDULES, read_schedule
 from grms.v1 import replay_pb2
 
 ASK = Request(2, 100.0)
@@ -42,8 +42,10 @@ def test_own_jobs_run_where_they_went_last() -> None:
         JobOffered(1000.0, 4, "b", 3),
         JobEnded(1001.0, 4, Outcome.COMPLETED, 1001.0, 1.0, ""),  # before the answer
     ]
-    own = own_rows("a", records)
-    assert own_rows("a", [one for one in records if isinstance(one, OF_SCHEDULES)]) == own
+    own, guests = read_schedule("a", records)
+    assert guests == []
+    needed = [record for record in records if isinstance(record, OF_SCHEDULES)]
+    assert read_schedule("a", needed) == (own, [])
     assert sorted(own, key=lambda row: row.row) == [
         replay_pb2.OwnRow(row=0, executed_on="a", start_time_s=0.0, end_time_s=950.0),
         replay_pb2.OwnRow(row=1, executed_on="b", offer_number=1),
@@ -69,7 +71,5 @@ def test_a_place_is_no_guest() -> None:
         JobEnded(2.0, GuestRef("b", given_back), Outcome.LOST, 2.0, 0.0, ""),
         JobEnded(9.0, GuestRef("b", taken), Outcome.COMPLETED, 9.0, 8.0, ""),
     ]
-    assert own_rows("a", records) == []
-    assert guest_rows(records) == [
-        replay_pb2.GuestRow(home="b", offer_number=1, start_time_s=1.0, end_time_s=9.0)
-    ]
+    ran = replay_pb2.GuestRow(home="b", offer_number=1, start_time_s=1.0, end_time_s=9.0)
+    assert read_schedule("a", records) == ([], [ran])

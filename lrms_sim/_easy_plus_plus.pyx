@@ -7,19 +7,19 @@ A prediction rests on run times of jobs that have ended. The machine says when a
 its prediction, by calling `overdue`, and the prediction is corrected before anything else happens.
 """
 
-from libc.math cimport INFINITY
 from libc.stdlib cimport free
 
 from lrms_sim._keyed cimport search_shortest
 from lrms_sim._room cimport Best, Room, room_for_all
 from lrms_sim._memory cimport safe_calloc
 from lrms_sim._predictions cimport (
-    Guess,
     Predictions,
-    correct,
     history_of,
     learn,
     predict,
+    predicted_ended,
+    predicted_overdue,
+    predicted_start,
     predictions_free,
     remember_history,
 )
@@ -31,27 +31,15 @@ from lrms_sim._queue cimport (
     queue_remove,
     queue_slot,
 )
-from lrms_sim._releases cimport (
-    Releases,
-    Shadow,
-    releases_add,
-    releases_free,
-    releases_remove,
-    releases_shadow,
-)
+from lrms_sim._releases cimport Releases, Shadow, releases_free, releases_shadow
 from lrms_sim._scheduler cimport Scheduler
-from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim._types cimport job_index_t, seconds_t
 from lrms_sim._view cimport View
 
 cdef struct Notes:
     WaitingQueue waiting         # the same jobs as in the queue, predictions as their requests
     Releases releases            # running jobs by predicted end
     Predictions predictions
-
-
-cdef inline void wake(Notes* notes, View* view) noexcept nogil:
-    # The machine calls `overdue` when the first predicted end has come.
-    view.wake_time = notes.releases.release[0].time if notes.releases.count else INFINITY
 
 
 cdef int predicting_submitted(void* own, View* view, job_index_t job) except -1 nogil:
@@ -70,8 +58,7 @@ cdef int predicting_withdrawn(void* own, View* view, job_index_t job) except -1 
 
 cdef int predicting_ended(void* own, View* view, job_index_t job) except -1 nogil:
     cdef Notes* notes = <Notes*> own
-    releases_remove(&notes.releases, view.start_time[job] + notes.predictions.guess[job].now, job)
-    wake(notes, view)
+    predicted_ended(&notes.predictions, &notes.releases, view, job)
     return 0
 
 
@@ -84,32 +71,13 @@ cdef seconds_t predicting_estimate(void* own, const View* view, job_index_t job)
 
 
 cdef int predicting_overdue(void* own, View* view) except -1 nogil:
-    # Those who end at this very instant are not among the releases any more.
     cdef Notes* notes = <Notes*> own
-    cdef Releases* releases = &notes.releases
-    cdef Guess* guess = notes.predictions.guess
-    cdef job_index_t job
-    cdef processors_t width
-    while releases.count and releases.release[0].time <= view.now:
-        job = releases.release[0].job
-        width = releases.release[0].processors
-        releases_remove(releases, releases.release[0].time, job)
-        correct(&guess[job], view.start_time[job], view.requested_time[job], view.now)
-        releases_add(releases, view.start_time[job] + guess[job].now, job, width)
-    wake(notes, view)
-    return 0
+    return predicted_overdue(&notes.predictions, &notes.releases, view)
 
 
 cdef int start(Notes* notes, View* view, job_index_t job) except -1 nogil:
-    cdef Guess* guess = &notes.predictions.guess[job]
-    cdef processors_t width = view.job_processors[job]
-    # A prediction too short to be seen on the clock is corrected at once.
-    correct(guess, view.now, view.requested_time[job], view.now)
-    releases_add(&notes.releases, view.now + guess.now, job, width)
     queue_remove(&notes.waiting, queue_slot(&notes.waiting, job))
-    view.start(view, queue_slot(&view.queue, job))
-    wake(notes, view)
-    return 0
+    return predicted_start(&notes.predictions, &notes.releases, view, job)
 
 
 cdef int predicting_decide(void* own, View* view) except -1 nogil:

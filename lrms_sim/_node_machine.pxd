@@ -8,13 +8,16 @@ from lrms_sim._node_state cimport (
     Chunk,
     Demand,
     Free,
+    LicenceUse,
     Nodes,
     Placed,
     left_after,
     left_before,
+    licences_suffice,
     place,
     room_on,
     set_free,
+    take_licences,
 )
 from lrms_sim._predictions cimport Predictions
 from lrms_sim._releases cimport Releases
@@ -47,6 +50,7 @@ cdef struct Head:
     int64_t then_sum
     int32_t* then_count          # by room, nodes
     int32_t rooms                # length of the counts
+    int64_t* then_licences       # by licence
 
 cdef struct Line:
     # Who waits of one shape, in order of arrival.
@@ -64,6 +68,7 @@ cdef struct Held:
 cdef struct NodeNotes:
     Nodes nodes
     Demand* demands              # by shape
+    LicenceUse* licences         # of all demands, one after the other
     const int32_t* shape         # by job
     Line* line                   # by shape
     job_index_t* before          # by job, its neighbours in its line; -1 for none
@@ -213,6 +218,7 @@ cdef inline int take_found(NodeNotes* notes, job_index_t job) except -1 nogil:
             found[i].node,
             left_after(&notes.nodes.free[found[i].node], demand, found[i].tasks),
         )
+    take_licences(notes.nodes.licences_free, demand, 1)
     note_held(notes, job, found, placed.count)
     return 0
 
@@ -237,6 +243,7 @@ cdef inline void give_back(NodeNotes* notes, job_index_t job) noexcept nogil:
         )
         notes.released[notes.released_count & (RECENT - 1)] = chunks[i].node
         notes.released_count += 1
+    take_licences(notes.nodes.licences_free, demand, -1)
     notes.settled = False
 
 
@@ -247,6 +254,9 @@ cdef inline bint still_refused(NodeNotes* notes, int32_t shape) noexcept nogil:
     cdef int64_t i = notes.refused[shape]
     cdef int32_t least = demand.tasks if demand.nodes_max == 1 else 1
     cdef int32_t node
+    if demand.licence_count:
+        # Whether nodes or licences were lacking then is not known.
+        return not licences_suffice(demand, notes.nodes.licences_free)
     if i < 0 or notes.released_count - i > RECENT:
         return False
     while i < notes.released_count:

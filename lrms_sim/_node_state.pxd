@@ -18,6 +18,10 @@ cdef extern from *:
     """
     int lowest_bit(uint64_t word) noexcept nogil
 
+cdef struct LicenceUse:
+    int32_t licence              # its number on the machine
+    int64_t count
+
 cdef struct Demand:
     int32_t tasks
     int32_t cores                # of a task
@@ -30,6 +34,8 @@ cdef struct Demand:
     int64_t task_memory
     int64_t node_memory
     uint64_t kinds               # those that will do, as bits
+    const LicenceUse* licences
+    int32_t licence_count        # of those that the job takes, nearly always 0
 
 cdef struct Free:
     # What nobody holds on a node.
@@ -65,6 +71,8 @@ cdef struct Nodes:
     Kind[KINDS_MAX] kind
     Free* free                   # by node
     int32_t* kind_of             # by node
+    int64_t* licences_free       # by licence, of the machine as a whole
+    int32_t licence_count
     # What `place` has found, and room to sort in.
     Chunk* found
     Py_ssize_t found_count
@@ -81,6 +89,25 @@ cdef inline void demand_of_processors(Demand* demand, int32_t width) noexcept no
     demand.nodes_min = 1
     demand.nodes_max = NO_LIMIT
     demand.kinds = ~<uint64_t> 0
+
+
+cdef inline bint licences_suffice(
+    const Demand* demand, const int64_t* licences_free
+) noexcept nogil:
+    cdef int32_t i
+    for i in range(demand.licence_count):
+        if demand.licences[i].count > licences_free[demand.licences[i].licence]:
+            return False
+    return True
+
+
+cdef inline void take_licences(
+    int64_t* licences_free, const Demand* demand, int32_t sign
+) noexcept nogil:
+    # Takes what a job holds, or gives it back with sign -1.
+    cdef int32_t i
+    for i in range(demand.licence_count):
+        licences_free[demand.licences[i].licence] -= sign * demand.licences[i].count
 
 
 cdef inline int32_t room_on(const Demand* demand, const Free* left) noexcept nogil:
@@ -163,7 +190,8 @@ cdef inline void set_free(Nodes* nodes, int32_t node, Free left) noexcept nogil:
 
 
 cdef inline int nodes_open(Nodes* nodes, bint best_fit) except -1:
-    # Of kinds whose `first`, `end` and `whole` are set.
+    # Of kinds whose `first`, `end` and `whole` are set, and of so many licences; the caller says
+    # how many of each are free.
     cdef Kind* kind
     cdef int32_t node, number
     cdef Py_ssize_t cores_max = 0
@@ -171,6 +199,9 @@ cdef inline int nodes_open(Nodes* nodes, bint best_fit) except -1:
     nodes.count = nodes.kind[nodes.kind_count - 1].end
     nodes.free = <Free*> safe_calloc(nodes.count, sizeof(Free), b"nodes")
     nodes.kind_of = <int32_t*> safe_calloc(nodes.count, sizeof(int32_t), b"nodes")
+    nodes.licences_free = <int64_t*> safe_calloc(
+        nodes.licence_count, sizeof(int64_t), b"licences"
+    )
     nodes.found = <Chunk*> safe_calloc(nodes.count, sizeof(Chunk), b"nodes")
     nodes.candidates = <Chunk*> safe_calloc(nodes.count, sizeof(Chunk), b"nodes")
     for number in range(nodes.kind_count):
@@ -199,6 +230,7 @@ cdef inline void nodes_close(Nodes* nodes) noexcept:
     cdef int32_t number
     free(nodes.free)
     free(nodes.kind_of)
+    free(nodes.licences_free)
     free(nodes.found)
     free(nodes.candidates)
     free(nodes.of_room)
@@ -214,16 +246,23 @@ cdef struct Search:
     # What is still to be placed while nodes are gone through in their order.
     int32_t tasks
     Py_ssize_t used
+    bint collects                # every node with room, and gives none of them its tasks
 
 
 cdef inline bint offer_node(
     Nodes* nodes, const Demand* demand, Search* search, int32_t node
 ) noexcept nogil:
-    # Gives a node its tasks. Returns whether nothing more is to be looked at: all is placed, or
-    # the job has as many nodes as it may have.
+    # Gives a node its tasks, or notes its room. Returns whether nothing more is to be looked at: all
+    # is placed, or the job has as many nodes as it may have.
     cdef int32_t tasks = room_on(demand, &nodes.free[node])
     cdef int32_t reserved
     if tasks == 0:
+        return False
+    if search.collects:
+        nodes.candidates[search.used].node = node
+        nodes.candidates[search.used].tasks = tasks
+        nodes.of_room[tasks] += 1
+        search.used += 1
         return False
     if demand.nodes_max == 1 and tasks < demand.tasks:
         return False
@@ -273,43 +312,6 @@ cdef inline bint in_order(
     return False
 
 
-cdef inline Py_ssize_t candidates_in_order(Nodes* nodes, const Demand* demand) noexcept nogil:
-    # All nodes with room, in their order, with their rooms; and how many of each room there are.
-    cdef int32_t number, node, cores, tasks
-    cdef Kind* kind
-    cdef Py_ssize_t word
-    cdef Py_ssize_t count = 0
-    cdef uint64_t bits
-    for number in range(nodes.kind_count):
-        kind = &nodes.kind[number]
-        if not (demand.kinds >> number) & 1:
-            continue
-        if nodes.best_fit:
-            for cores in range(demand.cores, kind.whole.cores + 1):
-                if kind.row_count[cores] == 0:
-                    continue
-                for word in range(kind.words):
-                    bits = kind.bits[cores * kind.words + word]
-                    while bits:
-                        node = kind.first + <int32_t> (word * 64) + lowest_bit(bits)
-                        bits &= bits - 1
-                        tasks = room_on(demand, &nodes.free[node])
-                        if tasks:
-                            nodes.candidates[count].node = node
-                            nodes.candidates[count].tasks = tasks
-                            nodes.of_room[tasks] += 1
-                            count += 1
-        else:
-            for node in range(kind.first, kind.end):
-                tasks = room_on(demand, &nodes.free[node])
-                if tasks:
-                    nodes.candidates[count].node = node
-                    nodes.candidates[count].tasks = tasks
-                    nodes.of_room[tasks] += 1
-                    count += 1
-    return count
-
-
 cdef inline bint largest_first(
     Nodes* nodes, const Demand* demand, Search* search
 ) noexcept nogil:
@@ -320,7 +322,10 @@ cdef inline bint largest_first(
     for i in range(nodes.kind_count):
         most = max(most, nodes.kind[i].whole.cores)
     memset(nodes.of_room, 0, (most + 2) * sizeof(Py_ssize_t))
-    count = candidates_in_order(nodes, demand)
+    search.used = 0
+    search.collects = True
+    in_order(nodes, demand, search)
+    count = search.used
     place = 0
     for room in range(most, 0, -1):
         next_place = place + nodes.of_room[room]
@@ -351,8 +356,11 @@ cdef inline bint place(Nodes* nodes, const Demand* demand) noexcept nogil:
             cores += nodes.kind[number].cores_free
     if cores < <int64_t> demand.tasks * demand.cores:
         return False
+    if not licences_suffice(demand, nodes.licences_free):
+        return False
     search.tasks = demand.tasks
     search.used = 0
+    search.collects = False
     if not in_order(nodes, demand, &search):
         if demand.nodes_max == 1 or demand.nodes_max == NO_LIMIT:
             return False

@@ -9,9 +9,11 @@ class NodeScheduler(Scheduler):
     Args:
         discipline: one of `lrms_sim.nodes.NODE_DISCIPLINES` but conservative.
         kinds: shape (k, 4): nodes, cores, memory in MiB, GPUs of each kind.
-        demands: shape (s, 11), a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus,
-            node_gpus, exclusive, task_memory, node_memory, kinds as bits.
+        demands: shape (s, 11 + l), a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus,
+            node_gpus, exclusive, task_memory, node_memory, kinds as bits; then how many it takes of
+            each licence.
         shape: shape (n,), by job its row in `demands`.
+        licences: shape (l,), how many there are of each.
     """
 
     def __init__(
@@ -20,6 +22,7 @@ class NodeScheduler(Scheduler):
         kinds: npt.NDArray[np.int64],
         demands: npt.NDArray[np.int64],
         shape: npt.NDArray[np.int32],
+        licences: npt.NDArray[np.int64],
         *,
         best_fit: bool = True,
     ) -> None: ...

@@ -31,27 +31,29 @@ from lrms_sim._node_state cimport (
     Chunk,
     Demand,
     Free,
+    LicenceUse,
     Nodes,
     Placed,
     demand_of_processors,
     left_after,
     left_before,
+    licences_suffice,
     nodes_close,
     nodes_open,
     place,
     room_on,
+    take_licences,
 )
 from lrms_sim._queue cimport WaitingQueue, queue_slot
-from lrms_sim._predictions cimport Guess, correct, learn, predict, predictions_free
-from lrms_sim._releases cimport (
-    Release,
-    Releases,
-    releases_add,
-    releases_ended,
-    releases_free,
-    releases_remove,
-    releases_start,
+from lrms_sim._predictions cimport (
+    learn,
+    predict,
+    predicted_ended,
+    predicted_overdue,
+    predicted_start,
+    predictions_free,
 )
+from lrms_sim._releases cimport Release, releases_ended, releases_free, releases_start
 from lrms_sim._scheduler cimport Scheduler
 from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport View
@@ -210,12 +212,15 @@ cdef void look_ahead(NodeNotes* notes, const View* view) noexcept nogil:
     head.changes += 1
     head.then_sum = head.room_sum
     memcpy(head.then_count, head.room_count, head.rooms * sizeof(int32_t))
+    for k in range(notes.nodes.licence_count):
+        head.then_licences[k] = notes.nodes.licences_free[k]
     head.shadow_time = INFINITY
     for i in range(notes.releases.count):
         release = &notes.releases.release[i]
         if release.time > head.shadow_time:
             break
         cores += release.processors
+        take_licences(head.then_licences, demand_of(notes, release.job), -1)
         chunks = chunks_of(&notes.placed[release.job])
         for k in range(notes.placed[release.job].count):
             left = free_then(notes, chunks[k].node)
@@ -227,8 +232,10 @@ cdef void look_ahead(NodeNotes* notes, const View* view) noexcept nogil:
                     chunks[k].tasks,
                 ),
             )
-        if cores >= width and head.shadow_time == INFINITY and enough(
-            demand, head.then_sum, head.then_count, head.rooms, eligible
+        if (
+            cores >= width and head.shadow_time == INFINITY
+            and enough(demand, head.then_sum, head.then_count, head.rooms, eligible)
+            and licences_suffice(demand, head.then_licences)
         ):
             head.shadow_time = release.time
     head.cores_extra = cores - width
@@ -247,7 +254,10 @@ cdef bint leaves_enough(NodeNotes* notes, const Demand* guest, bint keep) noexce
     for i in range(count):
         left = free_then(notes, found[i].node)
         set_then(notes, found[i].node, left_after(&left, guest, found[i].tasks))
-    good = enough(head.demand, head.then_sum, head.then_count, head.rooms, eligible)
+    take_licences(head.then_licences, guest, 1)
+    good = enough(
+        head.demand, head.then_sum, head.then_count, head.rooms, eligible
+    ) and licences_suffice(head.demand, head.then_licences)
     if not good or not keep:
         for i in range(count):
             left = free_then(notes, found[i].node)
@@ -256,6 +266,7 @@ cdef bint leaves_enough(NodeNotes* notes, const Demand* guest, bint keep) noexce
                 found[i].node,
                 left_before(&notes.nodes, found[i].node, &left, guest, found[i].tasks),
             )
+        take_licences(head.then_licences, guest, -1)
     return good
 
 
@@ -333,11 +344,6 @@ cdef int easy_decide(void* own, View* view) except -1 nogil:
 
 # --- EASY++ ---------------------------------------------------------------------------------
 
-cdef inline void wake(NodeNotes* notes, View* view) noexcept nogil:
-    # The machine calls `overdue` when the first predicted end has come.
-    view.wake_time = notes.releases.release[0].time if notes.releases.count else INFINITY
-
-
 cdef int predicting_submitted(void* own, View* view, job_index_t job) except -1 nogil:
     predict(&(<NodeNotes*> own).predictions, view, job)
     return nodes_submitted(own, view, job)
@@ -348,10 +354,7 @@ cdef int predicting_ended(void* own, View* view, job_index_t job) except -1 nogi
     give_back(notes, job)
     free(notes.placed[job].chunks)
     notes.placed[job].chunks = NULL
-    releases_remove(
-        &notes.releases, view.start_time[job] + notes.predictions.guess[job].now, job
-    )
-    wake(notes, view)
+    predicted_ended(&notes.predictions, &notes.releases, view, job)
     return 0
 
 
@@ -364,33 +367,15 @@ cdef seconds_t predicting_estimate(void* own, const View* view, job_index_t job)
 
 
 cdef int predicting_overdue(void* own, View* view) except -1 nogil:
-    # Those who end at this very instant are not among the releases any more.
     cdef NodeNotes* notes = <NodeNotes*> own
-    cdef Releases* releases = &notes.releases
-    cdef Guess* guess = notes.predictions.guess
-    cdef job_index_t job
-    cdef processors_t width
-    while releases.count and releases.release[0].time <= view.now:
-        job = releases.release[0].job
-        width = releases.release[0].processors
-        releases_remove(releases, releases.release[0].time, job)
-        correct(&guess[job], view.start_time[job], view.requested_time[job], view.now)
-        releases_add(releases, view.start_time[job] + guess[job].now, job, width)
-    wake(notes, view)
-    return 0
+    return predicted_overdue(&notes.predictions, &notes.releases, view)
 
 
 cdef int start_predicted(NodeNotes* notes, View* view, job_index_t job) except -1 nogil:
-    # Where `place` has found room for it. A prediction too short to be seen on the clock is
-    # corrected at once.
-    cdef Guess* guess = &notes.predictions.guess[job]
-    correct(guess, view.now, view.requested_time[job], view.now)
+    # Where `place` has found room for it.
     leave_line(notes, job)
     take_found(notes, job)
-    releases_add(&notes.releases, view.now + guess.now, job, view.job_processors[job])
-    view.start(view, queue_slot(&view.queue, job))
-    wake(notes, view)
-    return 0
+    return predicted_start(&notes.predictions, &notes.releases, view, job)
 
 
 cdef job_index_t shortest_behind(
@@ -501,6 +486,7 @@ cdef class NodeScheduler(Scheduler):
         const int64_t[:, ::1] kinds not None,
         const int64_t[:, ::1] demands not None,
         const int32_t[::1] shape not None,
+        const int64_t[::1] licences not None,
         *,
         bint best_fit=True,
     ):
@@ -510,13 +496,18 @@ cdef class NodeScheduler(Scheduler):
             discipline: one of `lrms_sim.nodes.NODE_DISCIPLINES` but conservative.
             kinds: a row for each kind: nodes, cores, memory, GPUs.
             demands: a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus,
-                node_gpus, exclusive, task_memory, node_memory, kinds as bits.
+                node_gpus, exclusive, task_memory, node_memory, kinds as bits; and how many it takes of
+                each licence.
             shape: by job, its row in `demands`.
+            licences: how many there are of each.
         """
         cdef NodeNotes* notes = <NodeNotes*> self.notes
         cdef Nodes* nodes = &notes.nodes
-        cdef Py_ssize_t i, cores_max
-        if not 1 <= kinds.shape[0] <= KINDS_MAX or kinds.shape[1] != 4 or demands.shape[1] != 11:
+        cdef Py_ssize_t i, k, cores_max, uses
+        if (
+            not 1 <= kinds.shape[0] <= KINDS_MAX or kinds.shape[1] != 4
+            or demands.shape[1] != 11 + licences.shape[0]
+        ):
             raise ValueError("tables of kinds and demands have other columns")
         nodes.kind_count = <int32_t> kinds.shape[0]
         cores_max = 0
@@ -527,7 +518,10 @@ cdef class NodeScheduler(Scheduler):
             nodes.kind[i].whole.memory = kinds[i, 2]
             nodes.kind[i].whole.gpus = <int32_t> kinds[i, 3]
             cores_max = max(cores_max, <Py_ssize_t> kinds[i, 1])
+        nodes.licence_count = <int32_t> licences.shape[0]
         nodes_open(nodes, best_fit)
+        for i in range(licences.shape[0]):
+            nodes.licences_free[i] = licences[i]
         self.shape = shape
         self.jobs = shape.shape[0]
         self.shapes = demands.shape[0]
@@ -542,7 +536,20 @@ cdef class NodeScheduler(Scheduler):
         notes.next = <job_index_t*> safe_calloc(demands.shape[0], sizeof(job_index_t), b"demands")
         notes.before = <job_index_t*> safe_calloc(self.jobs, sizeof(job_index_t), b"waiting jobs")
         notes.behind = <job_index_t*> safe_calloc(self.jobs, sizeof(job_index_t), b"waiting jobs")
+        uses = 0
         for i in range(demands.shape[0]):
+            for k in range(licences.shape[0]):
+                uses += demands[i, 11 + k] > 0
+        notes.licences = <LicenceUse*> safe_calloc(uses, sizeof(LicenceUse), b"licences")
+        uses = 0
+        for i in range(demands.shape[0]):
+            notes.demands[i].licences = &notes.licences[uses]
+            for k in range(licences.shape[0]):
+                if demands[i, 11 + k] > 0:
+                    notes.licences[uses].licence = <int32_t> k
+                    notes.licences[uses].count = demands[i, 11 + k]
+                    notes.demands[i].licence_count += 1
+                    uses += 1
             notes.demands[i].tasks = <int32_t> demands[i, 0]
             notes.demands[i].cores = <int32_t> demands[i, 1]
             notes.demands[i].most = <int32_t> demands[i, 2]
@@ -568,6 +575,9 @@ cdef class NodeScheduler(Scheduler):
         notes.head.then_free = <Free*> safe_calloc(nodes.count, sizeof(Free), b"nodes")
         notes.head.room_count = <int32_t*> safe_calloc(cores_max + 1, sizeof(int32_t), b"rooms")
         notes.head.then_count = <int32_t*> safe_calloc(cores_max + 1, sizeof(int32_t), b"rooms")
+        notes.head.then_licences = <int64_t*> safe_calloc(
+            licences.shape[0], sizeof(int64_t), b"licences"
+        )
         self.any_order = False
         self.ops.submitted = nodes_submitted
         self.ops.ended = nodes_ended
@@ -609,6 +619,7 @@ cdef class NodeScheduler(Scheduler):
         free(notes.placed)
         free(notes.held)
         free(notes.demands)
+        free(notes.licences)
         free(notes.refused)
         free(notes.delays)
         free(notes.line)
@@ -622,6 +633,7 @@ cdef class NodeScheduler(Scheduler):
         free(notes.head.then_free)
         free(notes.head.room_count)
         free(notes.head.then_count)
+        free(notes.head.then_licences)
         free(notes)
 
     def first_misfit(self):

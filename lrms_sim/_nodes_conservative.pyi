@@ -11,6 +11,7 @@ class NodeConservative(NodeScheduler):
         kinds: npt.NDArray[np.int64],
         demands: npt.NDArray[np.int64],
         shape: npt.NDArray[np.int32],
+        licences: npt.NDArray[np.int64],
         *,
         best_fit: bool = True,
     ) -> None: ...

@@ -62,6 +62,7 @@ cdef struct NodePlan:
 cdef struct Plans:
     NodePlan* plan               # by node
     Profile cores                # of all nodes together
+    Profile* licences            # by licence
     Releases ends                # of all that is planned, in order of time
     seconds_t* reserved          # by job, start of its reservation; infinite for none
     job_index_t newest           # the last job that has had a reservation
@@ -158,6 +159,11 @@ cdef int change_plan(
             cores += notes.nodes.kind[notes.nodes.kind_of[chunks[i].node]].whole.cores
         else:
             cores += chunks[i].tasks * demand.cores
+    for i in range(demand.licence_count):
+        profile_take(
+            &plans.licences[demand.licences[i].licence], from_time, to_time,
+            <processors_t> demand.licences[i].count * (1 if take else -1),
+        )
     return profile_take(&plans.cores, from_time, to_time, cores if take else -cores)
 
 
@@ -165,6 +171,7 @@ cdef bint fits_between(
     NodeNotes* notes, Plans* plans, const Demand* demand, seconds_t from_time, seconds_t to_time
 ) noexcept nogil:
     # Whether a job fits from one moment to another on the same nodes; `between.found` has them.
+    # Of licences all are free in `between`: that they suffice throughout their plans say.
     cdef Nodes* nodes = &notes.nodes
     cdef const NodePlan* plan
     cdef const Free* other
@@ -172,6 +179,12 @@ cdef bint fits_between(
     cdef int64_t rooms = 0
     cdef int32_t number, node
     cdef Py_ssize_t i
+    for i in range(demand.licence_count):
+        if not profile_fits(
+            &plans.licences[demand.licences[i].licence],
+            <processors_t> demand.licences[i].count, from_time, to_time,
+        ):
+            return False
     for number in range(nodes.kind_count):
         if not (demand.kinds >> number) & 1:
             continue
@@ -254,12 +267,20 @@ cdef int promise(
     return change_plan(notes, plans, view.now, start, start + request, job, True)
 
 
+cdef void forget(NodeNotes* notes, Plans* plans, seconds_t now) noexcept nogil:
+    # What was planned for the time before now.
+    cdef int32_t i
+    profile_forget(&plans.cores, now)
+    for i in range(notes.nodes.licence_count):
+        profile_forget(&plans.licences[i], now)
+
+
 cdef int take_out(
     NodeNotes* notes, Plans* plans, const View* view, job_index_t job, seconds_t start
 ) except -1 nogil:
     cdef seconds_t end = start + view.requested_time[job]
     releases_remove(&plans.ends, end, job)
-    profile_forget(&plans.cores, view.now)
+    forget(notes, plans, view.now)
     return change_plan(notes, plans, view.now, start, end, job, False)
 
 
@@ -304,9 +325,14 @@ cdef int planning_decide(void* own, View* view) except -1 nogil:
     cdef seconds_t before, start
     cdef job_index_t job
     cdef Py_ssize_t slot
+    cdef int32_t i
     if plans.cores.count == 0:
         profile_begin(&plans.cores, view.now, view.processors)
-    profile_forget(&plans.cores, view.now)
+        for i in range(notes.nodes.licence_count):
+            profile_begin(
+                &plans.licences[i], view.now, <processors_t> notes.nodes.licences_free[i]
+            )
+    forget(notes, plans, view.now)
     if plans.ended_early:
         plans.ended_early = False
         for slot in range(queue.head, queue.tail):
@@ -356,9 +382,14 @@ cdef bint planning_starts_now(
 cdef class NodeConservative(NodeScheduler):
     """Conservative backfilling with compression on a machine of nodes."""
 
-    def __init__(self, kinds not None, demands not None, shape not None, *, best_fit=True):
+    def __init__(
+        self, kinds not None, demands not None, shape not None, licences not None, *,
+        best_fit=True,
+    ):
         """Takes over what there is and who asks for what; arguments as in `NodeScheduler`."""
-        NodeScheduler.__init__(self, "fcfs", kinds, demands, shape, best_fit=best_fit)
+        NodeScheduler.__init__(
+            self, "fcfs", kinds, demands, shape, licences, best_fit=best_fit
+        )
         cdef NodeNotes* notes = <NodeNotes*> self.notes
         cdef Plans* plans = <Plans*> safe_calloc(1, sizeof(Plans), b"plans of nodes")
         cdef Nodes* between = &plans.between
@@ -369,7 +400,13 @@ cdef class NodeConservative(NodeScheduler):
             between.kind[number].first = notes.nodes.kind[number].first
             between.kind[number].end = notes.nodes.kind[number].end
             between.kind[number].whole = notes.nodes.kind[number].whole
+        between.licence_count = notes.nodes.licence_count
         nodes_open(between, best_fit)
+        for number in range(between.licence_count):
+            between.licences_free[number] = notes.nodes.licences_free[number]
+        plans.licences = <Profile*> safe_calloc(
+            between.licence_count, sizeof(Profile), b"plans of licences"
+        )
         plans.plan = <NodePlan*> safe_calloc(between.count, sizeof(NodePlan), b"plans of nodes")
         plans.least = <Free*> safe_calloc(between.count, sizeof(Free), b"plans of nodes")
         plans.reserved = <seconds_t*> safe_calloc(
@@ -401,6 +438,9 @@ cdef class NodeConservative(NodeScheduler):
         free(plans.least)
         free(plans.reserved)
         profile_close(&plans.cores)
+        for node in range(plans.between.licence_count if plans.licences != NULL else 0):
+            profile_close(&plans.licences[node])
+        free(plans.licences)
         releases_free(&plans.ends)
         nodes_close(&plans.between)
         free(plans)

@@ -1,12 +1,14 @@
 # How long jobs will run, as far as EASY++ knows: by the last two jobs of a user that have ended.
 #
 # After Tsafrir, Etsion, Feitelson 2007; what it does exactly: docs/disciplines.md.
-from libc.math cimport NAN, floor
+from libc.math cimport INFINITY, NAN, floor
 from libc.stdint cimport int8_t, int32_t
 from libc.stdlib cimport free
 
 from lrms_sim._memory cimport doubled, safe_realloc
-from lrms_sim._types cimport job_index_t, seconds_t
+from lrms_sim._queue cimport queue_slot
+from lrms_sim._releases cimport Releases, releases_add, releases_remove
+from lrms_sim._types cimport job_index_t, processors_t, seconds_t
 from lrms_sim._view cimport View
 
 cdef enum:
@@ -130,6 +132,50 @@ cdef inline void correct(
             guess.corrections += 1
             if guess.now > request:
                 guess.now = request
+
+
+# --- running jobs by predicted end ----------------------------------------------------------
+
+cdef inline void wake_at_first(const Releases* releases, View* view) noexcept nogil:
+    # The machine calls `overdue` when the first predicted end has come.
+    view.wake_time = releases.release[0].time if releases.count else INFINITY
+
+
+cdef inline int predicted_start(
+    Predictions* predictions, Releases* releases, View* view, job_index_t job
+) except -1 nogil:
+    # A prediction too short to be seen on the clock is corrected at once.
+    cdef Guess* guess = &predictions.guess[job]
+    correct(guess, view.now, view.requested_time[job], view.now)
+    releases_add(releases, view.now + guess.now, job, view.job_processors[job])
+    view.start(view, queue_slot(&view.queue, job))
+    wake_at_first(releases, view)
+    return 0
+
+
+cdef inline void predicted_ended(
+    Predictions* predictions, Releases* releases, View* view, job_index_t job
+) noexcept nogil:
+    releases_remove(releases, view.start_time[job] + predictions.guess[job].now, job)
+    wake_at_first(releases, view)
+
+
+cdef inline int predicted_overdue(
+    Predictions* predictions, Releases* releases, View* view
+) except -1 nogil:
+    # Corrects those that have outlived their predictions. Those that end at this very instant are
+    # not among the releases any more.
+    cdef Guess* guess = predictions.guess
+    cdef job_index_t job
+    cdef processors_t width
+    while releases.count and releases.release[0].time <= view.now:
+        job = releases.release[0].job
+        width = releases.release[0].processors
+        releases_remove(releases, releases.release[0].time, job)
+        correct(&guess[job], view.start_time[job], view.requested_time[job], view.now)
+        releases_add(releases, view.start_time[job] + guess[job].now, job, width)
+    wake_at_first(releases, view)
+    return 0
 
 
 cdef inline object history_of(const Predictions* predictions):

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from lrms_sim._nodes import NodeScheduler
 from lrms_sim._scheduler import Scheduler
-from lrms_sim.node_kinds import NodeKind
+from lrms_sim.node_kinds import NodeKind, NodeMachine
 from lrms_sim.requests import Request
 
 class QueuedJob:
@@ -116,6 +116,10 @@ class MachineView:
     def nodes(self) -> list[NodeView]:
         """The nodes by number, as they are now, a new list; none on a machine of processors."""
 
+    @property
+    def licences_free(self) -> dict[str, int]:
+        """Free licences by name, a new dictionary; none on a machine of processors."""
+
     def fits(self, job: QueuedJob) -> bool:
         """Returns whether a waiting job could be started now."""
 
@@ -139,7 +143,7 @@ class PythonScheduler(Scheduler):
     def place_on(
         self,
         placing: NodeScheduler,
-        kinds: tuple[NodeKind, ...],
+        machine: NodeMachine,
         request_of: Callable[[int], Request],
     ) -> None:
         """Makes it run on a machine of nodes.

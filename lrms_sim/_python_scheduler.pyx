@@ -75,7 +75,7 @@ cdef class MachineView:
 
     cdef View* view
     cdef NodeScheduler placing
-    cdef tuple kinds
+    cdef object machine
     cdef dict waiting_jobs
     cdef dict running_jobs
 
@@ -143,13 +143,26 @@ cdef class MachineView:
                 left = &notes.nodes.free[<Py_ssize_t> number]
                 node = NodeView.__new__(NodeView)
                 node.number = number
-                node.kind = self.kinds[notes.nodes.kind_of[<Py_ssize_t> number]]
+                node.kind = self.machine.kinds[notes.nodes.kind_of[<Py_ssize_t> number]]
                 node.cores_free = left.cores
                 node.memory_free = left.memory if node.kind.memory else None
                 node.gpus_free = left.gpus
                 node.jobs = left.jobs
                 found.append(node)
         return found
+
+    @property
+    def licences_free(self):
+        """Free licences by name, a new dictionary; none on a machine of processors."""
+        cdef NodeNotes* notes
+        self.seen()
+        if self.placing is None:
+            return {}
+        notes = <NodeNotes*> self.placing.notes
+        return {
+            name: notes.nodes.licences_free[<Py_ssize_t> number]
+            for number, (name, _) in enumerate(self.machine.licences)
+        }
 
     def fits(self, QueuedJob job not None):
         """Returns whether a waiting job could be started now."""
@@ -178,7 +191,7 @@ cdef class MachineView:
         if self.placing is not None:
             if not fits_now(<NodeNotes*> self.placing.notes, <job_index_t> job.number):
                 raise ValueError(
-                    f"job {job.job_id} asks for {job.request}; there are no nodes with this free"
+                    f"job {job.job_id} asks for {job.request}; this is not free"
                 )
             leave_line(<NodeNotes*> self.placing.notes, <job_index_t> job.number)
             take_found(<NodeNotes*> self.placing.notes, <job_index_t> job.number)
@@ -247,14 +260,14 @@ cdef class PythonScheduler(Scheduler):
         """Sets the log's ids of the jobs, by number; the default is the number."""
         self.job_ids = job_ids
 
-    def place_on(self, NodeScheduler placing not None, tuple kinds not None, request_of not None):
+    def place_on(self, NodeScheduler placing not None, machine not None, request_of not None):
         """Makes it run on a machine of nodes.
 
         `placing` is a scheduler of that machine that keeps the nodes and starts nothing itself;
         `request_of` returns a job's request by number.
         """
         self.seen.placing = placing
-        self.seen.kinds = kinds
+        self.seen.machine = machine
         self.request_of = request_of
 
     cdef int note_withdrawn(self, job_index_t number) except -1:

@@ -61,17 +61,20 @@ class NodeMachine:
         placement: which of a kind's nodes is taken first: the one with the fewest free cores
             (`best-fit`) or the one with the lowest number (`first-fit`).
         name: in schedules.
+        licences: how many there are of each for all nodes together, by name.
     """
 
     kinds: tuple[NodeKind, ...]
     placement: Placement = "best-fit"
     name: str = "machine"
+    licences: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks the kinds.
+        """Checks the kinds and licences.
 
         Raises:
-            ValueError: there is none, there are more than 64, two have one name, or the cores are too many.
+            ValueError: there is no kind, there are more than 64, two have one name, or a number is out of
+                range.
         """
         if not 1 <= len(self.kinds) <= KINDS_MAX:
             raise ValueError(
@@ -85,6 +88,13 @@ class NodeMachine:
             raise ValueError(f"placement {self.placement!r}; there are best-fit and first-fit")
         if self.processors > COUNT_MAX:
             raise ValueError(f"{self.processors} cores in all; at most {COUNT_MAX} are possible")
+        names = [name for name, _ in self.licences]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"licence {twice!r} is there twice")
+        for name, count in self.licences:
+            if not 0 <= count <= COUNT_MAX:
+                raise ValueError(f"licence {name!r}: {count} is not from 0 to {COUNT_MAX}")
 
     @property
     def processors(self) -> int:

@@ -17,11 +17,15 @@ class Utilization:
     """Shares of the machine that jobs held on average, 0 to 1; None of what there is none of.
 
     The time is that from the first submission to the last end.
+
+    Attributes:
+        licences: by name, of those of which there is one.
     """
 
     cores: float
     memory: float | None
     gpus: float | None
+    licences: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +46,30 @@ class WaitsOfClass:
 
 
 def utilization(found: NodeSchedule) -> Utilization:
-    """Returns what share of cores, memory and GPUs was held."""
+    """Returns what share of cores, memory, GPUs and licences was held."""
     schedule, machine = found.schedule, found.machine
-    if not len(schedule):
-        return Utilization(
-            0.0, None if not machine.memory else 0.0, None if not machine.gpus else 0.0
-        )
-    span = float(schedule.end_time.max() - schedule.jobs.submit_time[0])
+    span = 0.0
+    if len(schedule):
+        span = float(schedule.end_time.max() - schedule.jobs.submit_time[0])
     held = schedule.end_time - schedule.start_time
 
     def share(amount: npt.NDArray[np.int64], whole: int) -> float | None:
-        return float((amount * held).sum() / (whole * span)) if whole and span > 0 else None
+        if not whole:
+            return None
+        return float((amount * held).sum() / (whole * span)) if span > 0 else 0.0
+
+    def taken(name: str) -> npt.NDArray[np.int64]:
+        counts = [
+            sum(count for licence, count in request.licences if licence == name)
+            for request in found.demands.requests
+        ]
+        return np.array(counts, np.int64)[found.demands.shape]
 
     return Utilization(
         share(found.cores, machine.processors) or 0.0,
         share(found.memory, machine.memory),
         share(found.gpus, machine.gpus),
+        {name: share(taken(name), count) or 0.0 for name, count in machine.licences if count},
     )
 
 
@@ -65,8 +77,8 @@ def fragmentation(found: NodeSchedule) -> float:
     """Returns the share of the machine's core-seconds that were idle although somebody waited for no more.
 
     At a moment at which the job that came first of those who wait asks for no more cores than are free
-    altogether, the free cores are of no use to it where they are: other nodes, or memory or GPUs that are
-    taken. The time is that from the first submission to the last end.
+    altogether, the free cores are of no use to it where they are: other nodes, or memory, GPUs or licences
+    that are taken. The time is that from the first submission to the last end.
     """
     schedule = found.schedule
     count = len(schedule)

@@ -5,6 +5,7 @@ What exactly fits where, and in which order nodes are taken: docs/nodes.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -112,7 +113,10 @@ class NodeSchedule:
 
 
 def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
-    """Returns a request as the kernel takes it; columns as in `NodeScheduler`."""
+    """Returns a request as the kernel takes it; columns as in `NodeScheduler`.
+
+    A request for a licence that the machine does not have fits on none of its kinds.
+    """
     gpus = request.node_gpus()
     task_gpus = gpus.count if gpus is not None and gpus.per == "task" else 0
     node_gpus = gpus.count if gpus is not None and gpus.per == "node" else 0
@@ -130,6 +134,12 @@ def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
     if request.tasks_per_node is not None:
         most = min(most, request.tasks_per_node)
     kinds = machine.kinds_for("" if gpus is None else gpus.type, request.features)
+    licences = Counter[str]()
+    for name, count in request.licences:
+        licences[name] += count
+    counts = [min(licences.pop(name, 0), COUNT_MAX) for name, _ in machine.licences]
+    if licences:
+        kinds = 0
     return (
         request.tasks,
         request.cores_per_task,
@@ -144,6 +154,7 @@ def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
         ),  # more is that of more cores or GPUs than a node may have
         min(node_memory, _UNCOUNTED // 2),
         kinds if kinds < 2**63 else kinds - 2**64,
+        *counts,
     )
 
 
@@ -162,12 +173,13 @@ def scheduler_on_nodes(machine: NodeMachine, demands: Demands, discipline: str) 
         np.int64,
     )
     rows = np.array([demand_row(request, machine) for request in demands.requests], np.int64)
-    rows = rows.reshape(len(demands.requests), 11)
+    rows = rows.reshape(len(demands.requests), 11 + len(machine.licences))
+    licences = np.array([count for _, count in machine.licences], np.int64)
     shape = np.ascontiguousarray(demands.shape, np.int32)
     best_fit = machine.placement == "best-fit"
     if discipline == "conservative":
-        return NodeConservative(kinds, rows, shape, best_fit=best_fit)
-    return NodeScheduler(discipline, kinds, rows, shape, best_fit=best_fit)
+        return NodeConservative(kinds, rows, shape, licences, best_fit=best_fit)
+    return NodeScheduler(discipline, kinds, rows, shape, licences, best_fit=best_fit)
 
 
 _UNCOUNTED = 2**60
@@ -248,5 +260,5 @@ def _written_on(
     if not isinstance(scheduler, PythonScheduler):
         names = ", ".join(NODE_DISCIPLINES)
         raise TypeError(f"{discipline!r} knows no nodes; name one of {names}")
-    scheduler.place_on(nodes, machine.kinds, lambda job: demands.requests[demands.shape[job]])
+    scheduler.place_on(nodes, machine, lambda job: demands.requests[demands.shape[job]])
     return scheduler

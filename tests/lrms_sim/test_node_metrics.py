@@ -93,3 +93,12 @@ def test_no_job_no_figure() -> None:
     assert utilization(found).cores == 0
     assert fragmentation(found) == 0
     assert waits_by(found, gpu_class) == []
+
+
+def test_licences_have_a_utilization_each() -> None:
+    """Of two licences one is held for half of the time; of another there is none."""
+    machine = NodeMachine((NodeKind("n", 1, 4),), licences=(("matlab", 2), ("ansys", 0)))
+    found = run(
+        machine, (0, 10, Request(licences=(("matlab", 1),))), (0, 20, Request(exclusive=False))
+    )
+    assert utilization(found).licences == pytest.approx({"matlab": 0.25})

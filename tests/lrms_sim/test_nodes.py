@@ -40,7 +40,9 @@ def machines(draw: st.DrawFn) -> NodeMachine:
         NodeKind(f"k{i}", k.nodes, k.cores, k.memory, k.gpus, k.gpu_type, k.features)
         for i, k in enumerate(kinds)
     ]
-    return NodeMachine(tuple(named), draw(st.sampled_from(["best-fit", "first-fit"])))
+    licences = draw(st.sampled_from([(), (("red", 2),), (("red", 3), ("blue", 1))]))
+    placement = draw(st.sampled_from(["best-fit", "first-fit"]))
+    return NodeMachine(tuple(named), placement, licences=licences)
 
 
 @st.composite
@@ -71,6 +73,11 @@ def requests(draw: st.DrawFn) -> Request:
             ),
             features=draw(st.sampled_from([(), (), ("x",)])),
             exclusive=draw(st.sampled_from([False, False, False, True])),
+            licences=draw(
+                st.sampled_from(
+                    [(), (), (("red", 1),), (("red", 2),), (("red", 1), ("blue", 1), ("red", 1))]
+                )
+            ),
         )
     except RequestError:
         return Request.of_processors(tasks)
@@ -218,6 +225,34 @@ def test_exclusive_nodes_are_empty_and_stay_so() -> None:
     assert starts(machine, "list", (0, 10, alone), (0, 5, Request()), (11, 5, alone)) == [0, 10, 15]
 
 
+@pytest.mark.parametrize("discipline", NODE_DISCIPLINES)
+def test_licences_are_counted_for_all_nodes_together(discipline: str) -> None:
+    """Free nodes are of no use to whom a licence is lacking; one that the machine lacks fits never."""
+    machine = NodeMachine((NodeKind("n", 4, 4),), licences=(("matlab", 2),))
+    two = Request(licences=(("matlab", 2),))
+    one = Request(licences=(("matlab", 1),))
+    assert starts(machine, discipline, (0, 10, two), (0, 10, one), (0, 10, one)) == [0, 10, 10]
+    with pytest.raises(ValueError, match="asks for 1 task, 3 × matlab, which machine"):
+        starts(machine, discipline, (0, 1, Request(licences=(("matlab", 3),))))
+    with pytest.raises(ValueError, match="asks for 1 task, 1 × ansys, which machine"):
+        starts(machine, discipline, (0, 1, Request(licences=(("ansys", 1),))))
+
+
+def test_a_backfilled_job_must_leave_the_head_its_licences() -> None:
+    """The last job would hold the licence for which the head waits."""
+    machine = NodeMachine((NodeKind("n", 4, 4),), licences=(("matlab", 3),))
+
+    def job(count: int) -> Request:
+        return Request(licences=(("matlab", count),))
+
+    rows = ((0.0, 10.0, job(2)), (1.0, 10.0, job(3)), (1.0, 30.0, job(1)))
+    assert starts(machine, "easy", *rows) == [0, 10, 20]
+    assert starts(machine, "conservative", *rows) == [0, 10, 20]
+    rows = (*rows[:2], (1.0, 9.0, job(1)), (1.0, 30.0, Request()))
+    assert starts(machine, "easy", *rows) == [0, 10, 1, 1]
+    assert starts(machine, "conservative", *rows) == [0, 10, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("kinds", "words"),
     [
@@ -230,6 +265,19 @@ def test_machines_that_cannot_be(kinds: tuple[NodeKind, ...], words: str) -> Non
     """The text says what is wrong."""
     with pytest.raises(ValueError, match=words):
         NodeMachine(kinds)
+
+
+@pytest.mark.parametrize(
+    ("licences", "words"),
+    [
+        ((("a", 1), ("a", 2)), "licence 'a' is there twice"),
+        ((("a", -1),), "licence 'a': -1 is not"),
+    ],
+)
+def test_licences_that_cannot_be(licences: tuple[tuple[str, int], ...], words: str) -> None:
+    """The text says what is wrong."""
+    with pytest.raises(ValueError, match=words):
+        NodeMachine((NodeKind("n", 1, 1),), licences=licences)
 
 
 def test_what_does_not_belong_together_is_refused() -> None:
@@ -263,6 +311,7 @@ class Packing:
                     view.start(job)
         assert sum(node.cores_free for node in view.nodes) >= 0
         assert all(node.jobs >= 0 for node in view.nodes)
+        assert all(count >= 0 for count in view.licences_free.values())
 
 
 @given(workload=workloads())

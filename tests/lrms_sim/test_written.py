@@ -139,7 +139,7 @@ def test_what_a_discipline_sees() -> None:
     names = {name for name in dir(view) if not name.startswith("_")}
     assert names == {
         "now", "processors", "processors_free", "processors_waiting", "head", "waiting",
-        "running", "start", "fits", "nodes",
+        "running", "start", "fits", "nodes", "licences_free",
     }  # fmt: skip
     with pytest.raises(RuntimeError, match="during a call of the discipline only"):
         _ = view.now

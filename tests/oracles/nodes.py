@@ -5,7 +5,7 @@ jobs come from is of no account here.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lrms_sim.jobs import JobTable
@@ -103,8 +103,27 @@ class PlainNodes:
                 return tasks
         return 0
 
-    def place(self, nodes: Sequence[Node], request: Request) -> dict[int, int] | None:
+    def licences_left(self, running: Sequence[Job]) -> dict[str, int]:
+        """Returns how many licences are free while exactly these jobs run; less than 0 for too few."""
+        left = dict(self.machine.licences)
+        for job in running:
+            for name, count in job.request.licences:
+                left[name] -= count
+        return left
+
+    def fit(self, running: Sequence[Job], request: Request) -> dict[int, int] | None:
+        """Returns where a job would go while exactly these run; None where it does not fit."""
+        return self.place(self.left(running), self.licences_left(running), request)
+
+    def place(
+        self, nodes: Sequence[Node], licences: Mapping[str, int], request: Request
+    ) -> dict[int, int] | None:
         """Returns where a job would go, tasks by node; None where it does not fit."""
+        wanted: dict[str, int] = {}
+        for name, count in request.licences:
+            wanted[name] = wanted.get(name, 0) + count
+        if any(count > licences.get(name, 0) for name, count in wanted.items()):
+            return None
 
         def order(node: Node) -> tuple[int, ...]:
             if self.machine.placement == "best-fit":
@@ -174,8 +193,7 @@ class PlainNodes:
 def heads(machine: PlainNodes, now: float, per_event: bool) -> None:
     """Starts the head of the queue as long as it fits."""
     while machine.waiting:
-        nodes = machine.left(machine.holding(now, per_event))
-        place = machine.place(nodes, machine.waiting[0].request)
+        place = machine.fit(machine.holding(now, per_event), machine.waiting[0].request)
         if place is None:
             return
         machine.start(machine.waiting[0], now, place)
@@ -184,7 +202,7 @@ def heads(machine: PlainNodes, now: float, per_event: bool) -> None:
 def everybody(machine: PlainNodes, now: float, per_event: bool) -> None:
     """Goes through the queue once and starts whatever fits at its turn."""
     for job in list(machine.waiting):
-        place = machine.place(machine.left(machine.holding(now, per_event)), job.request)
+        place = machine.fit(machine.holding(now, per_event), job.request)
         if place is not None:
             machine.start(job, now, place)
 
@@ -197,21 +215,19 @@ def easy(machine: PlainNodes, now: float, per_event: bool) -> None:
     head, *others = machine.waiting
     holding = machine.holding(now, per_event)
 
-    def then(moment: float, guests: Sequence[Job]) -> list[Node]:
-        return machine.left([job for job in [*holding, *guests] if job.estimated_end > moment])
+    def fits_then(moment: float, guests: Sequence[Job]) -> bool:
+        left = [job for job in [*holding, *guests] if job.estimated_end > moment]
+        return machine.fit(left, head.request) is not None
 
     ends = sorted(job.estimated_end for job in holding)
-    shadow_time = next(t for t in ends if machine.place(then(t, []), head.request) is not None)
+    shadow_time = next(t for t in ends if fits_then(t, []))
     started: list[Job] = []
     for job in others:
-        place = machine.place(machine.left([*holding, *started]), job.request)
+        place = machine.fit([*holding, *started], job.request)
         if place is None:
             continue
         guest = replace(job, start_time=now, place=place)
-        if (
-            guest.estimated_end <= shadow_time
-            or machine.place(then(shadow_time, [*started, guest]), head.request) is not None
-        ):
+        if guest.estimated_end <= shadow_time or fits_then(shadow_time, [*started, guest]):
             machine.start(job, now, place)
             if not (per_event and job.estimated_end <= now):
                 started.append(job)
@@ -238,14 +254,18 @@ def earliest_fit(
         end = start + job.requested_time
         moments = [start, *(o.start_time for o in plan if start < o.start_time < end)]
         least = [node.copy() for node in machine.whole]
+        fewest = dict(machine.machine.licences)
         for moment in moments:
-            left = machine.left([o for o in plan if o.start_time <= moment < o.estimated_end])
+            there = [o for o in plan if o.start_time <= moment < o.estimated_end]
+            left = machine.left(there)
+            for name, count in machine.licences_left(there).items():
+                fewest[name] = min(fewest[name], count)
             for node, other in zip(least, left, strict=True):
                 node.cores = min(node.cores, other.cores)
                 node.memory = min(node.memory, other.memory)
                 node.gpus = min(node.gpus, other.gpus)
                 node.jobs = max(node.jobs, other.jobs)
-        place = machine.place(least, job.request)
+        place = machine.place(least, fewest, job.request)
         if place is not None:
             return start, place
     return None
@@ -303,7 +323,7 @@ def still_there(machine: PlainNodes, now: float, moment: float) -> list[Job]:
 def where_now(machine: PlainNodes, job: Job, now: float) -> dict[int, int] | None:
     """Returns where a job would go now; None where it does not fit."""
     holding = [other for other in machine.running if not is_over(machine, other, now)]
-    return machine.place(machine.left(holding), job.request)
+    return machine.fit(holding, job.request)
 
 
 def predicted_heads(machine: PlainNodes, now: float) -> None:
@@ -326,10 +346,8 @@ def easy_plus_plus(machine: PlainNodes, now: float, per_event: bool) -> None:
     head, *others = machine.waiting
 
     def fits_then(moment: float, guests: Sequence[Job]) -> bool:
-        nodes = machine.left(still_there(machine, now, moment))
-        for guest in guests:
-            machine.take(nodes, guest.request, guest.place)
-        return machine.place(nodes, head.request) is not None
+        there = [*still_there(machine, now, moment), *guests]
+        return machine.fit(there, head.request) is not None
 
     ends = sorted(guessed_end(machine, job) for job in machine.running)
     shadow_time = next(t for t in ends if t >= now and fits_then(t, []))

@@ -26,8 +26,8 @@ class NodeScheduler(Scheduler):
         *,
         best_fit: bool = True,
     ) -> None: ...
-    def first_misfit(self) -> int | None:
-        """Returns the first shape that does not fit on the empty machine; None where all do."""
+    def misfits(self) -> list[int]:
+        """Returns the shapes of jobs that do not fit on the machine as it is, ascending."""
 
     def held(self) -> npt.NDArray[np.int64]:
         """Returns an array of shape (n, 4): nodes, cores, memory in MiB and GPUs that each job has or had."""

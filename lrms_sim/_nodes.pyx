@@ -636,13 +636,14 @@ cdef class NodeScheduler(Scheduler):
         free(notes.head.then_licences)
         free(notes)
 
-    def first_misfit(self):
-        """Returns the first shape of a job that does not fit on the empty machine; or None."""
+    def misfits(self):
+        """Returns the shapes of jobs that do not fit on the machine as it is, ascending."""
         cdef NodeNotes* notes = <NodeNotes*> self.notes
-        for shape in np.unique(np.asarray(self.shape)).tolist():
-            if not place(&notes.nodes, &notes.demands[shape]):
-                return shape
-        return None
+        return [
+            shape
+            for shape in np.unique(np.asarray(self.shape)).tolist()
+            if not place(&notes.nodes, &notes.demands[shape])
+        ]
 
     def held(self):
         """Returns, in an array of shape (n, 4), nodes, cores, memory and GPUs that each job had."""

@@ -156,12 +156,7 @@ def gpu_class(request: Request) -> RequestClass:
 
 def memory_class(request: Request) -> RequestClass:
     """Returns the class of the memory for each core of a job: up to the next power of two."""
-    memory, cores = request.memory, request.processors
-    if memory is None:
+    if request.memory is None:
         return RequestClass(0, "no memory")
-    parts = {"core": cores, "node": request.nodes_min, "gpu": 1}[memory.per]
-    if memory.per == "gpu" and request.gpus is not None:
-        times = {"node": request.nodes_min, "task": request.tasks, "job": 1}[request.gpus.per]
-        parts = request.gpus.count * times
-    mib = 1 << (-(-memory.mib * parts // cores) - 1).bit_length()
+    mib = 1 << (-(-request.memory_least // request.processors) - 1).bit_length()
     return RequestClass(mib, f"up to {size_text(mib)} a core")

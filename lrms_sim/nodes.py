@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from lrms_sim._nodes import NodeScheduler
 from lrms_sim._nodes_conservative import NodeConservative
@@ -22,7 +23,7 @@ from lrms_sim.machine import replayed
 from lrms_sim.node_kinds import NodeKind, NodeMachine
 from lrms_sim.requests import COUNT_MAX, Request
 from lrms_sim.schedule import Schedule
-from lrms_sim.written import Decides, MachineView
+from lrms_sim.written import Decides, MachineView, WrittenDiscipline
 
 __all__ = [
     "NODE_DISCIPLINES",
@@ -85,6 +86,13 @@ class Demands:
         widths, shape = np.unique(jobs.processors, return_inverse=True)
         return cls(
             tuple(Request.of_processors(int(width)) for width in widths), shape.astype(np.int32)
+        )
+
+    def select(self, rows: npt.NDArray[np.integer]) -> Demands:
+        """Returns those of some rows, in their order."""
+        used, shape = np.unique(self.shape[rows], return_inverse=True)
+        return Demands(
+            tuple(self.requests[number] for number in used.tolist()), shape.astype(np.int32)
         )
 
 
@@ -182,13 +190,18 @@ def scheduler_on_nodes(machine: NodeMachine, demands: Demands, discipline: str) 
     return NodeScheduler(discipline, kinds, rows, shape, licences, best_fit=best_fit)
 
 
+def misfits(machine: NodeMachine, demands: Demands) -> list[int]:
+    """Returns the shapes of jobs that do not fit on the empty machine, ascending."""
+    return scheduler_on_nodes(machine, demands, "fcfs").misfits()
+
+
 _UNCOUNTED = 2**60
 
 
 def simulate_on_nodes(
     jobs: JobTable,
     machine: NodeMachine,
-    discipline: str | Decides | Callable[[MachineView], object] = "easy",
+    discipline: str | WrittenDiscipline | Decides | Callable[[MachineView], object] = "easy",
     *,
     demands: Demands | None = None,
     progress: Callable[[int], None] | None = None,
@@ -240,9 +253,9 @@ def _check(jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeSc
             f"job {jobs.job_id[row]} has {jobs.processors[row]} processors and asks for "
             f"{demands.requests[demands.shape[row]]}"
         )
-    misfit = nodes.first_misfit()
-    if misfit is not None:
-        row = int(np.argmax(demands.shape == misfit))
+    if wide := nodes.misfits():
+        row = int(np.argmax(np.isin(demands.shape, wide)))
+        misfit = demands.shape[row]
         raise ValueError(
             f"job {jobs.job_id[row]} asks for {demands.requests[misfit]}, which machine "
             f"{machine.name!r} does not have even when it is empty"
@@ -253,7 +266,7 @@ def _written_on(
     machine: NodeMachine,
     demands: Demands,
     nodes: NodeScheduler,
-    discipline: Decides | Callable[[MachineView], object],
+    discipline: WrittenDiscipline | Decides | Callable[[MachineView], object],
     jobs: JobTable,
 ) -> Scheduler:
     scheduler = scheduler_of(cast("Discipline", discipline), jobs.job_id)

@@ -5,8 +5,10 @@ The words are Slurm's where Slurm has one. Memory is in MiB, times are in second
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from lrms_sim.errors import HanseError
 
@@ -181,6 +183,23 @@ class Request:
             and not (self.features or self.exclusive or self.licences)
         )
 
+    @property
+    def memory_least(self) -> int:
+        """Memory on all of its nodes together, MiB, if these are as few as it allows; 0 if it says nothing."""
+        if self.memory is None:
+            return 0
+        parts = {"core": self.processors, "node": self.nodes_min, "gpu": self.gpus_least}
+        return self.memory.mib * parts[self.memory.per]
+
+    @property
+    def gpus_least(self) -> int:
+        """GPUs on all of its nodes together if these are as few as it allows."""
+        if self.gpus is None:
+            return 0
+        return (
+            self.gpus.count * {"node": self.nodes_min, "task": self.tasks, "job": 1}[self.gpus.per]
+        )
+
     def node_gpus(self) -> Gpus | None:
         """Returns the GPUs of a node or of a task.
 
@@ -244,6 +263,23 @@ def size_text(mib: int) -> str:
         amount //= 1024
         unit = larger
     return f"{amount} {unit}"
+
+
+def mib_of(text: str) -> int | None:
+    """Returns the MiB of an amount of memory as people write it, rounded up; None of any other text.
+
+    `4 GiB`, `4G`, `4096M` and `4096` are the same: units are those of Slurm, powers of 1024, and MiB where
+    there is none.
+    """
+    found = _AMOUNT.fullmatch(text.strip())
+    if found is None:
+        return None
+    return math.ceil(float(found[1]) * 1024.0 ** ("KMGTP".index((found[2] or "M").upper()) - 1))
+
+
+_AMOUNT: Final = re.compile(
+    r"(\d{1,15}(?:\.\d{1,9})?) *([KMGTP]?)(?:(?<=[KMGTP])i?B)?", re.IGNORECASE
+)
 
 
 def _check(what: str, count: int) -> None:

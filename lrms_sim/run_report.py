@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +12,18 @@ import numpy as np
 from lrms_sim.fairness import UserFairness, user_fairness
 from lrms_sim.groups import GROUPS, user_groups
 from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
+from lrms_sim.node_metrics import (
+    RequestClass,
+    fragmentation,
+    gpu_class,
+    memory_class,
+    utilization,
+    waits_by,
+)
+from lrms_sim.nodes import NodeSchedule
 from lrms_sim.preparation import Prepared
 from lrms_sim.preparation_report import LogDescription, PreparationReport
+from lrms_sim.requests import Request, counted, size_text
 from lrms_sim.samples import MeanInterval
 from lrms_sim.schedule import Schedule
 from lrms_sim.shown.option import print_json
@@ -46,6 +56,7 @@ class RunReport:
         processors_from_header: whether the machine's size is the log's own.
         repetitions: runs with shifted arrivals, if any.
         size_key: the header's key for that size.
+        on_nodes: what jobs held, on a machine of nodes.
     """
 
     schedule: Schedule
@@ -55,6 +66,7 @@ class RunReport:
     processors_from_header: bool
     repetitions: Repetitions | None = None
     size_key: str = "MaxProcs"
+    on_nodes: NodeSchedule | None = None
 
     @property
     def metrics(self) -> MachineMetrics:
@@ -138,6 +150,8 @@ def print_run_json(report: RunReport) -> None:
     if report.repetitions is not None:
         figures = report.repetitions.figures.items()
         values["repetitions"] = {name: interval._asdict() for name, interval in figures}
+    if report.on_nodes is not None:
+        values["nodes"] = node_figures(report.on_nodes)
     print_json("lrms-sim-run", values)
 
 
@@ -179,6 +193,85 @@ def group_rows(report: RunReport) -> list[tuple[str, str, str]]:
     ]
 
 
+def node_figures(found: NodeSchedule) -> dict[str, Any]:
+    """Returns the figures of a schedule on a machine of nodes, as JSON has them."""
+    machine = found.machine
+    return {
+        "kinds": [{**asdict(kind), "features": sorted(kind.features)} for kind in machine.kinds],
+        "placement": machine.placement,
+        "licences": dict(machine.licences),
+        "utilization": asdict(utilization(found)),
+        "fragmentation": fragmentation(found),
+        **{
+            key: [asdict(each) for each in waits_by(found, class_of)]
+            for key, _, class_of in REQUEST_CLASSES
+        },
+    }
+
+
+REQUEST_CLASSES: Final[tuple[tuple[str, str, Callable[[Request], RequestClass]], ...]] = (
+    ("waits_by_gpus", "jobs by GPUs", gpu_class),
+    ("waits_by_memory", "jobs by memory", memory_class),
+)
+"""Key in JSON, words for people, and the classes."""
+
+
+def resource_rows(found: NodeSchedule) -> list[tuple[str, str, str]]:
+    """Returns the share of each resource that was held, and what there is of it."""
+    machine, shares = found.machine, utilization(found)
+    rows: list[tuple[str, float | None, str]] = [
+        ("cores", shares.cores, f"of {machine.processors:,}"),
+        ("memory", shares.memory, f"of {size_text(machine.memory)}"),
+        ("GPUs", shares.gpus, f"of {machine.gpus:,}"),
+    ]
+    rows += [
+        (f"licence {name}", share, f"of {dict(machine.licences)[name]:,}")
+        for name, share in shares.licences.items()
+    ]
+    rows.append(
+        ("fragmentation", fragmentation(found), "of the cores: idle, and the head asks for no more")
+    )
+    return [
+        (name, _number(100 * share, 3, " %"), words)
+        for name, share, words in rows
+        if share is not None
+    ]
+
+
+def wait_rows(
+    found: NodeSchedule, class_of: Callable[[Request], RequestClass]
+) -> list[tuple[str, str, str]]:
+    """Returns name, mean wait and the rest of each class of jobs."""
+    return [
+        (
+            each.name,
+            _number(each.mean, 1, " s"),
+            f"{counted(each.jobs, 'job')}, median {each.median:,.0f} s",
+        )
+        for each in waits_by(found, class_of)
+    ]
+
+
+def kind_words(found: NodeSchedule) -> str:
+    """Returns the nodes of a machine in a sentence."""
+    return ", ".join(
+        f"{kind.nodes:,} {kind.name} ({counted(kind.cores, 'core')}"
+        + (f", {size_text(kind.memory)}" if kind.memory else "")
+        + (f", {counted(kind.gpus, 'GPU')}" if kind.gpus else "")
+        + ")"
+        for kind in found.machine.kinds
+    )
+
+
+def _on_nodes(found: NodeSchedule | None) -> Iterator["RenderableType"]:
+    if found is None:
+        return
+    yield f"Nodes: {kind_words(found)}; {found.machine.placement}"
+    yield _table(("resource", "held", ""), resource_rows(found))
+    for _, words, class_of in REQUEST_CLASSES:
+        yield _table((words, "mean wait", ""), wait_rows(found, class_of))
+
+
 def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
     """Prints a run as tables that fit 80 columns."""
     metrics = report.metrics
@@ -188,6 +281,7 @@ def print_tables(report: RunReport, *, written: Iterable[object] = ()) -> None:
         _title(f"{metrics.machine}, {size}{source}"),
         _table(("", "value", ""), figure_rows(report)),
         _table(("user group", "AWRT", "jobs"), group_rows(report)),
+        *_on_nodes(report.on_nodes),
         *_preparation(report.preparation),
     )
     # In one piece however long, so that it can be copied.

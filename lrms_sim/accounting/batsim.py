@@ -3,7 +3,8 @@
 A job says what a user asks for, its profile what happens when it runs. The run time comes from the
 profile: the delay, the operations over the processor speed if that is given, else the time limit if
 there is one. Profile names are those of Batsim 1 to 5. Output has `delay` profiles only and reads
-back bit for bit.
+back bit for bit. Of resources Batsim has `res` alone; what else a job asks for stands in `extra_data`,
+which Batsim ignores, as `request` with the fields of `lrms_sim.request_text`.
 """
 
 import json
@@ -16,8 +17,17 @@ from typing import IO, Any, Final, Literal
 
 import numpy as np
 
-from lrms_sim.accounting.records import AccountingError, Import, Reading, Unreadable, counted
+from lrms_sim.accounting.records import (
+    AccountingError,
+    Import,
+    Reading,
+    Unreadable,
+    counted,
+    memory_column,
+)
 from lrms_sim.jobs import JobTable
+from lrms_sim.request_text import fields_of, request_of
+from lrms_sim.requests import Request, RequestError
 from lrms_sim.swf_log import SwfHeader, SwfLog
 
 NOT_CARRIED: Final = (
@@ -88,6 +98,7 @@ def read_workload(
     header["Note"] = "imported from a workload of Batsim by lrms-sim"
     width = [one[2]["res"] for one in kept]
     users = np.array([_user(one[2]) for one in kept], np.int64)
+    requests = [_request(one[2], counts) for one in kept]
     if rng is not None:
         known, which = np.unique(users[users >= 0], return_inverse=True)
         users[users >= 0] = 1 + rng.permutation(len(known))[which]
@@ -99,13 +110,14 @@ def read_workload(
             "processors_allocated": width,
             "processors_requested": width,
             "requested_time": [-1.0 if one[4] is None else one[4] for one in kept],
+            "memory_requested": [memory_column(request) for request in requests],
             "status": [int(one[5]) for one in kept],
             "user": users,
         },
         SwfHeader.from_fields(header),
         name,
     )
-    return Import(log, counted(counts), {}, dict(reading.examples))
+    return Import(log, counted(counts), {}, dict(reading.examples), tuple(requests))
 
 
 def _document(
@@ -227,21 +239,47 @@ def _number_of(name: object) -> int | None:
 
 
 def _user(job: Mapping[str, Any]) -> int:
-    user, extra = job.get("user"), job.get("extra_data")
-    if user is None and isinstance(extra, str):
-        try:
-            found = json.loads(extra)
-        except (json.JSONDecodeError, RecursionError):
-            found = None
-        user = found.get("user") if isinstance(found, dict) else None
+    user = job.get("user")
+    if user is None:
+        user = _extra(job).get("user")
     number = _number_of(user)
     return number if number is not None and 0 <= number < 1 << 31 else -1
 
 
-def write_workload(file: IO[str], jobs: JobTable, processors: int) -> None:
+def _extra(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    extra = job.get("extra_data")
+    if isinstance(extra, str):
+        try:
+            extra = json.loads(extra)
+        except (json.JSONDecodeError, RecursionError):
+            return {}
+    return extra if isinstance(extra, dict) else {}
+
+
+def _request(job: Mapping[str, Any], counts: Counter[str]) -> Request | None:
+    fields = _extra(job).get("request")
+    if not isinstance(fields, dict):
+        return None
+    try:
+        request = request_of(fields, job["res"])
+    except RequestError:
+        request = None
+    if request is None or request.processors != job["res"]:
+        counts["contradiction"] += 1
+        return None
+    return None if request.processors_alone else request
+
+
+def write_workload(
+    file: IO[str],
+    jobs: JobTable,
+    processors: int,
+    requests: Mapping[int, Request] | None = None,
+) -> None:
     """Writes jobs as a workload; the same jobs always give the same text.
 
-    A job's user goes into `extra_data`, which Batsim ignores; `processors` becomes `nb_res`.
+    A job's user, and its request if `requests` has one of its number, go into `extra_data`, which Batsim
+    ignores; `processors` becomes `nb_res`.
 
     Raises:
         ValueError: a job is submitted before time 0, which Batsim does not have.
@@ -251,7 +289,7 @@ def write_workload(file: IO[str], jobs: JobTable, processors: int) -> None:
             f"job {jobs.job_id[0]} is submitted at {jobs.submit_time[0]:g} s; Batsim begins at 0"
         )
     file.write(f'{{\n"description": "written by lrms-sim",\n"nb_res": {processors},\n"jobs": [\n')
-    _lines(file, (json.dumps(each) for each in _jobs(jobs)))
+    _lines(file, (json.dumps(each) for each in _jobs(jobs, requests or {})))
     file.write('],\n"profiles": {\n')
     times = np.unique(jobs.run_time).tolist()
     _lines(file, (f'"{time!r}": {{"type": "delay", "delay": {time!r}}}' for time in times))
@@ -266,9 +304,12 @@ def _lines(file: IO[str], entries: Iterator[str]) -> None:
     file.write("\n")
 
 
-def _jobs(jobs: JobTable) -> Iterator[dict[str, object]]:
+def _jobs(jobs: JobTable, requests: Mapping[int, Request]) -> Iterator[dict[str, object]]:
     columns = (column.tolist() for column in jobs.columns().values())
     for job_id, submit, processors, limit, run, user in zip(*columns, strict=True):
         job: dict[str, object] = {"id": str(job_id), "subtime": submit, "res": processors}
         job |= {"profile": repr(run), "walltime": limit}
-        yield job if user < 0 else job | {"extra_data": json.dumps({"user": user})}
+        extra: dict[str, object] = {} if user < 0 else {"user": user}
+        if job_id in requests:
+            extra["request"] = fields_of(requests[job_id])
+        yield job | {"extra_data": json.dumps(extra)} if extra else job

@@ -28,6 +28,7 @@ from lrms_sim.spelling import printable, share, unknown
 if TYPE_CHECKING:
     from lrms_sim.accounting.records import Import
     from lrms_sim.accounting.table import Layout
+    from lrms_sim.requests import Request
     from lrms_sim.swf_log import SwfLog
 
 KINDS = (
@@ -59,6 +60,12 @@ class _Kind(_Choice):
 @click.argument("file", type=LOG)
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The log: .swf, .swf.gz."
+)
+@click.option(
+    "--requests",
+    type=FILE,
+    metavar="CSV",
+    help="Write what jobs ask for that a log cannot say: nodes, GPUs, features, licences.",
 )
 @click.option(
     "--time-zone",
@@ -116,7 +123,15 @@ class _Kind(_Choice):
     is_flag=True,
     help="Number users in a random order, and do not say when the log began.",
 )
-def import_log(kind: str, file: Path, *, output: Path, site: str | None, **options: Any) -> None:
+def import_log(
+    kind: str,
+    file: Path,
+    *,
+    output: Path,
+    requests: Path | None,
+    site: str | None,
+    **options: Any,
+) -> None:
     """Make a log of accounting, or of another simulator's workload.
 
     FILE is what sacct --parsable2 or --json prints, an accounting file of PBS or Grid Engine, lsb.acct of LSF, what
@@ -133,20 +148,31 @@ def import_log(kind: str, file: Path, *, output: Path, site: str | None, **optio
       lrms-sim import gwf anon_jobs.gwf -o fs0.swf.gz --site fs0
       lrms-sim import table jobs.csv -o jobs.swf --column submit_time=submitted --column run_time=elapsed --column processors=cores
       lrms-sim run jobs.swf.gz --processors 512 --discipline easy
+    \b
+    For a machine of nodes (add AllocTRES,ReqTRES,ReqMem,NNodes,Constraints to the columns of sacct):
+      lrms-sim import sacct jobs.txt -o jobs.swf.gz --requests jobs.csv
+      lrms-sim import table pods.csv -o pods.swf --requests pods.requests.csv --column processors=cpu_milli/1000 --column memory_mib=memory --column memory_per=node --column nodes_max=1 --column gpus=num_gpu --column submit_time=created --column start_time=started --column end_time=ended
+      lrms-sim run jobs.swf.gz --nodes machine.toml --requests jobs.csv --discipline easy
     """  # noqa: D301  # click's mark for a block that is not wrapped
     for option, kinds in _ONLY.items():
         if {**options, "site": site}[option] and kind not in kinds:
             name = _SPELLED.get(option, f"--{option.replace('_', '-')}")
             raise click.UsageError(f"{name} is for {' and '.join(kinds)} alone, not for {kind}")
-    from lrms_sim.log_files import shown_name  # noqa: PLC0415  # help and errors come at once
+    from lrms_sim.log_files import shown_name  # noqa: PLC0415  # same
+    from lrms_sim.request_files import write_requests  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.swf import write_swf  # noqa: PLC0415  # same
 
+    check_output(requests, file)
     name = shown_name(file)
     try:
         found = _found(kind, file, name, site, options)
         if not len(found.log):
             raise click.ClickException(f"{name} has no job {_nothing(found, site)}")
         write_swf(output, found.log)
+        rows = 0
+        if requests is not None:
+            asked = zip(found.log.job_id.tolist(), found.requests, strict=True)
+            rows = write_requests(requests, asked)
     except OSError as error:
         raise click.ClickException(
             f"{error.filename or name}: {error.strerror or error}"
@@ -155,6 +181,7 @@ def import_log(kind: str, file: Path, *, output: Path, site: str | None, **optio
         raise click.ClickException(str(error)) from error
     users = len(set(found.log.user.tolist()) - {-1})
     click.echo(f"{len(found.log):,} jobs of {users:,} users written to {output}")
+    _show_requests(found, requests, rows)
     _show_rules(found)
     if site is None and len(found.sites) > 1:
         click.echo(f"They ran at {len(found.sites):,} sites; --site takes those of one:")
@@ -242,6 +269,28 @@ def _example(found: "Import", rule: str) -> str:
     return f" ({place}: {example.problem})"
 
 
+def _show_requests(found: "Import", requests: Path | None, rows: int) -> None:
+    if requests is not None:
+        click.echo(f"{rows:,} requests for more than processors written to {requests}")
+        return
+    lost = sum(request is not None and not _in_log(request) for request in found.requests)
+    if lost:
+        click.echo(
+            f"{lost:>12,}  jobs ask for nodes, GPUs, features or licences, which a log cannot say: "
+            "not written; --requests FILE.csv writes them"
+        )
+
+
+def _in_log(request: "Request") -> bool:
+    """Returns whether a log says all of a request: processors, and memory for each."""
+    from dataclasses import replace  # noqa: PLC0415  # help and errors come at once
+
+    memory = request.memory
+    return (memory is None or memory.per == "core") and replace(
+        request, memory=None
+    ).processors_alone
+
+
 def _show_rules(found: "Import") -> None:
     from lrms_sim.accounting.records import LOST, RULES  # noqa: PLC0415  # help and errors come at once
 
@@ -273,9 +322,21 @@ def _show_rules(found: "Import") -> None:
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
+@click.option(
+    "--requests",
+    type=LOG,
+    metavar="CSV",
+    help="What jobs ask for besides processors, as `lrms-sim import` writes it; goes into extra_data.",
+)
 @preparation_options
 def export_log(
-    kind: str, trace: Path, *, output: Path, processors: int | None, **preparation: Any
+    kind: str,
+    trace: Path,
+    *,
+    output: Path,
+    processors: int | None,
+    requests: Path | None,
+    **preparation: Any,
 ) -> int:
     """Make a workload for another simulator of a log.
 
@@ -289,6 +350,7 @@ def export_log(
     """  # noqa: D301  # as above
     from lrms_sim.accounting.batsim import write_workload  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # same
+    from lrms_sim.request_files import read_requests  # noqa: PLC0415  # same
     from lrms_sim.run_report import no_job_left  # noqa: PLC0415  # same
     from lrms_sim.text_files import replacing  # noqa: PLC0415  # same
 
@@ -298,11 +360,12 @@ def export_log(
         log = read_log(trace)
         size = processors or processors_of(log)
         prepared = prepare(log, size, PreparationOptions(**preparation))
+        asked = {} if requests is None else read_requests(requests)
     if len(prepared.jobs) == 0:
         click.echo(f"Error: {printable(no_job_left(prepared))}", err=True)
         return EXIT_NOTHING
     with writing(output), user_errors(), replacing(output) as temporary, _text(temporary) as file:
-        write_workload(file, prepared.jobs, size)
+        write_workload(file, prepared.jobs, size, asked)
     click.echo(f"{len(prepared.jobs):,} of {len(log):,} jobs written to {output}")
     for words, count, treatment in prepared.report.rows():
         click.echo(f"{count:>12,}  {printable(words)}: {treatment}")

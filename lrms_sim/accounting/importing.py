@@ -14,7 +14,14 @@ from typing import Final, Literal
 import numpy as np
 
 from lrms_sim.accounting import cobalt, gridengine, gwf, htcondor, lsf, oar, pbs, slurm, table
-from lrms_sim.accounting.records import AccountingError, Import, Reading, Record, counted
+from lrms_sim.accounting.records import (
+    AccountingError,
+    Import,
+    Reading,
+    Record,
+    counted,
+    memory_column,
+)
 from lrms_sim.accounting.table import UNIX_LEAST, Layout
 from lrms_sim.jobs import TIME_MAX
 from lrms_sim.log_files import lines_of, parquet_file
@@ -145,7 +152,8 @@ def import_records(
     counts["request"] += sum(record.requested_time is None for record in kept)
     by_jobs = sorted(sites.items(), key=lambda entry: (-entry[1], entry[0]))
     log = _log(kept, reading.name, rng, UNIX_LEAST if of_table else -TIME_MAX)
-    return Import(log, counted(counts), dict(by_jobs), dict(reading.examples))
+    requests = tuple(record.request for record in kept)
+    return Import(log, counted(counts), dict(by_jobs), dict(reading.examples), requests)
 
 
 def _noted(lines: Iterable[str], reading: Reading) -> Iterator[str]:
@@ -191,6 +199,7 @@ def _log(
             "requested_time": [
                 -1.0 if r.requested_time is None else r.requested_time for r in records
             ],
+            "memory_requested": [memory_column(record.request) for record in records],
             "status": [record.status for record in records],
             "user": numbers(record.user for record in records),
             "group": numbers(record.group for record in records),

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from lrms_sim.errors import HanseError
+from lrms_sim.requests import Request
 from lrms_sim.swf_log import SwfLog
 
 RULES: Final = {
@@ -36,6 +37,12 @@ RULES: Final = {
     "transfer": "jobs that also move data, kept without the time that takes",
     "year": "events whose date has no year: the first is taken to be of 2000",
     "fraction": "jobs that hold a part of a processor, kept with the whole of it",
+    "types": "jobs with GPUs of several types, kept with GPUs of any",
+    "uneven": "jobs with more GPUs on one node than on another, kept with the most on each",
+    "part": "jobs that hold a part of a GPU, kept with the whole of it",
+    "resource": "jobs with other generic resources than GPUs, kept without them",
+    "constraint": "jobs with a constraint that is no list of features, kept without it",
+    "contradiction": "jobs whose nodes, memory or GPUs contradict each other, kept without them",
     "name": "jobs whose names are no numbers of their own, numbered by submission",
     "bytes": "lines with bytes that are no UTF-8 text, read as far as they are",
 }
@@ -75,6 +82,7 @@ class Record:
         site: that ran it, if one file has several; by name.
         is_wait_known: whether the start is known; if not, `start` is the submission and `end` one
             run time later.
+        request: what it asked for, with `processors` in all; `None` if no more than these is known.
         job: id in the batch system; empty if unknown. Two records of one id that were submitted and
             started at the same times are one job.
     """
@@ -91,6 +99,7 @@ class Record:
     site: str = ""
     is_wait_known: bool = True
     job: str = ""
+    request: Request | None = None
 
 
 class Example(NamedTuple):
@@ -166,12 +175,21 @@ class Import:
         counts: by the word of a rule; only those used.
         sites: number of jobs by execution site, if a file has several.
         examples: by the word of a rule on unreadable lines, the first such line.
+        requests: what the job of each row asked for, where more than processors is known.
     """
 
     log: SwfLog
     counts: dict[str, int]
     sites: dict[str, int]
     examples: dict[str, Example] = field(default_factory=dict)
+    requests: tuple[Request | None, ...] = ()
+
+
+def memory_column(request: Request | None) -> float:
+    """Returns the memory that a job asked for, KiB for each processor, as a log has it; -1 for none."""
+    if request is None or not request.memory_least:
+        return -1.0
+    return float(-(-1024 * request.memory_least // request.processors))
 
 
 def counted(counts: Mapping[str, int]) -> dict[str, int]:

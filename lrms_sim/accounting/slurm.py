@@ -17,10 +17,11 @@ from lrms_sim.accounting.records import (
     peeked,
     seconds_of,
 )
+from lrms_sim.accounting.tres import Asked, gres_of_text, memory_of, request_of_tres, tres_of_text
+from lrms_sim.requests import Memory, Request
 
 _NEEDED: Final = ("JobID", "Submit", "Start", "End", "State")
 _HEADING: Final = re.compile(r"[A-Za-z%0-9]+([^\sA-Za-z%0-9]+|\t)")
-_CPUS: Final = re.compile(r"(?:^|,)cpu=(\d{1,9})(?:,|$)")
 
 
 def read(lines: Iterable[str], reading: Reading) -> Iterator[Record]:
@@ -114,15 +115,30 @@ def _job_of(said: _Row, reading: Reading) -> Record | None:
         group=row.get("group", ""),
         queue=row.get("partition", ""),
         job=job,
+        request=_request(row, processors, reading),
     )
 
 
 def _processors(row: dict[str, str]) -> int | None:
-    held, asked = (_CPUS.search(row.get(key, "")) for key in ("alloctres", "reqtres"))
+    held, asked = (str(tres_of_text(row.get(key, "")).cpus) for key in ("alloctres", "reqtres"))
     return first_width(
         row.get("alloccpus"),
         row.get("ncpus"),
-        held and held[1],
+        held,
         row.get("reqcpus"),
-        asked and asked[1],
+        asked,
     )
+
+
+def _request(row: dict[str, str], processors: int, reading: Reading) -> Request | None:
+    tres = tres_of_text(row.get("alloctres", "")).or_else(tres_of_text(row.get("reqtres", "")))
+    mib, per = memory_of(row.get("reqmem", ""))
+    memory = None
+    if mib and per:
+        memory = Memory(mib, "core" if per == "c" else "node")
+    elif mib and not tres.memory:
+        tres.memory = mib
+    nodes = first_width(*(row.get(key) for key in ("nnodes", "allocnodes", "reqnodes")))
+    gpus = gres_of_text(row.get("allocgres") or row.get("reqgres") or "")
+    asked = Asked(memory, nodes or 0, gpus, row.get("constraints", ""))
+    return request_of_tres(processors, tres, asked, reading)

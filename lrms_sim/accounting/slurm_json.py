@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from lrms_sim.accounting.json_text import objects_in
 from lrms_sim.accounting.records import Reading, Record, Unreadable
+from lrms_sim.accounting.tres import Asked, Tres, request_of_tres
+from lrms_sim.requests import Memory, Request
 
 STATES: Final = {"COMPLETED": 1, "CANCELLED": 5}
 """Status of the standard by job state; any other is a failure."""
@@ -21,6 +23,8 @@ OPEN: Final = frozenset(
     }
 )
 """States of jobs that have not ended."""
+
+_PER_CORE: Final = 1 << 63
 
 _UNSET: Final = frozenset({0xFFFFFFFD, 0xFFFFFFFE, 0xFFFFFFFF})
 """Numbers that Slurm uses for "unset" and "infinite"."""
@@ -74,6 +78,7 @@ def _record(job: object, reading: Reading) -> Record | None:
         group=str(job.get("group") or ""),
         queue=str(job.get("partition") or ""),
         job=_name(job),
+        request=_request(job, processors, reading),
     )
 
 
@@ -95,21 +100,43 @@ def _number(value: object) -> float | None:
 
 def _processors(job: Mapping[str, Any]) -> int | None:
     tres = _inner(job, "tres")
-    required = _inner(job, "required")
     ways = [
-        _cpus(tres.get("allocated")),
-        _number(required.get("CPUs")),
-        _cpus(tres.get("requested")),
+        _tres(tres.get("allocated")).cpus,
+        _number(_inner(job, "required").get("CPUs")),
+        _tres(tres.get("requested")).cpus,
     ]
     return next((int(way) for way in ways if way and way >= 1), None)
 
 
-def _cpus(entries: object) -> float | None:
-    found = entries if isinstance(entries, list) else []
-    counts = (
-        one.get("count") for one in found if isinstance(one, Mapping) and one.get("type") == "cpu"
-    )
-    return next((_number(count) for count in counts), None)
+def _request(job: Mapping[str, Any], processors: int, reading: Reading) -> Request | None:
+    tres, required = _inner(job, "tres"), _inner(job, "required")
+    nodes = _number(job.get("allocation_nodes"))
+    asked = Asked(_memory(required), int(nodes or 0), constraint=str(job.get("constraints") or ""))
+    held = _tres(tres.get("allocated")).or_else(_tres(tres.get("requested")))
+    return request_of_tres(processors, held, asked, reading)
+
+
+def _memory(required: Mapping[str, Any]) -> Memory | None:
+    core, node = (_number(required.get(f"memory_per_{unit}")) for unit in ("cpu", "node"))
+    before = required.get("memory")
+    if isinstance(before, int) and not isinstance(before, bool) and before > 0:
+        # Of both in one number: the highest of 64 bits says that it is for each core.
+        if before >= _PER_CORE:
+            core = core or _number(before - _PER_CORE)
+        else:
+            node = node or _number(before)
+    if core:
+        return Memory(int(core), "core")
+    return Memory(int(node), "node") if node else None
+
+
+def _tres(entries: object) -> Tres:
+    found = Tres()
+    for entry in entries if isinstance(entries, list) else []:
+        count = _number(entry.get("count")) if isinstance(entry, Mapping) else None
+        if count is not None:
+            found.add(str(entry.get("type") or ""), str(entry.get("name") or ""), int(count))
+    return found
 
 
 def _name(job: Mapping[str, Any]) -> str:

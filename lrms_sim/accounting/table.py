@@ -23,6 +23,9 @@ from lrms_sim.accounting.records import (
     peeked,
     seconds_of,
 )
+from lrms_sim.request_text import FIELDS as REQUEST_FIELDS
+from lrms_sim.request_text import request_of
+from lrms_sim.requests import Request, RequestError
 
 MOMENTS: Final = ("submit_time", "start_time", "end_time")
 SPANS: Final = ("wait_time", "run_time", "requested_time")
@@ -30,6 +33,7 @@ FIELDS: Final = (
     *MOMENTS,
     *SPANS,
     *("processors", "user", "group", "queue", "site", "job_id", "status", "exit_code"),
+    *REQUEST_FIELDS,
 )
 """What a column can be named for."""
 
@@ -56,6 +60,13 @@ _CANCELLED: Final = ("cancel", "revoked", "deleted", "removed")
 _LONG_SPAN: Final = re.compile(r"(-?\d{1,9}) days?,? (\d{1,2}):(\d\d):(\d\d(?:\.\d+)?)")
 _FACTOR: Final = re.compile(r"([*/])")
 
+_WORDS: Final = {
+    "memory_per": ("core", "node", "gpu"),
+    "gpus_per": ("job", "node", "task"),
+    "exclusive": ("yes", "no"),
+}
+"""What may stand for a column that says the same of every job."""
+
 _LINES_MAX: Final = 200
 """Most lines of one record: a cell in quotes may have line ends."""
 
@@ -71,7 +82,8 @@ class Layout:
     """What the columns of a table mean.
 
     Attributes:
-        columns: by a word of `FIELDS`, a column, a number, or a product of these.
+        columns: by a word of `FIELDS`, a column, a number, or a product of these; for what memory and
+            GPUs are, the word itself.
         names: column names in order, for a CSV without a header.
         delimiter: of a CSV; detected in its first line if `None`.
         units: of numeric times, by the word of the field; seconds by default.
@@ -254,6 +266,8 @@ def _parquet_rows(pa: Any, file: Any, needed: list[str]) -> Iterator[tuple[int, 
 def _needed(layout: Layout, known: Sequence[str], name: str) -> list[str]:
     found: dict[str, None] = {}
     for word, said in layout.columns.items():
+        if said in _WORDS.get(word, ()) and said not in known:
+            continue
         for part in [said] if said in known else _FACTOR.split(said)[::2]:
             if part.strip() in known:
                 found[part.strip()] = None
@@ -347,11 +361,12 @@ def job_of(
     if end is None:
         reading.counts["open"] += 1
         return None
+    processors = _processors(found.get("processors"), reading)
     return Record(
         submit=submit,
         start=start,
         end=end,
-        processors=_processors(found.get("processors"), reading),
+        processors=processors,
         requested_time=times["requested_time"] or None,
         status=5 if start is None else _status(found),
         user=_text(found.get("user")),
@@ -360,6 +375,7 @@ def job_of(
         site=_text(found.get("site")),
         is_wait_known=is_wait_known,
         job=_text(found.get("job_id")),
+        request=_request(found, processors, reading),
     )
 
 
@@ -406,6 +422,38 @@ def _processors(value: Any, reading: Reading) -> int:
         )
     reading.counts["fraction"] += not number.is_integer()
     return math.ceil(number)
+
+
+_AMOUNTS: Final = frozenset(
+    {"tasks", "cores_per_task", "nodes_min", "nodes_max", "tasks_per_node", "memory_mib", "gpus"}
+)
+_ONE_WORD: Final = re.compile(r"[\w.+-]*")
+
+
+def _request(found: Mapping[str, Any], processors: int, reading: Reading) -> Request | None:
+    said = {word: found[word] for word in REQUEST_FIELDS if found.get(word) is not None}
+    if not said:
+        return None
+    for word in _AMOUNTS & said.keys():
+        number = _number(said[word])
+        if number is None or number >= 2**62:
+            raise Unreadable(f"{word} is {said[word]!r:.40}; a number is expected", "width")
+        # Tables write less than nothing, or -1, for what nobody has said.
+        said[word] = max(math.ceil(number), 0)
+        reading.counts["part"] += word == "gpus" and said[word] > number > 0
+    if not said.get("gpus"):
+        said = {word: value for word, value in said.items() if not word.startswith("gpu")}
+    elif not _ONE_WORD.fullmatch(str(said.get("gpu_type", ""))):
+        reading.counts["types"] += 1
+        del said["gpu_type"]
+    try:
+        request = request_of(said, processors)
+    except RequestError:
+        request = None
+    if request is None or request.processors != processors:
+        reading.counts["contradiction"] += 1
+        return None
+    return None if request.processors_alone else request
 
 
 def _moment(word: str, value: Any, layout: Layout, zone: tzinfo) -> float | None:

@@ -20,9 +20,16 @@ from lrms_sim.commandline.log_options import (
     user_errors,
     writing,
 )
+from lrms_sim.commandline.node_options import (
+    NodeOptions,
+    chosen_machine,
+    prepared_on_nodes,
+    replayed_on_nodes,
+)
 from lrms_sim.commandline.progress import bar
 from lrms_sim.commandline.repeat_command import RepeatOptions, repeated
 from lrms_sim.commandline.strategy_command import StrategyOptions, at_local_time, chosen_discipline
+from lrms_sim.demand_options import DemandOptions
 from lrms_sim.shown.option import json_option
 from lrms_sim.spelling import printable
 from lrms_sim.version import __version__
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from lrms_sim.closed_loop import Wait
     from lrms_sim.disciplines import Discipline
     from lrms_sim.jobs import JobTable
+    from lrms_sim.nodes import NodeSchedule
     from lrms_sim.preparation import Prepared
     from lrms_sim.run_report import RunReport
     from lrms_sim.schedule import Schedule
@@ -50,6 +58,8 @@ LONG_JOBS = 500_000
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
+@field_options(NodeOptions)
+@field_options(DemandOptions)
 @field_options(StrategyOptions)
 @click.option(
     "--window-days",
@@ -77,7 +87,9 @@ LONG_JOBS = 500_000
     help="Submit jobs that name a job before them (field 17) once it has ended, by their think time "
     "(field 18), and not when the log says.",
 )
-@click.option("--name", metavar="NAME", help="The machine's name.  [default: the log's]")
+@click.option(
+    "--name", metavar="NAME", help="The machine's name.  [default: the log's, or that in --nodes]"
+)
 @json_option("lrms-sim-run", "lrms_sim.shown.models:RunShown")
 @field_options(RepeatOptions)
 @preparation_options
@@ -103,6 +115,9 @@ def run(
     `scenario fetch` has got: kth, ctc, sdsc05, sdsc00. Records that cannot
     run are dropped or altered by rules that have an option each; the table counts every one.
 
+    With --nodes the machine is one of nodes: jobs need room on them for their cores, memory and GPUs,
+    and tables tell what of each was used, what lay idle in pieces, and who waited for it.
+
     \b
     Examples:
       lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --discipline easy
@@ -111,6 +126,23 @@ def run(
       lrms-sim run CTC-SP2-1996-3.1-cln.swf.gz --processors 430 --strategy f3.json
       lrms-sim run jobs.swf --schedule schedule.csv --swf schedule.swf.gz --json
       lrms-sim run jobs.swf --discipline easy --html run.html
+      lrms-sim run jobs.swf --nodes machine.toml --requests jobs.csv --discipline easy
+    \b
+    machine.toml, for --nodes (kinds are filled in this order):
+      licences = { matlab = 10 }
+      [[nodes]]
+      kind = "thin"
+      count = 64
+      cores = 32
+      memory = "128 GiB"
+      [[nodes]]
+      kind = "gpu"
+      count = 8
+      cores = 64
+      memory = "512 GiB"
+      gpus = 4
+      gpu_type = "a100"
+      features = ["nvlink"]
     """  # noqa: D301  # \b keeps the lines of the examples as they are
     from lrms_sim.preparation import PreparationOptions, prepare  # noqa: PLC0415  # see the module's docstring
     from lrms_sim.run_report import RunReport, no_job_left  # noqa: PLC0415  # same
@@ -119,15 +151,30 @@ def run(
     _check_outputs(trace, schedule, swf, html)
     strategy = StrategyOptions(**taken(StrategyOptions, given))
     repeat = RepeatOptions(**taken(RepeatOptions, given))
+    nodes = NodeOptions(**taken(NodeOptions, given))
+    demand_rules = DemandOptions(**taken(DemandOptions, given))
     if dependencies and repeat.repeat is not None:
         raise click.UsageError("--dependencies says when jobs come, which --repeat would shift")
     with user_errors():
         queue = chosen_discipline(strategy)
         first_day, last_day = two_days(window_days)
+        machine = chosen_machine(
+            nodes,
+            name,
+            processors=processors,
+            dependencies=dependencies,
+            strategy=strategy.strategy,
+            repeat=repeat.repeat,
+        )
         log = read_log(trace)
-        size = processors or processors_of(log)
+        size = machine.processors if machine else processors or processors_of(log)
         rules = PreparationOptions(**given)
         prepared = prepare(log, size, rules, dependencies=dependencies)
+        if machine is not None:
+            asked = prepared_on_nodes(
+                log, prepared, machine, nodes, demand_rules, too_wide=rules.too_wide
+            )
+            prepared = asked.prepared
         jobs = window_by_days(
             prepared.jobs, first_day, last_day, first_jobs=first_jobs, shift=shift
         )
@@ -139,8 +186,13 @@ def run(
         origin = float(prepared.jobs.submit_time[row] - jobs.submit_time[0])
         queue = at_local_time(queue, log.header.fields, strategy.time_zone, jobs, origin)
     with bar("replaying", len(jobs), least=LONG_JOBS) as progress, user_errors():
-        waits = _waits(log, prepared, followed=dependencies)
-        result = _replayed(jobs, size, queue, waits, name or _stem(trace), progress)
+        on_nodes: NodeSchedule | None = None
+        if machine is not None:
+            on_nodes = replayed_on_nodes(jobs, machine, queue, asked, progress)
+            result = on_nodes.schedule
+        else:
+            waits = _waits(log, prepared, followed=dependencies)
+            result = _replayed(jobs, size, queue, waits, name or _stem(trace), progress)
         repetitions = repeated(jobs, size, queue, repeat)
     # Where a window leaves the clock as it was, most of the time to its end is not its own. A
     # window from day 0 is one from time 0, as is one without a first day.
@@ -149,9 +201,10 @@ def run(
         discipline=queue.name,
         preparation=prepared.report,
         origin=float(jobs.submit_time[0]) if first_day and shift == "none" else 0.0,
-        processors_from_header=processors is None,
+        processors_from_header=processors is None and machine is None,
         repetitions=repetitions,
         size_key=log.header.size_key,
+        on_nodes=on_nodes,
     )
     _write(report, log, schedule, swf, html)
     _show(report, as_json=as_json, written=(schedule, swf, html))

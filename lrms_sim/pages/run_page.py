@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from lrms_sim import spelling
 from lrms_sim.pages import run_charts, series
 from lrms_sim.pages.parts import Card, Figure, Html, Page, Section, Table, Words
-from lrms_sim.run_report import RunReport, figure_rows, group_rows, seconds_and_words
+from lrms_sim.run_report import (
+    REQUEST_CLASSES,
+    RunReport,
+    figure_rows,
+    group_rows,
+    kind_words,
+    resource_rows,
+    seconds_and_words,
+    wait_rows,
+)
 from lrms_sim.version import __version__
 
 
@@ -37,6 +46,7 @@ def render_run(report: RunReport) -> str:
                     _table("User groups", ("user group", "jobs", "AWRT"), groups),
                 ],
             ),
+            Section("Nodes", _nodes(report)),
             Section("Repetitions", _repetitions(report)),
             Section("What was done with the log", _preparation(report)),
         ],
@@ -80,6 +90,20 @@ def _charts(report: RunReport) -> list[Words]:
             "has; here it has the lowest that are free.",
         )
     return [Figure(run_charts.over_time(schedule), f"Means per {width}."), gantt]
+
+
+def _nodes(report: RunReport) -> list[Words]:
+    found = report.on_nodes
+    if found is None:
+        return []
+    return [
+        f"{kind_words(found)}; {found.machine.placement}.",
+        _table("Resources", ("resource", "held", ""), resource_rows(found)),
+        *(
+            _table(words.capitalize(), (words, "mean wait", ""), wait_rows(found, class_of))
+            for _, words, class_of in REQUEST_CLASSES
+        ),
+    ]
 
 
 def _repetitions(report: RunReport) -> list[Words]:

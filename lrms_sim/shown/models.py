@@ -100,6 +100,50 @@ class IntervalShown(Shown):
     high: float | None
 
 
+class NodeKindShown(Shown):
+    """Nodes that are all alike."""
+
+    name: str
+    nodes: int
+    cores: int
+    memory: int = Field(description="Of each, MiB; 0 where it is not counted.")
+    gpus: int
+    gpu_type: str
+    features: list[str]
+
+
+class UtilizationShown(Shown):
+    """Shares that jobs held on average, 0 to 1; null of what there is none of."""
+
+    cores: float
+    memory: float | None
+    gpus: float | None
+    licences: dict[str, float]
+
+
+class WaitsShown(Shown):
+    """How long the jobs of a class waited, seconds."""
+
+    name: str
+    jobs: int
+    mean: float | None
+    median: float | None
+
+
+class NodesShown(Shown):
+    """A machine of nodes, and how it was used."""
+
+    kinds: list[NodeKindShown]
+    placement: str
+    licences: dict[str, int]
+    utilization: UtilizationShown
+    fragmentation: float = Field(
+        description="Share of the core-seconds that were idle while the head asked for no more cores."
+    )
+    waits_by_gpus: list[WaitsShown]
+    waits_by_memory: list[WaitsShown]
+
+
 _RunFigures: Any = create_model(
     "_RunFigures",
     __base__=Shown,
@@ -120,6 +164,7 @@ class RunShown(_RunFigures):
         default_factory=dict,
         description="With shifted arrivals; only where --repeat asks for them.",
     )
+    nodes: NodesShown | None = Field(default=None, description="Only with --nodes.")
 
 
 _LogFigures: Any = create_model("_LogFigures", __base__=Shown, **fields_of(LogDescription))

@@ -32,6 +32,10 @@ FILES: dict[str, str | dict[str, list[object]]] = {
         "7,ua,vc1,8,64,1,COMPLETED,2020-04-01 00:00:07,2020-04-01 00:01:07,2020-04-01 01:01:07,3600,60\n"
         "8,ub,vc1,0,4,1,CANCELLED,2020-04-01 00:00:08,2020-04-01 00:00:08,2020-04-01 00:00:09,1,0\n"
     ),
+    "openb_pod_list_default.csv": (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+        "p0,3152,16384,1,460,,LS,Running,0,7200,0\np1,4000,8192,0,0,,BE,Pending,10,7200,\n"
+    ),
     "job_table.parquet": {
         "submit_time": [BEGIN], "start_time": [BEGIN + HOUR], "end_time": [BEGIN + 2 * HOUR],
         "num_cores_alloc": [128], "time_limit": [90], "user_id": [3], "partition": ["1"], "job_state": ["COMPLETED"],
@@ -48,6 +52,7 @@ JOBS = {
     "batch_task.csv": ([3, 1], [3600, 60]),
     "pai_task_table.csv": ([1], [3600]),
     "cluster_log.csv": ([8], [3600]),
+    "openb_pod_list_default.csv": ([4, -1], [7200, -1]),
     "job_table.parquet": ([128], [3600]),
     "eagle_data.parquet": ([36], [3600]),
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lrms_sim.requests import Gpus, Memory, Request, RequestError, size_text
+from lrms_sim.requests import Gpus, Memory, Request, RequestError, mib_of, size_text
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,27 @@ def test_sizes_are_whole_in_their_unit() -> None:
         "1 TiB",
         "3 PiB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("4 GiB", 4096), ("4G", 4096), ("4096M", 4096), ("4096", 4096), ("1.5 TiB", 1536 * 1024),
+        ("1K", 1), ("1025 KiB", 2), ("4GB", 4096), ("0", 0), ("4 X", None), ("", None), ("-1G", None),
+        ("GiB", None),
+    ],
+)  # fmt: skip
+def test_amounts_of_memory(text: str, mib: int | None) -> None:
+    """Units are powers of 1024, MiB where there is none; parts round up."""
+    assert mib_of(text) == mib
+
+
+def test_the_least_that_a_request_takes() -> None:
+    """On as few nodes as it allows."""
+    node = Request(tasks=8, nodes_min=2, memory=Memory(100, "node"), gpus=Gpus(2, "node"))
+    assert (node.memory_least, node.gpus_least) == (200, 4)
+    task = Request(tasks=8, cores_per_task=2, memory=Memory(10), gpus=Gpus(1, "task"))
+    assert (task.memory_least, task.gpus_least) == (160, 8)
+    job = Request(tasks=8, memory=Memory(10, "gpu"), gpus=Gpus(3))
+    assert (job.memory_least, job.gpus_least) == (30, 3)
+    assert (Request().memory_least, Request().gpus_least) == (0, 0)

@@ -13,6 +13,7 @@ from lrms_sim.accounting.records import AccountingError, Import
 from lrms_sim.frames import JOB_COLUMNS
 from lrms_sim.jobs import JobTable
 from lrms_sim.preparation import prepare
+from lrms_sim.requests import Gpus, Memory, Request
 from tests.examples import FEW
 from tests.strategies import OneMachine, one_machine
 
@@ -136,3 +137,23 @@ def test_batsim_begins_at_zero() -> None:
     jobs = JobTable.from_columns(submit_time=[-5], processors=[1], run_time=[1], job_id=[9])
     with pytest.raises(ValueError, match="job 9 is submitted at -5 s"):
         write_workload(StringIO(), jobs, 1)
+
+
+def test_requests_come_back() -> None:
+    """Batsim has no place for them but `extra_data`; one that is of other processors is not believed."""
+    asked = Request(tasks=2, cores_per_task=2, memory=Memory(100, "node"), gpus=Gpus(1, "task"))
+    jobs = JobTable.from_columns(
+        submit_time=[0, 1], processors=[4, 1], run_time=[5, 5], user=[3, -1]
+    )
+    out = StringIO()
+    write_workload(out, jobs, 8, {1: asked})
+    found = read(out.getvalue())
+    assert found.requests == (asked, None)
+    assert found.log.memory_requested.tolist() == [25 * 1024, -1]
+    assert found.log.user.tolist() == [3, -1]
+    odd = [{"profile": "wait", "extra_data": json.dumps({"request": each})} for each in (
+        {"tasks": "3"}, {"memory_mib": "much"}, {"gpus": 2}, [1],
+    )]  # fmt: skip
+    found = read(workload(*odd))
+    assert found.counts["contradiction"] == 2
+    assert found.requests == (None, None, Request(tasks=4, gpus=Gpus(2)), None)

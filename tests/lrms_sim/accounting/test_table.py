@@ -24,6 +24,7 @@ from lrms_sim.accounting.importing import (
 from lrms_sim.accounting.records import LOST, AccountingError, Import, Reading
 from lrms_sim.accounting.table import Layout, read_csv
 from lrms_sim.cli import run_command
+from lrms_sim.requests import Gpus, Memory, Request
 from lrms_sim.swf import read_swf
 
 CORES = {"submit_time": "submitted", "run_time": "elapsed", "processors": "cores"}
@@ -385,3 +386,67 @@ def test_any_text_is_read_or_refused(kind: str, pieces: list[str], strict: bool)
         import_lines(kind, lines, name="file", unreadable="error" if strict else "drop")
     except AccountingError as error:
         assert str(error).startswith("file")  # noqa: PT017  # either way is right
+
+
+def test_requests_of_tables() -> None:
+    """Memory and GPUs round up; words for what they are; what no job could ask for is left out of it."""
+    columns = CORES | {
+        "memory_mib": "kb/1024",
+        "memory_per": "node",
+        "gpus": "gpus",
+        "gpu_type": "type",
+        "nodes_max": "1",
+        "features": "wants",
+    }
+    text = """submitted,elapsed,cores,kb,gpus,type,wants
+0,10,4,2049,2,a100,ib nvme
+1,10,4,,0,,
+2,10,4,1024,0.5,V100M16|V100M32,
+3,10,4,much,0,,"""
+    found = read(text, columns)
+    assert found.requests == (
+        Request(
+            tasks=4,
+            nodes_max=1,
+            memory=Memory(3, "node"),
+            gpus=Gpus(2, "job", "a100"),
+            features=("ib", "nvme"),
+        ),
+        Request(tasks=4, nodes_max=1),
+        Request(tasks=4, nodes_max=1, memory=Memory(1, "node"), gpus=Gpus(1)),
+    )
+    counts = {rule: found.counts[rule] for rule in ("types", "part", "unreadable")}
+    assert counts == {"types": 1, "part": 1, "unreadable": 1}
+    assert "kb is 'much'" in found.examples["unreadable"].problem
+
+
+def test_a_request_that_contradicts_itself_is_kept_as_processors() -> None:
+    """It is counted; a word of the user's that is none is an error."""
+    columns = CORES | {"cores_per_task": "c", "nodes_min": "n"}
+    found = read("submitted,elapsed,cores,c,n\n0,1,4,3,1\n0,1,4,2,3\n0,1,4,2,2\n", columns)
+    assert found.counts["contradiction"] == 2
+    assert found.requests == (None, None, Request(tasks=2, cores_per_task=2, nodes_min=2))
+    with pytest.raises(AccountingError, match="no column 'socket' for memory_per"):
+        read(
+            "submitted,elapsed,cores,m\n0,1,4,3\n",
+            CORES | {"memory_mib": "m", "memory_per": "socket"},
+        )
+
+
+def test_requests_from_table_to_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The import writes a log and requests; without a file for these it says what is not carried."""
+    table, log, requests = tmp_path / "pods.csv", tmp_path / "pods.swf", tmp_path / "pods.csv.r"
+    table.write_text("t,d,c,g\n0,10,4,2\n5,10,4,0\n", encoding="utf-8")
+    words = [
+        *("import", "table", str(table), "-o", str(log), "--column", "submit_time=t"),
+        *("--column", "run_time=d", "--column", "processors=c", "--column", "gpus=g"),
+    ]
+    assert run_command(words) == 0
+    assert "1  jobs ask for nodes, GPUs, features or licences" in capsys.readouterr().out
+    assert run_command([*words, "--requests", str(requests)]) == 0
+    assert f"1 requests for more than processors written to {requests}" in capsys.readouterr().out
+    machine = tmp_path / "machine.toml"
+    machine.write_text('[[nodes]]\nkind = "n"\ncount = 1\ncores = 4\ngpus = 2\n', encoding="utf-8")
+    run = ["run", str(log), "--nodes", str(machine), "--requests", str(requests)]
+    assert run_command([*run, "--requested-time-missing", "run_time"]) == 0
+    assert "2 GPUs" in capsys.readouterr().out

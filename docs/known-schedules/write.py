@@ -6,23 +6,28 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[1] / "tests/lrms_sim/known_schedules"
-SUITE = HERE / "known-schedules.json"
+TESTS = HERE.parents[1] / "tests/lrms_sim"
+SUITES = {
+    HERE / "known-schedules.json": TESTS / "known_schedules",
+    HERE / "known-node-schedules.json": TESTS / "known_node_schedules",
+}
+"""The folder with the cases of each suite: machines of processors, and machines of nodes."""
 
 
-def suite() -> dict[str, Any]:
-    """Returns all cases, by the names of the files in which they are kept."""
+def suite(sources: Path) -> dict[str, Any]:
+    """Returns all cases of a folder, by the names of the files in which they are kept."""
     cases = [
         {"name": path.stem, **tomllib.loads(path.read_text(encoding="utf-8"))}
-        for path in sorted(SOURCES.glob("*.toml"))
+        for path in sorted(sources.glob("*.toml"))
     ]
     return {"version": 1, "cases": cases}
 
 
-def text() -> str:
-    """Returns the suite as it is published."""
-    return json.dumps(suite(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def text(sources: Path) -> str:
+    """Returns a suite as it is published."""
+    return json.dumps(suite(sources), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 if __name__ == "__main__":
-    SUITE.write_text(text(), encoding="utf-8")
+    for path, sources in SUITES.items():
+        path.write_text(text(sources), encoding="utf-8")

@@ -81,6 +81,24 @@ cdef inline bint core_starts_now(
     return core.ops.starts_now(core.notes, &core.view, width, request)
 
 
+cdef inline bint core_job_starts_now(
+    const MachineCore* core, job_index_t job, processors_t width, seconds_t request
+) noexcept nogil:
+    # The same for a job of the tables, of this width and requested time.
+    if core.ops.job_starts_now == NULL:
+        return core.ops.starts_now(core.notes, &core.view, width, request)
+    return core.ops.job_starts_now(core.notes, &core.view, job)
+
+
+cdef inline bint core_job_fits(
+    const MachineCore* core, job_index_t job, processors_t width
+) noexcept nogil:
+    # Whether there is room for such a job now, whoever waits.
+    if core.ops.job_fits == NULL:
+        return width <= core.view.processors_free
+    return core.ops.job_fits(core.notes, &core.view, job)
+
+
 cdef inline seconds_t core_next_time(const MachineCore* core) noexcept nogil:
     # When this machine next does something by itself.
     cdef seconds_t end_time = core_next_end(core)

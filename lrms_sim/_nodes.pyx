@@ -76,7 +76,9 @@ cdef int nodes_submitted(void* own, View* view, job_index_t job) except -1 nogil
 
 
 cdef int nodes_withdrawn(void* own, View* view, job_index_t job) except -1 nogil:
-    leave_line(<NodeNotes*> own, job)
+    cdef NodeNotes* notes = <NodeNotes*> own
+    leave_line(notes, job)
+    notes.settled = False
     return 0
 
 
@@ -441,6 +443,14 @@ cdef inline bint processors_fit(
     return place(&notes.nodes, demand)
 
 
+cdef bint nodes_job_fits(void* own, const View* view, job_index_t job) noexcept nogil:
+    return fits_now(<NodeNotes*> own, job)
+
+
+cdef bint fcfs_job_starts_now(void* own, const View* view, job_index_t job) noexcept nogil:
+    return view.queue.count == 0 and fits_now(<NodeNotes*> own, job)
+
+
 cdef bint fcfs_starts_now(
     void* own, const View* view, processors_t width, seconds_t request
 ) noexcept nogil:
@@ -455,21 +465,33 @@ cdef bint list_starts_now(
     return processors_fit(<NodeNotes*> own, width, &demand)
 
 
-cdef bint easy_starts_now(
-    void* own, const View* view, processors_t width, seconds_t request
+cdef bint easy_starts(
+    NodeNotes* notes, const View* view, const Demand* demand, seconds_t request
 ) noexcept nogil:
-    cdef NodeNotes* notes = <NodeNotes*> own
-    cdef Demand demand
+    # Of a job that joins the queue now. The last to come delays nobody but the head, if anybody.
     cdef Head* head = &notes.head
+    if not place(&notes.nodes, demand):
+        return False
     if view.queue.count == 0:
-        return processors_fit(notes, width, &demand)
+        return True
     if head.job != view.queue.job[view.queue.head]:
         become_head(notes, view.queue.job[view.queue.head])
     if not notes.settled:
         look_ahead(notes, view)
-    if not processors_fit(notes, width, &demand):
-        return False
-    return view.now + request <= head.shadow_time or leaves_enough(notes, &demand, False)
+    return view.now + request <= head.shadow_time or leaves_enough(notes, demand, False)
+
+
+cdef bint easy_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    cdef Demand demand
+    demand_of_processors(&demand, width)
+    return easy_starts(<NodeNotes*> own, view, &demand, request)
+
+
+cdef bint easy_job_starts_now(void* own, const View* view, job_index_t job) noexcept nogil:
+    cdef NodeNotes* notes = <NodeNotes*> own
+    return easy_starts(notes, view, demand_of(notes, job), view.requested_time[job])
 
 
 # --- the scheduler --------------------------------------------------------------------------
@@ -582,16 +604,20 @@ cdef class NodeScheduler(Scheduler):
         self.ops.submitted = nodes_submitted
         self.ops.ended = nodes_ended
         self.ops.withdrawn = nodes_withdrawn
+        self.ops.job_fits = nodes_job_fits
         self.ops.per_event = discipline not in ("fcfs", "list", "easy")
         if discipline == "fcfs":
             self.ops.decide = fcfs_decide
             self.ops.starts_now = fcfs_starts_now
+            self.ops.job_starts_now = fcfs_job_starts_now
         elif discipline == "list":
             self.ops.decide = list_decide
             self.ops.starts_now = list_starts_now
+            self.ops.job_starts_now = nodes_job_fits
         elif discipline in ("easy", "easy-per-event"):
             self.ops.decide = easy_decide
             self.ops.starts_now = easy_starts_now
+            self.ops.job_starts_now = easy_job_starts_now
         elif discipline in ("easy-plus-plus", "easy-sjbf-per-event"):
             notes.predictions.predicts = discipline == "easy-plus-plus"
             self.ops.submitted = predicting_submitted
@@ -601,6 +627,7 @@ cdef class NodeScheduler(Scheduler):
             self.ops.estimate = predicting_estimate
             self.ops.decide = predicting_decide
             self.ops.starts_now = fcfs_starts_now
+            self.ops.job_starts_now = fcfs_job_starts_now
             self.needs_users = notes.predictions.predicts
         else:
             raise ValueError(f"no discipline {discipline!r} on a machine of nodes")

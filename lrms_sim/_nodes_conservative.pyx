@@ -325,13 +325,8 @@ cdef int planning_decide(void* own, View* view) except -1 nogil:
     cdef seconds_t before, start
     cdef job_index_t job
     cdef Py_ssize_t slot
-    cdef int32_t i
     if plans.cores.count == 0:
         profile_begin(&plans.cores, view.now, view.processors)
-        for i in range(notes.nodes.licence_count):
-            profile_begin(
-                &plans.licences[i], view.now, <processors_t> notes.nodes.licences_free[i]
-            )
     forget(notes, plans, view.now)
     if plans.ended_early:
         plans.ended_early = False
@@ -379,6 +374,20 @@ cdef bint planning_starts_now(
     )
 
 
+cdef bint planning_job_fits(void* own, const View* view, job_index_t job) noexcept nogil:
+    # On what running jobs leave: those that wait hold nothing yet.
+    cdef NodeNotes* notes = <NodeNotes*> own
+    return fits_between(notes, plans_of(notes), demand_of(notes, job), view.now, view.now)
+
+
+cdef bint planning_job_starts_now(void* own, const View* view, job_index_t job) noexcept nogil:
+    cdef NodeNotes* notes = <NodeNotes*> own
+    return fits_between(
+        notes, plans_of(notes), demand_of(notes, job), view.now,
+        view.now + view.requested_time[job],
+    )
+
+
 cdef class NodeConservative(NodeScheduler):
     """Conservative backfilling with compression on a machine of nodes."""
 
@@ -407,6 +416,11 @@ cdef class NodeConservative(NodeScheduler):
         plans.licences = <Profile*> safe_calloc(
             between.licence_count, sizeof(Profile), b"plans of licences"
         )
+        for number in range(between.licence_count):
+            profile_begin(
+                &plans.licences[<Py_ssize_t> number], -INFINITY,
+                <processors_t> notes.nodes.licences_free[<Py_ssize_t> number],
+            )
         plans.plan = <NodePlan*> safe_calloc(between.count, sizeof(NodePlan), b"plans of nodes")
         plans.least = <Free*> safe_calloc(between.count, sizeof(Free), b"plans of nodes")
         plans.reserved = <seconds_t*> safe_calloc(
@@ -424,6 +438,8 @@ cdef class NodeConservative(NodeScheduler):
         self.ops.ended = planning_ended
         self.ops.decide = planning_decide
         self.ops.starts_now = planning_starts_now
+        self.ops.job_fits = planning_job_fits
+        self.ops.job_starts_now = planning_job_starts_now
 
     def __dealloc__(self):
         cdef NodeNotes* notes = <NodeNotes*> self.notes

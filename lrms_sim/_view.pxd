@@ -35,6 +35,9 @@ ctypedef bint (*question_t)(
     void* notes, const View* view, processors_t width, seconds_t request
 ) noexcept nogil
 
+# The same about a job of the tables.
+ctypedef bint (*job_question_t)(void* notes, const View* view, job_index_t job) noexcept nogil
+
 cdef struct DisciplineOps:
     notice_t submitted   # a job has joined the queue; NULL if not of interest
     notice_t ended       # a running job's processors are free; NULL if not of interest
@@ -46,3 +49,7 @@ cdef struct DisciplineOps:
     # With a pass per event, for disciplines with estimates of their own; both or none of them.
     estimate_t estimate  # how long a running job runs, as far as is known; NULL: as requested
     pass_t overdue       # wake_time has come, and whoever ends as estimated has ended
+    # Where more than processors decides: `starts_now` by a job's number, and whether there is room for
+    # it now. NULL on a machine of processors.
+    job_question_t job_starts_now
+    job_question_t job_fits

@@ -1,5 +1,6 @@
 """Figures of a schedule on a machine of nodes: utilization by resource, fragmentation, waits by class."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lrms_sim.jobs import FloatArray
-from lrms_sim.nodes import NodeSchedule
+from lrms_sim.node_kinds import NodeMachine
+from lrms_sim.nodes import Demands, NodeSchedule
 from lrms_sim.requests import Request, size_text
+from lrms_sim.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,36 @@ def utilization(found: NodeSchedule) -> Utilization:
         share(found.gpus, machine.gpus),
         {name: share(taken(name), count) or 0.0 for name, count in machine.licences if count},
     )
+
+
+def dominant_share(request: Request, machine: NodeMachine) -> float:
+    """Returns the largest share of the machine's cores, memory and GPUs that a request asks for.
+
+    After Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011). What there is none of has no share.
+    """
+    return max(
+        request.processors / machine.processors,
+        request.memory_least / machine.memory if machine.memory else 0.0,
+        request.gpus_least / machine.gpus if machine.gpus else 0.0,
+    )
+
+
+def dominant_shares(demands: Demands, machine: NodeMachine) -> FloatArray:
+    """Returns the dominant share of each job, shape (n,)."""
+    shares = [dominant_share(request, machine) for request in demands.requests]
+    return np.array(shares, np.float64)[demands.shape]
+
+
+def weighted_response_time(schedule: Schedule, weights: FloatArray) -> float:
+    """Returns the mean response time of jobs weighted by these numbers times their run times, seconds.
+
+    With dominant shares as weights a job counts by the resource of which it takes most, where AWRT counts its
+    processors: a job on one core and all GPUs is no small one. nan without a job.
+    """
+    work = schedule.jobs.run_time * weights
+    total = float(work.sum())
+    response = schedule.end_time - schedule.jobs.submit_time
+    return float((work * response).sum()) / total if total > 0 else math.nan
 
 
 def fragmentation(found: NodeSchedule) -> float:

@@ -88,6 +88,16 @@ class Demands:
             tuple(Request.of_processors(int(width)) for width in widths), shape.astype(np.int32)
         )
 
+    @classmethod
+    def concatenated(cls, parts: Sequence[Demands]) -> Demands:
+        """Returns the demands of several tables one after the other."""
+        numbers: dict[Request, int] = {}
+        shapes = []
+        for part in parts:
+            own = [numbers.setdefault(request, len(numbers)) for request in part.requests]
+            shapes.append(np.array(own, np.int32)[part.shape])
+        return cls(tuple(numbers), np.concatenate(shapes))
+
     def select(self, rows: npt.NDArray[np.integer]) -> Demands:
         """Returns those of some rows, in their order."""
         used, shape = np.unique(self.shape[rows], return_inverse=True)
@@ -227,7 +237,7 @@ def simulate_on_nodes(
         demands = Demands.of_processors(jobs)
     own = discipline if isinstance(discipline, str) else "fcfs"
     nodes = scheduler_on_nodes(machine, demands, own)
-    _check(jobs, machine, demands, nodes)
+    check_demands(jobs, machine, demands, nodes)
     scheduler: Scheduler = nodes
     if not isinstance(discipline, str):
         scheduler = _written_on(machine, demands, nodes, discipline, jobs)
@@ -242,7 +252,14 @@ def simulate_on_nodes(
     return NodeSchedule(schedule, machine, demands, held[:, 0], cores, held[:, 2], held[:, 3])
 
 
-def _check(jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeScheduler) -> None:
+def check_demands(
+    jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeScheduler | None = None
+) -> None:
+    """Checks that every job fits on the empty machine; `nodes` is a new scheduler of it, if there is one.
+
+    Raises:
+        ValueError: one does not, or the demands are of other jobs.
+    """
     if len(demands.shape) != len(jobs):
         raise ValueError(f"demands of {len(demands.shape)} jobs, and there are {len(jobs)}")
     widths = np.array([request.processors for request in demands.requests], np.int64)
@@ -253,7 +270,7 @@ def _check(jobs: JobTable, machine: NodeMachine, demands: Demands, nodes: NodeSc
             f"job {jobs.job_id[row]} has {jobs.processors[row]} processors and asks for "
             f"{demands.requests[demands.shape[row]]}"
         )
-    if wide := nodes.misfits():
+    if wide := nodes.misfits() if nodes is not None else misfits(machine, demands):
         row = int(np.argmax(np.isin(demands.shape, wide)))
         misfit = demands.shape[row]
         raise ValueError(

@@ -14,11 +14,13 @@ from lrms_sim.groups import GROUPS, user_groups
 from lrms_sim.metrics import MachineMetrics, awrt_by_group, machine_metrics
 from lrms_sim.node_metrics import (
     RequestClass,
+    dominant_shares,
     fragmentation,
     gpu_class,
     memory_class,
     utilization,
     waits_by,
+    weighted_response_time,
 )
 from lrms_sim.nodes import NodeSchedule
 from lrms_sim.preparation import Prepared
@@ -173,6 +175,7 @@ def figure_rows(report: RunReport) -> list[tuple[str, str, str]]:
         ("queue discipline", report.discipline, ""),
         ("jobs", f"{metrics.jobs_executed:,}", part),
         ("AWRT", *seconds_and_words(metrics.awrt_s)),
+        *_by_dominant_share(report.on_nodes),
         ("mean response time", *seconds_and_words(metrics.mean_response_time_s)),
         ("mean wait time", *seconds_and_words(metrics.mean_wait_time_s)),
         ("median wait time", *seconds_and_words(metrics.median_wait_time_s)),
@@ -183,6 +186,12 @@ def figure_rows(report: RunReport) -> list[tuple[str, str, str]]:
         ("squashed area", _number(metrics.squashed_area, 0, " s"), "processor-seconds"),
         ("makespan", _number(metrics.makespan_s, 0, " s"), f"from {origin}"),
     ]
+
+
+def _by_dominant_share(found: NodeSchedule | None) -> list[tuple[str, str, str]]:
+    if found is None:
+        return []
+    return [("AWRT by dominant share", *seconds_and_words(awrt_by_dominant_share(found)))]
 
 
 def group_rows(report: RunReport) -> list[tuple[str, str, str]]:
@@ -202,6 +211,7 @@ def node_figures(found: NodeSchedule) -> dict[str, Any]:
         "licences": dict(machine.licences),
         "utilization": asdict(utilization(found)),
         "fragmentation": fragmentation(found),
+        "awrt_by_dominant_share_s": awrt_by_dominant_share(found),
         **{
             key: [asdict(each) for each in waits_by(found, class_of)]
             for key, _, class_of in REQUEST_CLASSES
@@ -236,6 +246,11 @@ def resource_rows(found: NodeSchedule) -> list[tuple[str, str, str]]:
         for name, share, words in rows
         if share is not None
     ]
+
+
+def awrt_by_dominant_share(found: NodeSchedule) -> float:
+    """Returns the response time weighted by run time and dominant share, seconds."""
+    return weighted_response_time(found.schedule, dominant_shares(found.demands, found.machine))
 
 
 def wait_rows(

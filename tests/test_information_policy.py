@@ -23,13 +23,23 @@ POLICY = Path("docs/information-policy.md")
 
 # --- the data ------------------------------------------------------------------------------------
 
-OWN_LOAD = {"processors", "processors_free", "processors_waiting", "starts_now"}
+OWN_LOAD = {
+    *("processors", "processors_free", "processors_waiting", "starts_now"),
+    *("fits", "nodes"),  # whether there is room, and on a machine of nodes what follows
+}
 """What a site knows of itself when it decides; the document lists the same."""
+
+OF_NODES = {"job_memory", "job_gpus", "memory", "gpus"}
+"""On a machine of nodes: of the job's request, and what the nodes have in all; the document lists the same."""
 
 OWN_BOOKS = {"own_work", "own_requested", "taken", "given"}
 """What it has noted of its users' jobs and of one partner; the document lists the same."""
 
-KNOWN_OF_A_JOB = {"processors", "requested_time"}
+KNOWN_OF_A_JOB = {
+    "processors",
+    "requested_time",
+    "number",  # by which a replay finds the request, which says on which nodes it fits
+}
 """What is known of a job when one decides."""
 
 READ_OF_HOME = {
@@ -41,12 +51,19 @@ READ_OF_HOME = {
     "home.offers",  # counted, and looked at by nobody
     "home.rounds",  # who has declined which of its waiting jobs
     "home.rounds.left",
+    "home.tells",  # whether it can tell partners what such a job needs
 }
 READ_OF_JOB = {"job.processors", "job.requested_time"}
 READ_OF_OWN_SITE = {
     "site.transfer",
     "site.takes",  # the same, but at a rogue of a replay
-    "site.core",  # for the question whether its own machine would start the job now
+    "site.core",  # for the questions whether its own machine has room for the job, and would start it
+    "site.shape",  # the job's request
+    "site.memory",
+    "site.gpus",
+    "site.totals",  # what its own nodes have, and the job asks for
+    "site.totals.job_memory",
+    "site.totals.job_gpus",
     "site.core.view",
     "site.core.view.now",
     "site.own_work",
@@ -121,6 +138,7 @@ READ_OF_PARTNER = {
 READ_OF_ALL = {
     "federation.sites",
     "federation.processors",  # sizes, which are public
+    "federation.shape",  # the job's request
 }
 
 NAME = "a site's name"
@@ -345,6 +363,8 @@ def test_a_decision_reads_what_the_policy_lists_and_no_more() -> None:
     """Of home: its order and its policies; of a partner: its size, its answer."""
     allowed = READ_OF_HOME | READ_OF_PARTNER | READ_OF_ALL | READ_OF_JOB
     assert reads(decision()) == allowed | {"home.transfer.rails.start_now"}
+    # What a partner's nodes could hold if they were empty is public like its size.
+    assert reads(decision("partner_holds")) == {"partner.holds"}
     # Before it the partners are put in order, and after it those that were asked change places.
     assert reads(decision("decide")) == {
         "federation.sites",
@@ -458,6 +478,7 @@ def test_a_decision_is_given_a_sites_own_load_only() -> None:
     header = (ROOT / HEADER).read_text(encoding="utf-8")
     assert members(header, "SiteLoad") == OWN_LOAD
     assert members(header, "KnownJob") == KNOWN_OF_A_JOB
+    assert members(header, "NodeTotals") == OF_NODES
     rails = (ROOT / HEADER).with_name("_rails.pxd").read_text(encoding="utf-8")
     assert members(rails, "Books") == OWN_BOOKS
 
@@ -471,7 +492,7 @@ def test_another_member_of_the_load_is_caught() -> None:
 def test_the_document_lists_what_the_code_reads() -> None:
     """docs/information-policy.md names every number that a decision uses."""
     document = (ROOT / POLICY).read_text(encoding="utf-8")
-    numbers = OWN_LOAD | OWN_BOOKS | KNOWN_OF_A_JOB
+    numbers = OWN_LOAD | OF_NODES | OWN_BOOKS | KNOWN_OF_A_JOB
     assert {name for name in numbers if f"`{name}`" not in document} == set()
 
 

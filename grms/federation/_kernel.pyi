@@ -42,6 +42,24 @@ class FederationKernel:
     ) -> None:
         """Sets the jobs, merged in order of arrival."""
 
+    def place_on_nodes(
+        self,
+        shape: _Counts,
+        asked: npt.NDArray[np.int64],
+        nodes: npt.NDArray[np.int64],
+        holds: npt.NDArray[np.uint8],
+        tells: npt.NDArray[np.uint8],
+    ) -> None:
+        """Sets what the bound jobs ask of nodes.
+
+        Args:
+            shape: shape (n,), the demand of each job.
+            asked: shape (2, s), memory in MiB and GPUs that each demand asks for in all.
+            nodes: shape (k, 2), the same of each site's nodes.
+            holds: shape (k, s), whether a site could run such a job if it were empty.
+            tells: shape (k, s), whether a site can tell its partners what such a job needs.
+        """
+
     def run(self, rows: int) -> int:
         """Replays arrivals before row `rows`; at the last one drains every machine."""
 

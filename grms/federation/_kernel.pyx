@@ -8,7 +8,7 @@ arrivals, as it does alone.
 """
 
 from libc.math cimport INFINITY, NAN, floor
-from libc.stdint cimport int8_t, int32_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -65,11 +65,12 @@ from lrms_sim._machine cimport (
     core_advance,
     core_bind,
     core_enqueue,
+    core_job_fits,
+    core_job_starts_now,
     core_next_time,
     core_open,
     core_pass,
     core_set_clock,
-    core_starts_now,
     core_withdraw,
 )
 from lrms_sim._memory cimport safe_calloc
@@ -135,10 +136,18 @@ cdef inline bint wants(
     if waits:
         load.processors_waiting -= job.processors
     load.starts_now = False
+    load.fits = core_job_fits(&site.core, job.number, job.processors)
+    load.nodes = NULL
+    if site.shape != NULL:
+        site.totals.job_memory = site.memory[site.shape[job.number]]
+        site.totals.job_gpus = site.gpus[site.shape[job.number]]
+        load.nodes = &site.totals
     if policy.railed:
         if ask and policy.rails.start_now:
             site.core.view.now = now    # nothing of its own is due there, or it has been done
-            load.starts_now = core_starts_now(&site.core, job.processors, job.requested_time)
+            load.starts_now = core_job_starts_now(
+                &site.core, job.number, job.processors, job.requested_time
+            )
         books.own_work = site.own_work
         books.own_requested = site.own_requested
         books.taken = site.ledger[other].taken
@@ -182,6 +191,11 @@ cdef void choose_written(Federation* federation, SiteRun* home) noexcept with gi
         failures.append(error)
 
 
+cdef inline bint partner_holds(const SiteRun* partner, int32_t shape) noexcept nogil:
+    # Whether its nodes could run such a job if they were empty, which is known like its size.
+    return partner.holds == NULL or partner.holds[shape]
+
+
 cdef site_index_t ask_partners(
     Federation* federation, site_index_t home_index, KnownJob job, seconds_t now, bint waits
 ) noexcept nogil:
@@ -192,10 +206,15 @@ cdef site_index_t ask_partners(
     cdef site_index_t index
     cdef bint ask = not waits        # the answer for one partner is that for all
     cdef Py_ssize_t questions = home.partners_asked
+    cdef int32_t shape = -1 if federation.shape == NULL else federation.shape[job.number]
     cdef Py_ssize_t i
+    if shape >= 0 and home.tells != NULL and not home.tells[shape]:
+        return home_index
     for i in range(home.partner_count):
         index = partner_at(home, i)
         if job.processors > federation.processors[index] or home.transfer[index] == NULL:
+            continue
+        if shape >= 0 and not partner_holds(&federation.sites[index], shape):
             continue
         if wants(home, index, job, now, ask, True, waits):
             return home_index
@@ -291,6 +310,7 @@ cdef inline int offer_waiting(
     cdef site_index_t target
     request.processors = queue.width[slot]
     request.requested_time = queue.request[slot]
+    request.number = job
     target = decide(federation, index, request, now, True)
     if target != index:
         core_withdraw(&site.core, slot)
@@ -377,6 +397,7 @@ cdef int replay(Federation* federation, Py_ssize_t row, Py_ssize_t stop) except 
         home_index = federation.submitted_to[row]
         request.processors = jobs.processors[row]
         request.requested_time = jobs.requested_time[row]
+        request.number = <job_index_t> row
         target = decide(federation, home_index, request, now, False)
         place(federation, home_index, target, <job_index_t> row, now)
         row += 1
@@ -398,6 +419,11 @@ cdef class FederationKernel:
     cdef seconds_t[::1] start_time
     cdef seconds_t[::1] end_time
     cdef site_index_t[::1] executed_on
+    cdef const int32_t[::1] shape
+    cdef const int64_t[:, ::1] asked
+    cdef const int64_t[:, ::1] nodes
+    cdef const uint8_t[:, ::1] holds
+    cdef const uint8_t[:, ::1] tells
     cdef Py_ssize_t row
 
     def __cinit__(
@@ -516,6 +542,40 @@ cdef class FederationKernel:
             self.federation.pause_row = <int32_t*> safe_calloc(
                 count, sizeof(int32_t), b"jobs that are offered again"
             )
+
+    def place_on_nodes(
+        self,
+        const int32_t[::1] shape not None,
+        const int64_t[:, ::1] asked not None,
+        const int64_t[:, ::1] nodes not None,
+        const uint8_t[:, ::1] holds not None,
+        const uint8_t[:, ::1] tells not None,
+    ):
+        cdef Py_ssize_t shapes = asked.shape[1]
+        cdef Py_ssize_t i
+        if (
+            shape.shape[0] != self.submit_time.shape[0] or asked.shape[0] != 2
+            or nodes.shape[0] != self.federation.count or nodes.shape[1] != 2
+            or holds.shape[0] != self.federation.count or holds.shape[1] != shapes
+            or tells.shape[0] != self.federation.count or tells.shape[1] != shapes
+        ):
+            raise ValueError("tables of demands are of other jobs or sites")
+        if shape.shape[0] == 0:
+            return
+        self.shape = shape
+        self.asked = asked
+        self.nodes = nodes
+        self.holds = holds
+        self.tells = tells
+        self.federation.shape = &shape[0]
+        for i in range(self.federation.count):
+            self.federation.sites[i].shape = &shape[0]
+            self.federation.sites[i].memory = &asked[0, 0]
+            self.federation.sites[i].gpus = &asked[1, 0]
+            self.federation.sites[i].totals.memory = nodes[i, 0]
+            self.federation.sites[i].totals.gpus = nodes[i, 1]
+            self.federation.sites[i].holds = &holds[i, 0]
+            self.federation.sites[i].tells = &tells[i, 0]
 
     def run(self, Py_ssize_t rows):
         cdef Py_ssize_t count = self.submit_time.shape[0]

@@ -1,6 +1,6 @@
 # What a replay keeps of its sites and of all of them together.
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
 from grms.federation._due cimport DueTimes, due_set
@@ -8,7 +8,7 @@ from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger
 from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
 from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
 from grms.policy._awrt_order cimport Standing, site_index_t
-from grms.policy._decisions cimport WRITTEN, CompiledTransfer, TransferPolicy
+from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
 from lrms_sim._machine cimport (
     JobColumns,
     MachineCore,
@@ -54,6 +54,12 @@ cdef struct SiteRun:
     Py_ssize_t asked_count
     Py_ssize_t turn_place            # to which the last of these has moved
     int64_t offers                   # questions that have reached partners
+    NodeTotals totals                # of its nodes; of the job filled in for a question
+    const int32_t* shape             # by job, of those with one demand; NULL: processors alone
+    const int64_t* memory            # by shape, asked for in all, MiB
+    const int64_t* gpus              # same
+    const uint8_t* holds             # by shape, whether it could ever run; NULL: by width alone
+    const uint8_t* tells             # by shape, whether it can tell partners what such a job needs
 
 cdef struct Federation:
     SiteRun* sites
@@ -61,6 +67,7 @@ cdef struct Federation:
     processors_t* processors         # by site: its size, all that is looked at of most partners
     Py_ssize_t count
     JobColumns jobs
+    const int32_t* shape             # by job, of those with one demand; NULL: processors alone
     const site_index_t* submitted_to
     site_index_t* executed_on
     void* failures                   # a list: what choosers have raised

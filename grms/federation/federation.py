@@ -1,7 +1,7 @@
 """Sites that exchange jobs, replayed on one clock."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from grms.policy.location import (
 )
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy, compiled_transfer
+from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import scheduler_of
 from lrms_sim.groups import Int8Array
 from lrms_sim.jobs import FloatArray, Int32Array, concatenate
 from lrms_sim.machine import PROGRESS_ROWS, simulate, user_numbers
+from lrms_sim.nodes import Demands, misfits, scheduler_on_nodes, simulate_on_nodes
 from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
+from lrms_sim.written import name_of_written
 
 __all__ = [
     "Federation",
@@ -71,6 +74,7 @@ class Federation:
         self._log_job_id = np.concatenate([site.jobs.job_id for site in sites])[self._place]
         self._groups = self._merged_groups()
         self._users = self._merged_users()
+        self._demands = self._merged_demands()
         self._alike = [_one_policy(site, len(sites)) for site in sites]
 
     def _merged_groups(self) -> Int8Array | None:
@@ -78,6 +82,11 @@ class Federation:
         if not any(scheduler_of(site.discipline).needs_groups for site in self.sites):
             return None
         return np.concatenate([groups_of(site) for site in self.sites])[self._place]
+
+    def _merged_demands(self) -> Demands | None:
+        if all(site.nodes is None for site in self.sites):
+            return None
+        return Demands.concatenated([site.demanded() for site in self.sites]).select(self._place)
 
     def _merged_users(self) -> Int32Array | None:
         # Users of different sites are distinct, whatever their numbers.
@@ -115,6 +124,7 @@ class Federation:
             self._groups,
             self._users,
         )
+        self._place_on_nodes(kernel)
         row = 0
         while True:
             row = kernel.run(min(row + PROGRESS_ROWS, count))
@@ -140,20 +150,29 @@ class Federation:
                 if progress is not None:
                     progress(before + arrived)
 
-            alone.append(
-                simulate(
-                    site.jobs,
-                    site.processors,
-                    site.discipline,
-                    groups=site.groups if self._groups is None else groups_of(site),
-                    name=site.name,
-                    progress=shifted,
-                )
-            )
+            alone.append(self._alone(site, shifted))
             done += len(site.jobs)
         start_time = np.concatenate([schedule.start_time for schedule in alone])[self._place]
         end_time = np.concatenate([schedule.end_time for schedule in alone])[self._place]
         return self._schedule(start_time, end_time, self._submitted_to)
+
+    def _alone(self, site: Site, progress: Callable[[int], None]) -> Schedule:
+        if site.nodes is None:
+            return simulate(
+                site.jobs,
+                site.processors,
+                site.discipline,
+                groups=site.groups if self._groups is None else groups_of(site),
+                name=site.name,
+                progress=progress,
+            )
+        return simulate_on_nodes(
+            site.jobs,
+            replace(site.nodes, name=site.name),
+            name_of_written(site.discipline),
+            demands=site.demands,
+            progress=progress,
+        ).schedule
 
     def awrt(
         self,
@@ -187,6 +206,7 @@ class Federation:
             self._groups,
             self._users,
         )
+        self._place_on_nodes(kernel)
         kernel.run(len(jobs))
         return kernel.awrt()
 
@@ -215,13 +235,50 @@ class Federation:
 
         return FederationKernel(
             [site.processors for site in sites],
-            [scheduler_of(site.discipline, self._log_job_id) for site in sites],
+            [self._scheduler(site) for site in sites],
             [row(site) for site in sites],
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
             [_rounds(site) for site in sites],
             {i: _as_rogue(site, sites) for i, site in enumerate(sites) if site.rogue is not None},
             [site.partners_asked for site in sites],
+        )
+
+    def _scheduler(self, site: Site) -> Scheduler:
+        if site.nodes is None or self._demands is None:
+            return scheduler_of(site.discipline, self._log_job_id)
+        return scheduler_on_nodes(site.nodes, self._demands, name_of_written(site.discipline))
+
+    def _place_on_nodes(self, kernel: FederationKernel) -> None:
+        # What a site could hold is known to its partners, like its size.
+        if self._demands is None:
+            return
+        requests = self._demands.requests
+        plain = np.array([request.processors_alone for request in requests], np.uint8)
+        holds, nodes = [], []
+        for site in self.sites:
+            if site.nodes is None:
+                holds.append(plain)
+                nodes.append((0, 0))
+                continue
+            room = np.ones(len(requests), np.uint8)
+            room[misfits(site.nodes, self._demands)] = 0
+            holds.append(room)
+            nodes.append((site.nodes.memory, site.nodes.gpus))
+        asked = [
+            [request.memory_least for request in requests],
+            [request.gpus_least for request in requests],
+        ]
+        tells = [
+            plain if site.tells == "processors" else np.ones(len(requests), np.uint8)
+            for site in self.sites
+        ]
+        kernel.place_on_nodes(
+            self._demands.shape,
+            np.array(asked, np.int64),
+            np.array(nodes, np.int64),
+            np.array(holds),
+            np.array(tells),
         )
 
     def _schedule(

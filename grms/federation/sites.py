@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from grms.federation.rogues import Rogue
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
@@ -12,10 +13,15 @@ from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
 from lrms_sim.groups import Int8Array, check_groups, known_user_groups
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import check_machine
+from lrms_sim.node_kinds import NodeMachine
+from lrms_sim.nodes import Demands, check_demands
 from lrms_sim.written import name_of_written
 
 SITES_MAX = 2**15 - 1
 """The kernel numbers sites with 16 bits."""
+
+EXCHANGING_ON_NODES = ("fcfs", "list", "easy", "conservative")
+"""Disciplines of sites with nodes, by name."""
 
 NAMES_LISTED_MAX = 20
 """Most names of sites in an error."""
@@ -36,6 +42,11 @@ class Site:
         groups: the user group 1 to 5 of each job, wherever it runs; if not given but needed by some site's
             discipline, those of `lrms_sim.groups.user_groups`.
         rogue: how the site differs from an honest partner, if it does.
+        nodes: those of the machine, where more than processors is to decide; `processors` is the sum of
+            their cores. Passes per event and strategies are for machines of processors.
+        demands: what the jobs ask of nodes; processors alone where left out.
+        tells: what it tells partners of a job: its whole request, or `processors` alone. Then only jobs that
+            ask for no more are offered.
     """
 
     name: str
@@ -48,6 +59,13 @@ class Site:
     partners_asked: int | None = None
     groups: Int8Array | None = None
     rogue: Rogue | None = None
+    nodes: NodeMachine | None = None
+    demands: Demands | None = None
+    tells: Literal["requests", "processors"] = "requests"
+
+    def demanded(self) -> Demands:
+        """Returns what its jobs ask of nodes."""
+        return Demands.of_processors(self.jobs) if self.demands is None else self.demands
 
 
 def groups_of(site: Site) -> Int8Array:
@@ -80,6 +98,7 @@ def check_sites(sites: Sequence[Site]) -> None:
             raise ValueError(f"two sites are called {site.name!r}; names must be unique")
         seen.add(site.name)
         check_machine(site.jobs, site.processors, site.name)
+        _check_nodes(site)
         if isinstance(site.reoffer, float | int) and not 1 <= site.reoffer < math.inf:
             raise ValueError(
                 f"site {site.name!r} offers again every {site.reoffer} s; at least 1 s is needed"
@@ -102,6 +121,27 @@ def check_sites(sites: Sequence[Site]) -> None:
                         f"{_listed(list(names))}"
                     )
     _check_order(sites)
+
+
+def _check_nodes(site: Site) -> None:
+    if site.nodes is None:
+        if site.demands is not None:
+            raise ValueError(f"site {site.name!r} has demands and no nodes")
+        return
+    if site.nodes.processors != site.processors:
+        raise ValueError(
+            f"site {site.name!r} has {site.processors} processors, its nodes have {site.nodes.processors}"
+        )
+    discipline = name_of_written(site.discipline)
+    if discipline not in EXCHANGING_ON_NODES:
+        raise ValueError(
+            f"site {site.name!r}: discipline {discipline!r} knows no nodes in an exchange; there are "
+            f"{', '.join(EXCHANGING_ON_NODES)}"
+        )
+    try:
+        check_demands(site.jobs, site.nodes, site.demanded())
+    except ValueError as error:
+        raise ValueError(f"site {site.name!r}: {error}") from error
 
 
 def taking(site: Site, partner: str) -> TransferPolicy | None:

@@ -1,8 +1,8 @@
 # Transfer decisions: one compiled function, for every host that decides.
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from grms.policy._rails cimport Books, CompiledRails, RailNumbers
-from lrms_sim._types cimport processors_sum_t, processors_t, seconds_t
+from lrms_sim._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
 
 cdef enum TransferKind:
     NO_POLICY          # partners that do not deal with each other
@@ -51,16 +51,26 @@ cdef struct TransferPolicy:
     bint railed                      # it decides among what the rails allow
     RailNumbers rails
 
+cdef struct NodeTotals:
+    # On a machine of nodes, besides processors: memory in MiB, 0 where it is not counted, and GPUs.
+    int64_t job_memory               # that the job asks for in all
+    int64_t job_gpus
+    int64_t memory                   # of all nodes of the site
+    int64_t gpus
+
 cdef struct SiteLoad:
     # What a site knows of itself when it decides, and keeps private.
     processors_t processors
     processors_t processors_free
     processors_sum_t processors_waiting
     bint starts_now                  # its batch system would start this job at once
+    bint fits                        # there is room for this job now
+    const NodeTotals* nodes          # NULL on a machine of processors
 
 cdef struct KnownJob:
-    # What is known of a job before it runs.
+    # What is known of a job before it runs. Small, so that it is handed on in registers.
     processors_t processors
+    job_index_t number               # in the tables of a replay, which looks at nodes by it
     seconds_t requested_time
 
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil

@@ -43,6 +43,38 @@ class TransferQuestion:
     def starts_now(self) -> bool:
         """Whether the site's batch system would start the job at once; only within rails."""
 
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for the job at the site now, whoever waits."""
+
+    @property
+    def job_memory(self) -> int:
+        """Memory that the job asks for in all, MiB; 0 where it says nothing."""
+
+    @property
+    def job_gpus(self) -> int:
+        """GPUs that the job asks for in all."""
+
+    @property
+    def memory(self) -> int:
+        """Memory of the deciding site's nodes, MiB; 0 where it is not counted."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the deciding site's nodes."""
+
+    @property
+    def memory_share(self) -> float:
+        """Memory that the job asks for over the site's; 0 where the site counts none."""
+
+    @property
+    def gpu_share(self) -> float:
+        """GPUs that the job asks for over the site's; 0 where there are none."""
+
+    @property
+    def dominant_share(self) -> float:
+        """The largest of its shares of the site's processors, memory and GPUs."""
+
 class CompiledTransfer:
     """A transfer policy in the form in which every host executes it."""
 
@@ -93,8 +125,16 @@ class CompiledTransfer:
         requested_time: float = 0.0,
         starts_now: bool = False,
         books: tuple[float, float, float, float] = ...,
+        fits: bool | None = None,
+        job_memory: int = 0,
+        job_gpus: int = 0,
+        memory: int = 0,
+        gpus: int = 0,
     ) -> bool:
         """Returns whether the deciding site wants to run the job itself.
+
+        On a machine of nodes `fits` is whether there is room for it now, by default whether as many
+        processors are free; memory and GPUs are those of the job and of the site.
 
         Only rails, and rules within them, use the requested time and whether the job would start
         at once; only rails use the books: own work, own requested, taken and given, as in

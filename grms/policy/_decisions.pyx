@@ -104,13 +104,35 @@ cdef class TransferQuestion:
     cdef readonly bint own
     cdef readonly double requested_time
     cdef readonly bint starts_now
+    cdef readonly bint fits
+    cdef readonly long long job_memory
+    cdef readonly long long job_gpus
+    cdef readonly long long memory
+    cdef readonly long long gpus
+
+    @property
+    def memory_share(self):
+        """Memory that the job asks for over the site's; 0 where the site counts none."""
+        return <double> self.job_memory / self.memory if self.memory > 0 else 0.0
+
+    @property
+    def gpu_share(self):
+        """GPUs that the job asks for over the site's; 0 where there are none."""
+        return <double> self.job_gpus / self.gpus if self.gpus > 0 else 0.0
+
+    @property
+    def dominant_share(self):
+        """The largest of its shares of the site's processors, memory and GPUs."""
+        return max(<double> self.job_processors / self.processors, self.memory_share, self.gpu_share)
 
     def __repr__(self):
         return (
             f"TransferQuestion(job_processors={self.job_processors}, "
             f"processors={self.processors}, processors_free={self.processors_free}, "
             f"processors_waiting={self.processors_waiting}, own={self.own}, "
-            f"requested_time={self.requested_time}, starts_now={self.starts_now})"
+            f"requested_time={self.requested_time}, starts_now={self.starts_now}, "
+            f"fits={self.fits}, job_memory={self.job_memory}, job_gpus={self.job_gpus}, "
+            f"memory={self.memory}, gpus={self.gpus})"
         )
 
 
@@ -131,6 +153,12 @@ cdef bint accept_written(
         question.own = own
         question.requested_time = job.requested_time
         question.starts_now = load.starts_now
+        question.fits = load.fits
+        if load.nodes != NULL:
+            question.job_memory = load.nodes.job_memory
+            question.job_gpus = load.nodes.job_gpus
+            question.memory = load.nodes.memory
+            question.gpus = load.nodes.gpus
         return bool(compiled.answer(question))
     except BaseException as error:
         compiled.failure = error
@@ -151,7 +179,7 @@ cdef bint accept_fast(
         ):
             return False
     if policy.kind == ACCEPT_WHEN_FIT:
-        return job_processors <= load.processors_free
+        return load.fits
     if policy.kind == RULE_BASE:
         if (
             policy.cache != NULL
@@ -332,8 +360,14 @@ cdef class CompiledTransfer:
         double requested_time=0.0,
         bint starts_now=False,
         books=(0.0, 0.0, 0.0, 0.0),
+        fits=None,
+        long long job_memory=0,
+        long long job_gpus=0,
+        long long memory=0,
+        long long gpus=0,
     ):
         cdef SiteLoad load
+        cdef NodeTotals nodes
         cdef KnownJob job
         cdef Books own_books
         if self.needs_rails:
@@ -355,8 +389,15 @@ cdef class CompiledTransfer:
         load.processors_free = processors_free
         load.processors_waiting = processors_waiting
         load.starts_now = starts_now
+        load.fits = job_processors <= processors_free if fits is None else fits
+        load.nodes = &nodes
+        nodes.memory = memory
+        nodes.gpus = gpus
+        nodes.job_memory = job_memory
+        nodes.job_gpus = job_gpus
         job.processors = job_processors
         job.requested_time = requested_time
+        job.number = -1
         own_books.own_work, own_books.own_requested, own_books.taken, own_books.given = books
         accepted = bool(accept_fast(&self.policy, job, load, &own_books, own))
         self.check()

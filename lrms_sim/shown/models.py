@@ -140,6 +140,9 @@ class NodesShown(Shown):
     fragmentation: float = Field(
         description="Share of the core-seconds that were idle while the head asked for no more cores."
     )
+    awrt_by_dominant_share_s: float | None = Field(
+        description="AWRT with a job's dominant share as its weight in place of its processors."
+    )
     waits_by_gpus: list[WaitsShown]
     waits_by_memory: list[WaitsShown]
 

@@ -5,14 +5,18 @@ import pytest
 from lrms_sim.jobs import JobTable
 from lrms_sim.node_metrics import (
     WaitsOfClass,
+    dominant_share,
+    dominant_shares,
     fragmentation,
     gpu_class,
     memory_class,
     utilization,
     waits_by,
+    weighted_response_time,
 )
 from lrms_sim.nodes import Demands, NodeKind, NodeMachine, NodeSchedule, simulate_on_nodes
 from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.run_report import awrt_by_dominant_share
 
 
 def run(machine: NodeMachine, *rows: tuple[float, float, Request]) -> NodeSchedule:
@@ -102,3 +106,20 @@ def test_licences_have_a_utilization_each() -> None:
         machine, (0, 10, Request(licences=(("matlab", 1),))), (0, 20, Request(exclusive=False))
     )
     assert utilization(found).licences == pytest.approx({"matlab": 0.25})
+
+
+def test_dominant_shares_weigh_response_times() -> None:
+    """A job of one core in ten and all memory weighs as much as one of all cores."""
+    machine = NodeMachine((NodeKind("n", 1, 10, 100),))
+    found = run(
+        machine,
+        (0, 10, Request(memory=Memory(100, "node"))),
+        (0, 10, Request(tasks=10)),
+        (40, 10, Request()),
+    )
+    shares = dominant_shares(found.demands, machine)
+    assert shares.tolist() == [1.0, 1.0, 0.1]
+    assert dominant_share(Request(gpus=Gpus(1)), machine) == 0.1
+    assert found.schedule.start_time.tolist() == [0, 10, 40]
+    assert weighted_response_time(found.schedule, shares) == pytest.approx((10 + 20 + 1) / 2.1)
+    assert awrt_by_dominant_share(found) == pytest.approx((10 + 20 + 1) / 2.1)

@@ -103,10 +103,13 @@ def test_a_question_holds_what_compiled_policies_are_given() -> None:
     names = {name for name in dir(question) if not name.startswith("_")}
     assert names == {
         "job_processors", "processors", "processors_free", "processors_waiting", "own",
-        "requested_time", "starts_now",
+        "requested_time", "starts_now", "fits", "job_memory", "job_gpus", "memory", "gpus",
+        "memory_share", "gpu_share", "dominant_share",
     }  # fmt: skip
     assert (question.job_processors, question.processors, question.own) == (2, 4, True)
     assert (question.processors_free, question.processors_waiting) == (4, 0)
+    assert (question.fits, question.job_memory, question.memory_share) == (True, 0, 0)
+    assert question.dominant_share == 0.5
     assert "job_processors=2" in repr(question)
 
 

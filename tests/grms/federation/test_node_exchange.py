@@ -1,0 +1,170 @@
+"""Sites with nodes that exchange jobs: against the plain oracle, and small cases by hand."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.federation.federation import Federation
+from grms.federation.sites import EXCHANGING_ON_NODES, Site
+from grms.policy.location import FixedOrder
+from grms.policy.rails import START_NOW
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    Railed,
+    TransferPolicy,
+    TransferQuestion,
+    WrittenTransfer,
+)
+from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.jobs import JobTable
+from lrms_sim.nodes import Demands, NodeKind, NodeMachine
+from lrms_sim.requests import Gpus, Memory, Request
+from tests.lrms_sim.test_nodes import workloads
+from tests.oracles.node_exchange import PlainNodeSite, exchange_plainly
+
+POLICIES: dict[str, TransferPolicy] = {"awf": AcceptWhenFit(), "start-now": Railed(START_NOW)}
+
+
+def site_of(number: int, plain: PlainNodeSite, count: int) -> Site:
+    """Returns the site that a plain one describes."""
+    others = [f"s{other}" for other in range(count) if other != number]
+    return Site(
+        name=f"s{number}",
+        processors=plain.machine.processors,
+        jobs=plain.jobs,
+        discipline=discipline_by_name(plain.discipline),
+        transfer_policies=dict.fromkeys(others, POLICIES[plain.policy]),
+        location_policy=FixedOrder(tuple(others)),
+        nodes=plain.machine,
+        demands=Demands.of(plain.requests),
+        tells=plain.tells,
+    )
+
+
+@st.composite
+def federations(draw: st.DrawFn) -> list[PlainNodeSite]:
+    """Returns two or three sites."""
+    sites = []
+    for machine, jobs, requests in draw(st.lists(workloads(), min_size=2, max_size=3)):
+        sites.append(
+            PlainNodeSite(
+                machine,
+                draw(st.sampled_from(EXCHANGING_ON_NODES)),
+                jobs,
+                requests,
+                draw(st.sampled_from(["awf", "start-now"])),
+                draw(st.sampled_from(["requests", "requests", "processors"])),
+            )
+        )
+    return sites
+
+
+@given(plain=federations())
+def test_exchange_is_that_of_the_oracle(plain: list[PlainNodeSite]) -> None:
+    """Where and when every job starts, to the last bit."""
+    sites = [site_of(number, one, len(plain)) for number, one in enumerate(plain)]
+    schedule = Federation(sites).replay()
+    found = list(zip(schedule.executed_on.tolist(), schedule.start_time.tolist(), strict=True))
+    assert found == exchange_plainly(plain)
+
+
+def table(*run_times: float) -> JobTable:
+    """Returns jobs of one processor that come one after the other."""
+    return JobTable.from_columns(
+        submit_time=np.arange(len(run_times)), processors=[1] * len(run_times), run_time=run_times
+    )
+
+
+def gpu_and_thin(
+    policy: TransferPolicy, tells: Literal["requests", "processors"] = "requests"
+) -> list[Site]:
+    """Returns a site with one GPU and two GPU jobs, and one with another GPU and nothing to do."""
+    gpu = Request(gpus=Gpus(1), memory=Memory(10, "node"))
+    node = NodeMachine((NodeKind("n", 1, 4, 100, 1),))
+    sites = [
+        Site(
+            "a",
+            4,
+            table(10, 10),
+            discipline_by_name("easy"),
+            nodes=node,
+            demands=Demands.of([gpu] * 2),
+        ),
+        Site(
+            "b",
+            4,
+            table(),
+            discipline_by_name("easy"),
+            nodes=node,
+            demands=Demands((), np.zeros(0, np.int32)),
+        ),
+    ]
+    return [
+        replace(site, transfer_policies={"b" if site.name == "a" else "a": policy}, tells=tells)
+        for site in sites
+    ]
+
+
+def test_a_job_goes_where_a_gpu_is_free() -> None:
+    """Cores are free at home, and no GPU; told as processors alone the job has to stay and wait."""
+    found = Federation(gpu_and_thin(AcceptWhenFit())).replay()
+    assert found.executed_on.tolist() == [0, 1]
+    assert found.start_time.tolist() == [0, 1]
+    found = Federation(gpu_and_thin(AcceptWhenFit(), "processors")).replay()
+    assert found.executed_on.tolist() == [0, 0]
+    assert found.start_time.tolist() == [0, 10]
+
+
+def test_nobody_is_asked_for_what_he_does_not_have() -> None:
+    """A partner without GPUs gets no offer."""
+    home, other = gpu_and_thin(AcceptWhenFit())
+    replayed = Federation([home, replace(other, nodes=None, demands=None)]).exchange()
+    assert replayed.offers == (0, 0)
+    assert replayed.schedule.executed_on.tolist() == [0, 0]
+
+
+def test_a_policy_in_python_sees_shares() -> None:
+    """Of the deciding site's memory and GPUs; the largest is the dominant one."""
+    seen: list[tuple[float, float, float, bool]] = []
+
+    def look(question: TransferQuestion) -> bool:
+        seen.append(
+            (question.memory_share, question.gpu_share, question.dominant_share, question.fits)
+        )
+        return question.fits
+
+    Federation(gpu_and_thin(WrittenTransfer(look))).replay()
+    assert seen == [(0.1, 1.0, 1.0, True), (0.1, 1.0, 1.0, False), (0.1, 1.0, 1.0, True)]
+
+
+def test_alone_is_the_machine_by_itself() -> None:
+    """Without exchange, in the same rows."""
+    federation = Federation(gpu_and_thin(AcceptWhenFit()))
+    assert federation.replay_alone().start_time.tolist() == [0, 10]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"processors": 5}, "site 'a' has 5 processors, its nodes have 4"),
+        ({"nodes": None}, "site 'a' has demands and no nodes"),
+        (
+            {"discipline": discipline_by_name("sjf")},
+            "discipline 'sjf' knows no nodes in an exchange",
+        ),
+        (
+            {"demands": Demands.of([Request(gpus=Gpus(2))] * 2)},
+            "site 'a': job 1 asks for 1 task, 2 GPUs",
+        ),
+        ({"demands": Demands.of([Request()])}, "site 'a': demands of 1 jobs, and there are 2"),
+    ],
+)
+def test_sites_that_cannot_be(changes: dict[str, Any], words: str) -> None:
+    """The text names the site."""
+    home, other = gpu_and_thin(AcceptWhenFit())
+    with pytest.raises(ValueError, match=words):
+        Federation([replace(home, **changes), other])

@@ -10,6 +10,7 @@ from grms.learning.run_options import workers_of
 from lrms_sim.commandline.field_options import field_options
 from lrms_sim.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 from lrms_sim.spelling import unknown
+from scenarios.papers.kinds_of_nodes.options import StudyOptions as NodeOptions
 from scenarios.papers.nobody_loses.options import PARTS
 from scenarios.papers.nobody_loses.options import StudyOptions as ExchangeOptions
 from scenarios.papers.options import run_and_tell
@@ -80,6 +81,22 @@ def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
     if options.complete:
         options = replace(options, draws=max(options.draws, 4))
     run_and_tell("nobody_loses", options)
+
+
+@study.command("kinds-of-nodes")
+@field_options(NodeOptions)
+def kinds_of_nodes(**chosen: Any) -> None:
+    """What exchange brings where sites have many GPUs, much memory or neither.
+
+    Replays the logs ctc, kth and sdsc00, which it needs, on machines of nodes with memory and GPUs drawn by a
+    stated model; with --pods also a table of pods that records them. Offers hold the whole request, or
+    processors alone. It takes less than a minute on two cores; after Ctrl-C the same command goes on.
+
+    \b
+    Example:
+      scenario study kinds-of-nodes --pods openb_pod_list_default.csv
+    """  # noqa: D301  # click's mark for a block that is not wrapped
+    run_and_tell("kinds_of_nodes", NodeOptions(**chosen))
 
 
 @study.command("questions-and-delays")

@@ -18,7 +18,7 @@ from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim._scheduler import Scheduler
 from lrms_sim.disciplines import scheduler_of
 from lrms_sim.groups import Int8Array
-from lrms_sim.jobs import FloatArray, Int32Array, concatenate
+from lrms_sim.jobs import FloatArray, Int32Array, Int64Array, concatenate
 from lrms_sim.machine import PROGRESS_ROWS, simulate, user_numbers
 from lrms_sim.nodes import Demands, misfits, scheduler_on_nodes, simulate_on_nodes
 from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
@@ -76,6 +76,11 @@ class Federation:
         self._users = self._merged_users()
         self._demands = self._merged_demands()
         self._alike = [_one_policy(site, len(sites)) for site in sites]
+
+    @property
+    def rows(self) -> Int64Array:
+        """Of each job of `jobs` its row in the sites' tables one after the other, shape (n,)."""
+        return self._place
 
     def _merged_groups(self) -> Int8Array | None:
         # A site that orders its queue by group does so with guests, too, by their groups at home.

@@ -88,6 +88,7 @@ cdef struct NodeNotes:
     int64_t released_count
     int64_t* refused             # by shape, that count when it last did not fit; -1 for never
     int64_t* delays              # by shape, `head.changes` when it last would have delayed the head
+    bint keeps_places            # also of jobs that have ended
     bint settled                 # nothing has changed since a pass that looked at all who wait
     job_index_t newest           # the job that joined the queue last before that pass; -1 for none
 
@@ -221,6 +222,13 @@ cdef inline int take_found(NodeNotes* notes, job_index_t job) except -1 nogil:
     take_licences(notes.nodes.licences_free, demand, 1)
     note_held(notes, job, found, placed.count)
     return 0
+
+
+cdef inline void forget_place(NodeNotes* notes, job_index_t job) noexcept nogil:
+    # Of a job that has ended.
+    if not notes.keeps_places:
+        free(notes.placed[job].chunks)
+        notes.placed[job].chunks = NULL
 
 
 cdef inline const Chunk* chunks_of(const Placed* placed) noexcept nogil:

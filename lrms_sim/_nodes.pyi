@@ -32,5 +32,8 @@ class NodeScheduler(Scheduler):
     def held(self) -> npt.NDArray[np.int64]:
         """Returns an array of shape (n, 4): nodes, cores, memory in MiB and GPUs that each job has or had."""
 
+    def keep_places(self) -> None:
+        """Keeps where jobs have run after their ends."""
+
     def places(self, job: int) -> list[tuple[int, int]]:
-        """Returns where a running job is: pairs of node and tasks."""
+        """Returns where a job runs, or has run if places are kept: pairs of node and tasks."""

@@ -18,6 +18,7 @@ from lrms_sim._node_machine cimport (
     eligible_nodes,
     enough,
     fits_now,
+    forget_place,
     give_back,
     leave_line,
     line_up,
@@ -64,8 +65,7 @@ from lrms_sim._view cimport View
 cdef int nodes_ended(void* own, View* view, job_index_t job) except -1 nogil:
     cdef NodeNotes* notes = <NodeNotes*> own
     give_back(notes, job)
-    free(notes.placed[job].chunks)
-    notes.placed[job].chunks = NULL
+    forget_place(notes, job)
     releases_ended(&notes.releases, view, job)
     return 0
 
@@ -354,8 +354,7 @@ cdef int predicting_submitted(void* own, View* view, job_index_t job) except -1 
 cdef int predicting_ended(void* own, View* view, job_index_t job) except -1 nogil:
     cdef NodeNotes* notes = <NodeNotes*> own
     give_back(notes, job)
-    free(notes.placed[job].chunks)
-    notes.placed[job].chunks = NULL
+    forget_place(notes, job)
     predicted_ended(&notes.predictions, &notes.releases, view, job)
     return 0
 
@@ -679,8 +678,12 @@ cdef class NodeScheduler(Scheduler):
             return np.zeros((0, 4), np.int64)
         return np.array(<int64_t[:self.jobs, :4]> <int64_t*> notes.held)
 
+    def keep_places(self):
+        """Keeps where jobs have run after their ends."""
+        (<NodeNotes*> self.notes).keeps_places = True
+
     def places(self, Py_ssize_t job):
-        """Returns where a job runs, or ran last if it had one node: pairs of node and tasks."""
+        """Returns where a job runs, or has run if places are kept: pairs of node and tasks."""
         cdef NodeNotes* notes = <NodeNotes*> self.notes
         cdef const Chunk* chunks
         if not 0 <= job < self.jobs:

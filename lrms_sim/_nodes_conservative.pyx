@@ -16,6 +16,7 @@ from lrms_sim._node_machine cimport (
     NodeNotes,
     chunks_of,
     demand_of,
+    forget_place,
     leave_line,
     line_up,
     note_held,
@@ -313,8 +314,7 @@ cdef int planning_ended(void* own, View* view, job_index_t job) except -1 nogil:
     take_out(notes, plans, view, job, view.start_time[job])
     if view.start_time[job] + view.requested_time[job] > view.now:
         plans.ended_early = True
-    free(notes.placed[job].chunks)
-    notes.placed[job].chunks = NULL
+    forget_place(notes, job)
     return 0
 
 

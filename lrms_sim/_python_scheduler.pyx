@@ -4,11 +4,10 @@ The machine calls them with the GIL held. Like compiled disciplines (`View` in `
 no run time of a job that has not ended.
 """
 
-from libc.stdlib cimport free
-
 from lrms_sim._node_machine cimport (
     NodeNotes,
     fits_now,
+    forget_place,
     give_back,
     leave_line,
     line_up,
@@ -299,8 +298,7 @@ cdef class PythonScheduler(Scheduler):
         if self.seen.placing is not None:
             notes = <NodeNotes*> self.seen.placing.notes
             give_back(notes, number)
-            free(notes.placed[number].chunks)
-            notes.placed[number].chunks = NULL
+            forget_place(notes, number)
         if self.ended is not None:
             self.call(view, self.ended, job)
         return 0

@@ -119,6 +119,8 @@ class NodeSchedule:
         cores: shape (n,), cores that it held; all of its nodes' where it was exclusive.
         memory: shape (n,), same, MiB; 0 on nodes whose memory is not counted.
         gpus: shape (n,), same.
+        places: of each job its nodes by number, each with the cores that it held there; `None` where nobody
+            asked for them, or it does not matter.
     """
 
     schedule: Schedule
@@ -128,6 +130,7 @@ class NodeSchedule:
     cores: Int64Array
     memory: Int64Array
     gpus: Int64Array
+    places: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
 def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
@@ -214,6 +217,7 @@ def simulate_on_nodes(
     discipline: str | WrittenDiscipline | Decides | Callable[[MachineView], object] = "easy",
     *,
     demands: Demands | None = None,
+    places: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> NodeSchedule:
     """Replays a workload on one machine of nodes from the first submission to the last end.
@@ -223,6 +227,7 @@ def simulate_on_nodes(
         machine: its nodes.
         discipline: one of `NODE_DISCIPLINES`, or one written in Python (`lrms_sim.written`).
         demands: what each job asks for; processors alone where left out.
+        places: whether to tell on which nodes each job ran.
         progress: called now and then with the number of jobs that have arrived so far.
 
     Returns:
@@ -238,6 +243,8 @@ def simulate_on_nodes(
     own = discipline if isinstance(discipline, str) else "fcfs"
     nodes = scheduler_on_nodes(machine, demands, own)
     check_demands(jobs, machine, demands, nodes)
+    if places:
+        nodes.keep_places()
     scheduler: Scheduler = nodes
     if not isinstance(discipline, str):
         scheduler = _written_on(machine, demands, nodes, discipline, jobs)
@@ -249,7 +256,24 @@ def simulate_on_nodes(
     )
     held = nodes.held()
     cores = np.where(held[:, 0] > 0, held[:, 1], jobs.processors)
-    return NodeSchedule(schedule, machine, demands, held[:, 0], cores, held[:, 2], held[:, 3])
+    where = _places(machine, demands, nodes) if places and held[:, 0].all() else None
+    return NodeSchedule(
+        schedule, machine, demands, held[:, 0], cores, held[:, 2], held[:, 3], where
+    )
+
+
+def _places(
+    machine: NodeMachine, demands: Demands, nodes: NodeScheduler
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+    whole = [kind.cores for kind in machine.kinds for _ in range(kind.nodes)]
+    asked = [demands.requests[number] for number in demands.shape.tolist()]
+    return tuple(
+        tuple(
+            (node, whole[node] if request.exclusive else tasks * request.cores_per_task)
+            for node, tasks in nodes.places(job)
+        )
+        for job, request in enumerate(asked)
+    )
 
 
 def check_demands(

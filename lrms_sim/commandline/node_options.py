@@ -97,8 +97,10 @@ def replayed_on_nodes(
     queue: "Discipline",
     asked: "PreparedOnNodes",
     progress: "Callable[[int], None] | None",
+    *,
+    places: bool,
 ) -> "NodeSchedule":
-    """Replays jobs on a machine of nodes.
+    """Replays jobs on a machine of nodes; `places` tells which each job had.
 
     Raises:
         click.UsageError: the discipline knows no nodes.
@@ -107,12 +109,12 @@ def replayed_on_nodes(
     from lrms_sim.nodes import NODE_DISCIPLINES, simulate_on_nodes  # noqa: PLC0415  # help and errors come at once
     from lrms_sim.written import WrittenDiscipline  # noqa: PLC0415  # same
 
-    demands = asked.of(jobs)
-    if isinstance(queue, WrittenDiscipline):
-        return simulate_on_nodes(jobs, machine, queue, demands=demands, progress=progress)
-    if queue.name not in NODE_DISCIPLINES:
+    discipline = queue if isinstance(queue, WrittenDiscipline) else queue.name
+    if isinstance(discipline, str) and discipline not in NODE_DISCIPLINES:
         raise click.UsageError(
             f"discipline {queue.name!r} knows no nodes; with --nodes there are "
             f"{', '.join(NODE_DISCIPLINES)}, and those written in Python"
         )
-    return simulate_on_nodes(jobs, machine, queue.name, demands=demands, progress=progress)
+    return simulate_on_nodes(
+        jobs, machine, discipline, demands=asked.of(jobs), places=places, progress=progress
+    )

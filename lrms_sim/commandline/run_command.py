@@ -188,7 +188,14 @@ def run(
     with bar("replaying", len(jobs), least=LONG_JOBS) as progress, user_errors():
         on_nodes: NodeSchedule | None = None
         if machine is not None:
-            on_nodes = replayed_on_nodes(jobs, machine, queue, asked, progress)
+            on_nodes = replayed_on_nodes(
+                jobs,
+                machine,
+                queue,
+                asked,
+                progress,
+                places=html is not None and _are_drawn(jobs),
+            )
             result = on_nodes.schedule
         else:
             waits = _waits(log, prepared, followed=dependencies)
@@ -249,6 +256,13 @@ def _replayed(  # noqa: PLR0917  # two functions' arguments
     from lrms_sim.closed_loop import simulate_closed  # noqa: PLC0415  # same
 
     return simulate_closed(jobs, size, queue, waits=waits, name=name, progress=progress)
+
+
+def _are_drawn(jobs: "JobTable") -> bool:
+    """Returns whether the page draws jobs one by one; else nobody asks for their nodes."""
+    from lrms_sim.pages.run_charts import GANTT_JOBS_MAX  # noqa: PLC0415  # see the module's docstring
+
+    return len(jobs) <= GANTT_JOBS_MAX
 
 
 def _check_outputs(trace: Path, schedule: Path | None, swf: Path | None, html: Path | None) -> None:

@@ -1,10 +1,13 @@
 """The charts of the page on one run: load and queue, processors by job, waits."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from lrms_sim import metrics, spelling
+from lrms_sim.nodes import NodeSchedule
 from lrms_sim.pages import curves, series
 from lrms_sim.pages.curves import INNER, LEFT, Curve
 from lrms_sim.pages.gantt import Bar, Gantt, Row, packed
@@ -75,6 +78,51 @@ def gantt(schedule: Schedule) -> str:
         "that are free."
     )
     return str(Gantt("gantt", title, axis, [row], WIDE, gap=4.0, heading="Processors"))
+
+
+def node_gantt(found: NodeSchedule) -> str:
+    """Draws which cores of which nodes each job had, a row for each kind; "" where that is not known."""
+    schedule, jobs = found.schedule, found.schedule.jobs
+    if found.places is None:
+        return ""
+    start, end = schedule.start_time.tolist(), schedule.end_time.tolist()
+    on_node: dict[int, list[tuple[Bar, int]]] = {}
+    for row, (number, user, place) in enumerate(
+        zip(jobs.job_id.tolist(), jobs.user.tolist(), found.places, strict=True)
+    ):
+        request = found.demands.requests[found.demands.shape[row]]
+        title = f"job {number}: {request}, for {spelling.duration(end[row] - start[row])}"
+        bar = Bar(start[row], end[row], title=title, color=max(0, user), kind="deep")
+        for node, cores in place:
+            on_node.setdefault(node, []).append((bar, cores))
+    rows, first, bars = [], 0, 0
+    for kind in found.machine.kinds:
+        drawn = [
+            replace(piece, top=piece.top + number * kind.cores)
+            for number in range(kind.nodes)
+            for pieces in _on_node(on_node.get(first + number, []), kind.cores)
+            for piece in pieces
+        ]
+        first += kind.nodes
+        bars += len(drawn)
+        units = kind.nodes * kind.cores
+        below = f"{kind.nodes:,} × {kind.cores:,} cores"
+        rows.append(
+            Row(kind.name, max(48.0, min(240.0, 6.0 * kind.nodes)), drawn, units, below=below)
+        )
+    if bars > GANTT_BARS_MAX:
+        return ""
+    edges = series.bin_edges(*span(schedule))
+    axis = Axis(float(edges[0]), float(edges[-1]), 2 * LEFT, LEFT + INNER, 0.0)
+    title = (
+        f"Gantt chart: {len(schedule):,} jobs on the nodes that they had; time to the right, a row for each kind, "
+        "its first node at the top, and in a node its cores."
+    )
+    return str(Gantt("node-gantt", title, axis, rows, WIDE, gap=6.0, heading="Nodes"))
+
+
+def _on_node(held: Sequence[tuple[Bar, int]], cores: int) -> list[list[Bar]]:
+    return packed([bar for bar, _ in held], [count for _, count in held], cores)
 
 
 def waits(schedule: Schedule) -> str:

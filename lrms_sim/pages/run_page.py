@@ -77,6 +77,12 @@ def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Ta
 def _charts(report: RunReport) -> list[Words]:
     schedule = report.schedule
     width = series.width_in_words(series.bin_edges(*run_charts.span(schedule)))
+    by_nodes = "" if report.on_nodes is None else run_charts.node_gantt(report.on_nodes)
+    if by_nodes:
+        figure = Figure(
+            by_nodes, "A bar is a job on a node that it had, in the colour of its user."
+        )
+        return [Figure(run_charts.over_time(schedule), f"Means per {width}."), figure]
     drawn = run_charts.gantt(schedule)
     gantt: Words = Html(
         f"<p>A Gantt chart has up to {run_charts.GANTT_JOBS_MAX:,} jobs. "

@@ -343,3 +343,19 @@ def test_a_discipline_sees_what_is_free_on_each_node() -> None:
         [("thin", 4, None, 0), ("gpu", 8, 100, 2)],
         [("thin", 4, None, 0), ("gpu", 6, 70, 1)],
     ]
+
+
+def test_places_say_where_each_job_ran() -> None:
+    """Nodes and cores, of an exclusive job all of a node's; nobody is told who does not ask."""
+    machine = NodeMachine((NodeKind("a", 2, 4), NodeKind("b", 1, 8)))
+    jobs, demands = table(
+        (0, 10, Request(tasks=3, cores_per_task=2)),
+        (1, 10, Request(exclusive=True)),
+        (20, 5, Request(tasks=2, nodes_min=2, nodes_max=2)),
+    )
+    for discipline in ("easy", "conservative", Packing()):
+        found = simulate_on_nodes(jobs, machine, discipline, demands=demands, places=True)
+        assert found.places == (((0, 4), (1, 2)), ((2, 8),), ((0, 1), (1, 1)))
+    assert simulate_on_nodes(jobs, machine, demands=demands).places is None
+    plain, _ = table((0, 10, Request(tasks=3)))
+    assert simulate_on_nodes(plain, machine, places=True).places is None

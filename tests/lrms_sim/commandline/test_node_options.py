@@ -42,7 +42,10 @@ def test_tables_and_json(
     )
     assert "4 GPUs a node" in out
     assert "more than the machine's nodes have" in out
-    assert "fragmentation" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "fragmentation" in text
+    assert "on the nodes that they had" in text
+    assert "job 3: 4 tasks, 1 node, 4 GPUs a node, for 1 min 40 s" in text
     assert run_command([*arguments, "--json"]) == 0
     document = printed("lrms-sim-run", capsys.readouterr().out)
     nodes = document["nodes"]

@@ -16,6 +16,11 @@ cdef enum FeatureBit:
     # Features that rules may use besides the two of the paper, as bits.
     REQUESTED_TIME = 1     # decimal logarithm of the seconds
     STARTS_NOW = 2         # 1 where the site's batch system would start the job at once, else 0
+    # On a machine of nodes the job's share of the site's memory and GPUs, and the largest of these and
+    # its share of the processors, in percent like NJP; elsewhere 0, 0 and NJP.
+    MEMORY_SHARE = 4
+    GPU_SHARE = 8
+    DOMINANT_SHARE = 16
 
 cdef struct TskRule:
     double nwp_gamma
@@ -24,6 +29,12 @@ cdef struct TskRule:
     double njp_sigma
     double time_gamma  # of the requested time, where the rules look at it
     double time_sigma
+    double memory_gamma    # of the shares, where the rules look at them
+    double memory_sigma
+    double gpu_gamma
+    double gpu_sigma
+    double dominant_gamma
+    double dominant_sigma
     double now_gamma   # of whether the job would start now, where the rules look at it
     double now_sigma
     double output      # +1 accept, -1 decline
@@ -73,9 +84,17 @@ cdef struct KnownJob:
     job_index_t number               # in the tables of a replay, which looks at nodes by it
     seconds_t requested_time
 
+cdef struct FurtherValues:
+    # Values of the further features; those at which nobody looks are 0.
+    double time
+    double now
+    double memory
+    double gpu
+    double dominant
+
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
 cdef double tsk_output_fast(
-    const TransferPolicy* policy, double nwp, double njp, KnownJob job, bint starts_now
+    const TransferPolicy* policy, double nwp, double njp, const FurtherValues* values
 ) noexcept nogil
 cdef bint accept_fast(
     const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own

@@ -103,6 +103,9 @@ class CompiledTransfer:
         table: MembershipTable | None = None,
         *,
         requested_time: bool = False,
+        memory_share: bool = False,
+        gpu_share: bool = False,
+        dominant_share: bool = False,
         starts_now: bool = False,
     ) -> CompiledTransfer:
         """Compiles rules: γ and σ for NWP, for NJP, for each further feature, then ±1."""
@@ -142,6 +145,17 @@ class CompiledTransfer:
         """
 
     def output(
-        self, nwp: float, njp: float, *, requested_time: float = 0.0, starts_now: bool = False
+        self,
+        nwp: float,
+        njp: float,
+        *,
+        requested_time: float = 0.0,
+        memory_share: float = 0.0,
+        gpu_share: float = 0.0,
+        dominant_share: float = -1.0,
+        starts_now: bool = False,
     ) -> float:
-        """Returns Σφy of a rule base, whose sign is the decision."""
+        """Returns Σφy of a rule base, whose sign is the decision.
+
+        Shares are in percent; a dominant share below 0 is the largest of `njp` and the two others.
+        """

@@ -4,12 +4,12 @@ Each has a fast form (`..._fast`, for kernels, without checks) and a plain one t
 arguments and calls it: the federation kernel and a site's daemon execute the same instructions.
 """
 
-from libc.math cimport exp, log10
+from libc.math cimport exp, fmax, log10
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from grms.policy._rails cimport Books, CompiledRails, takes_guest_fast
-from lrms_sim._types cimport processors_sum_t, processors_t
+from lrms_sim._types cimport processors_sum_t, processors_t, seconds_t
 
 
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil:
@@ -22,31 +22,53 @@ cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil
 
 
 cdef inline double further_fast(
-    const TransferPolicy* policy, const TskRule* rule, double time, double now
+    const TransferPolicy* policy, const TskRule* rule, const FurtherValues* values
 ) noexcept nogil:
     # Contribution of further features to the product of equation 7.
     cdef double degree = 1.0
     if policy.further & REQUESTED_TIME:
-        degree *= membership_fast(time, rule.time_gamma, rule.time_sigma)
+        degree *= membership_fast(values.time, rule.time_gamma, rule.time_sigma)
+    if policy.further & MEMORY_SHARE:
+        degree *= membership_fast(values.memory, rule.memory_gamma, rule.memory_sigma)
+    if policy.further & GPU_SHARE:
+        degree *= membership_fast(values.gpu, rule.gpu_gamma, rule.gpu_sigma)
+    if policy.further & DOMINANT_SHARE:
+        degree *= membership_fast(values.dominant, rule.dominant_gamma, rule.dominant_sigma)
     if policy.further & STARTS_NOW:
-        degree *= membership_fast(now, rule.now_gamma, rule.now_sigma)
+        degree *= membership_fast(values.now, rule.now_gamma, rule.now_sigma)
     return degree
 
 
-cdef inline double time_feature(const TransferPolicy* policy, KnownJob job) noexcept nogil:
+cdef inline double lg_seconds(seconds_t requested_time) noexcept nogil:
     # Requests range from a minute to weeks, hence the logarithm; at least a second.
-    if not policy.further & REQUESTED_TIME:
-        return 0.0
-    return log10(job.requested_time) if job.requested_time > 1.0 else 0.0
+    return log10(requested_time) if requested_time > 1.0 else 0.0
+
+
+cdef inline void further_values(
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load, FurtherValues* values
+) noexcept nogil:
+    memset(values, 0, sizeof(FurtherValues))
+    if policy.further & REQUESTED_TIME:
+        values.time = lg_seconds(job.requested_time)
+    if policy.further & STARTS_NOW:
+        values.now = 1.0 if load.starts_now else 0.0
+    if policy.further & (MEMORY_SHARE | GPU_SHARE | DOMINANT_SHARE):
+        if load.nodes != NULL and load.nodes.memory > 0:
+            values.memory = 100.0 * load.nodes.job_memory / load.nodes.memory
+        if load.nodes != NULL and load.nodes.gpus > 0:
+            values.gpu = 100.0 * load.nodes.job_gpus / load.nodes.gpus
+        values.dominant = fmax(
+            100.0 * job.processors / load.processors, fmax(values.memory, values.gpu)
+        )
 
 
 cdef double tsk_output_fast(
-    const TransferPolicy* policy, double nwp, double njp, KnownJob job, bint starts_now
+    const TransferPolicy* policy, double nwp, double njp, const FurtherValues* values
 ) noexcept nogil:
     # Numerator of equation 2 with the degrees of equation 7. Equation 8 only needs its sign, and
     # the denominator is never negative, so the division is omitted.
     cdef double total = 0.0
-    cdef double degree, time = time_feature(policy, job)
+    cdef double degree
     cdef const TskRule* rule
     cdef Py_ssize_t i
     for i in range(policy.count):
@@ -56,23 +78,25 @@ cdef double tsk_output_fast(
             * membership_fast(njp, rule.njp_gamma, rule.njp_sigma)
         )
         if policy.further:
-            degree *= further_fast(policy, rule, time, 1.0 if starts_now else 0.0)
+            degree *= further_fast(policy, rule, values)
         total += degree * rule.output
     return total
 
 
 cdef double cached_output_fast(
-    const TransferPolicy* policy, KnownJob job, processors_sum_t waiting, bint starts_now
+    const TransferPolicy* policy, KnownJob job, const SiteLoad* load
 ) noexcept nogil:
     # tsk_output_fast to the last bit, at the site of the cache: the same products in the same
     # order, each membership computed once.
     cdef MembershipCache* cache = policy.cache
     cdef Py_ssize_t count = policy.count
     cdef processors_t job_processors = job.processors
+    cdef processors_sum_t waiting = load.processors_waiting
     cdef double* nwp = &cache.nwp[waiting * count]
     cdef double* njp = &cache.njp[job_processors * count]
     cdef double total = 0.0
-    cdef double x, now = 1.0 if starts_now else 0.0
+    cdef double x
+    cdef FurtherValues values
     cdef Py_ssize_t i
     if cache.nwp_stamp[waiting] != cache.stamp:
         cache.nwp_stamp[waiting] = cache.stamp
@@ -85,10 +109,10 @@ cdef double cached_output_fast(
         for i in range(count):
             njp[i] = membership_fast(x, policy.rules[i].njp_gamma, policy.rules[i].njp_sigma)
     if policy.further:
-        x = time_feature(policy, job)
+        further_values(policy, job, load, &values)
         for i in range(count):
             total += (
-                nwp[i] * njp[i] * further_fast(policy, &policy.rules[i], x, now)
+                nwp[i] * njp[i] * further_fast(policy, &policy.rules[i], &values)
             ) * policy.rules[i].output
         return total
     for i in range(count):
@@ -169,7 +193,7 @@ cdef bint accept_fast(
     const TransferPolicy* policy, KnownJob job, SiteLoad load, const Books* books, bint own
 ) noexcept nogil:
     # Does the site want to run this job itself, now? Zero means no, in every policy.
-    cdef processors_t job_processors = job.processors
+    cdef FurtherValues values
     if policy.railed:
         if own:
             if policy.rails.start_now and load.starts_now:
@@ -187,13 +211,14 @@ cdef bint accept_fast(
             and load.processors == policy.cache.processors
             and load.processors_waiting <= policy.cache.waiting_max
         ):
-            return cached_output_fast(policy, job, load.processors_waiting, load.starts_now) > 0.0
+            return cached_output_fast(policy, job, &load) > 0.0
+        if policy.further:
+            further_values(policy, job, &load, &values)
         return tsk_output_fast(
             policy,
             <double> load.processors_waiting / load.processors,      # equation 9
-            100.0 * job_processors / load.processors,                # equation 10, in percent
-            job,
-            load.starts_now,
+            100.0 * job.processors / load.processors,                # equation 10, in percent
+            &values,
         ) > 0.0
     if policy.kind == WRITTEN:
         return accept_written(policy, job, load, own)
@@ -300,11 +325,19 @@ cdef class CompiledTransfer:
 
     @staticmethod
     def rule_base(
-        rules, MembershipTable table=None, *, bint requested_time=False, bint starts_now=False
+        rules,
+        MembershipTable table=None,
+        *,
+        bint requested_time=False,
+        bint memory_share=False,
+        bint gpu_share=False,
+        bint dominant_share=False,
+        bint starts_now=False,
     ):
         cdef CompiledTransfer compiled = CompiledTransfer()
         cdef TskRule* rule
         cdef Py_ssize_t i
+        features = requested_time + memory_share + gpu_share + dominant_share + starts_now
         if len(rules) == 0:
             raise ValueError("a rule base needs at least one rule")
         compiled.owned_rules = <TskRule*> calloc(len(rules), sizeof(TskRule))
@@ -314,16 +347,28 @@ cdef class CompiledTransfer:
             rule = &compiled.owned_rules[i]
             rule.nwp_gamma, rule.nwp_sigma, rule.njp_gamma, rule.njp_sigma, *further = rules[i]
             rule.output = further.pop()
-            if len(further) != 2 * (requested_time + starts_now):
+            if len(further) != 2 * features:
                 raise ValueError(
                     f"rule {i} has {len(further)} numbers for its further features; "
-                    f"{2 * (requested_time + starts_now)} are needed"
+                    f"{2 * features} are needed"
                 )
             if requested_time:
                 rule.time_gamma, rule.time_sigma, *further = further
+            if memory_share:
+                rule.memory_gamma, rule.memory_sigma, *further = further
+            if gpu_share:
+                rule.gpu_gamma, rule.gpu_sigma, *further = further
+            if dominant_share:
+                rule.dominant_gamma, rule.dominant_sigma, *further = further
             if starts_now:
                 rule.now_gamma, rule.now_sigma = further
-        compiled.policy.further = REQUESTED_TIME * requested_time | STARTS_NOW * starts_now
+        compiled.policy.further = (
+            REQUESTED_TIME * requested_time
+            | MEMORY_SHARE * memory_share
+            | GPU_SHARE * gpu_share
+            | DOMINANT_SHARE * dominant_share
+            | STARTS_NOW * starts_now
+        )
         compiled.policy.kind = RULE_BASE
         compiled.policy.rules = compiled.owned_rules
         compiled.policy.count = len(rules)
@@ -404,11 +449,24 @@ cdef class CompiledTransfer:
         return accepted
 
     def output(
-        self, double nwp, double njp, *, double requested_time=0.0, bint starts_now=False
+        self,
+        double nwp,
+        double njp,
+        *,
+        double requested_time=0.0,
+        double memory_share=0.0,
+        double gpu_share=0.0,
+        double dominant_share=-1.0,
+        bint starts_now=False,
     ):
-        cdef KnownJob job
+        cdef FurtherValues values
         if self.policy.kind != RULE_BASE:
             raise ValueError("only a rule base has an output")
-        job.processors = 0
-        job.requested_time = requested_time
-        return tsk_output_fast(&self.policy, nwp, njp, job, starts_now)
+        values.time = lg_seconds(requested_time)
+        values.now = 1.0 if starts_now else 0.0
+        values.memory = memory_share
+        values.gpu = gpu_share
+        values.dominant = dominant_share
+        if dominant_share < 0.0:
+            values.dominant = max(njp, memory_share, gpu_share)
+        return tsk_output_fast(&self.policy, nwp, njp, &values)

@@ -1,8 +1,9 @@
 """Further features for rules, besides the two of paper 003.
 
-The paper's rules use the queue (NWP) and the job's width (NJP). Within rails, rules may also use two
-numbers that a decision reads anyway: the requested time of the job, and whether the site's own batch
-system would start it at once (docs/rule-bases.md). A replay, a site's core and its daemon obtain
+The paper's rules use the queue (NWP) and the job's width (NJP). Within rails, rules may also use
+numbers that a decision reads anyway: the requested time of the job, whether the site's own batch
+system would start it at once, and on machines of nodes the job's shares of memory and GPUs
+(docs/rule-bases.md). A replay, a site's core and its daemon obtain
 both in the same way (docs/information-policy.md).
 """
 
@@ -52,6 +53,30 @@ REQUESTED_TIME: Final = FurtherFeature(
     start=6.0,
     step=0.006,
 )
+MEMORY_SHARE: Final = FurtherFeature(
+    "memory_share",
+    "memory-share",
+    "memory, %",
+    "100 times the job's memory over the memory of the site's nodes; 0 where it is not counted",
+    start=100.0,
+    step=0.1,
+)
+GPU_SHARE: Final = FurtherFeature(
+    "gpu_share",
+    "gpu-share",
+    "GPUs, %",
+    "100 times the job's GPUs over the GPUs of the site's nodes; 0 where there are none",
+    start=100.0,
+    step=0.1,
+)
+DOMINANT_SHARE: Final = FurtherFeature(
+    "dominant_share",
+    "dominant-share",
+    "dominant, %",
+    "the largest of NJP, memory_share and gpu_share",
+    start=100.0,
+    step=0.1,
+)
 STARTS_NOW: Final = FurtherFeature(
     "starts_now",
     "starts-now",
@@ -62,7 +87,7 @@ STARTS_NOW: Final = FurtherFeature(
 )
 
 FURTHER_FEATURES: Final[Mapping[str, FurtherFeature]] = MappingProxyType(
-    {one.name: one for one in (REQUESTED_TIME, STARTS_NOW)}
+    {one.name: one for one in (REQUESTED_TIME, MEMORY_SHARE, GPU_SHARE, DOMINANT_SHARE, STARTS_NOW)}
 )
 """By name, in the order of files and genomes."""
 

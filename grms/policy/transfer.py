@@ -134,6 +134,9 @@ class Rule:
             processors over the site's processors; percent, 0 to 100.
         accept: the recommendation, y = +1 or −1 (equation 5).
         requested_time: of the decimal logarithm of the requested time in seconds; `None` if unused.
+        memory_share: of the job's share of the memory of the site's nodes, percent; `None` if unused.
+        gpu_share: of its share of their GPUs; same.
+        dominant_share: of the largest of these two and NJP; same.
         starts_now: of 1 if the site would start the job at once, else 0; `None` if unused.
     """
 
@@ -141,6 +144,9 @@ class Rule:
     njp: Gaussian
     accept: bool
     requested_time: Gaussian | None = None
+    memory_share: Gaussian | None = None
+    gpu_share: Gaussian | None = None
+    dominant_share: Gaussian | None = None
     starts_now: Gaussian | None = None
 
     @property
@@ -151,7 +157,8 @@ class Rule:
     @property
     def numbers(self) -> tuple[float, ...]:
         """γ and σ of each feature in order."""
-        looked_at = (self.nwp, self.njp, self.requested_time, self.starts_now)
+        more = (getattr(self, name) for name in FURTHER_FEATURES)
+        looked_at: tuple[Gaussian | None, ...] = (self.nwp, self.njp, *more)
         return tuple(x for one in looked_at if one is not None for x in (one.gamma, one.sigma))
 
 
@@ -191,11 +198,10 @@ class RuleBase(_CompiledOnce):
     @cached_property
     def compiled(self) -> CompiledTransfer:
         """The policy as every host executes it."""
-        further = self.further
         return CompiledTransfer.rule_base(
             [(*rule.numbers, 1.0 if rule.accept else -1.0) for rule in self.rules],
-            requested_time="requested_time" in further,
-            starts_now="starts_now" in further,
+            None,
+            **dict.fromkeys(self.further, True),
         )
 
 

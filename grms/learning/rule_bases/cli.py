@@ -27,7 +27,9 @@ ARCHIVE = 2
     "features",
     multiple=True,
     type=click.Choice(FEATURE_WORDS),
-    help="What rules use besides queue and width.  [default: with rails both, else none]",
+    metavar="WORD",
+    help=f"What rules use besides queue and width: {', '.join(FEATURE_WORDS)}.  [default: with rails "
+    "requested-time and starts-now, else none]",
 )
 @click.option(
     "--self-play",

@@ -14,7 +14,7 @@ import numpy as np
 
 from grms.learning.evolution.genes import FloatArray, GeneSpace, Genome
 from grms.policy._decisions import CompiledTransfer, MembershipTable
-from grms.policy.features import FURTHER_FEATURES, REQUESTED_TIME, STARTS_NOW, in_order
+from grms.policy.features import FURTHER_FEATURES, STARTS_NOW, in_order
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 REALS_PER_RULE = 4
@@ -165,8 +165,7 @@ def compile_genome(
     return CompiledTransfer.rule_base(
         [(*numbers, 1.0 if accept else -1.0) for numbers, accept in _rules(genome, further)],
         table,
-        requested_time=REQUESTED_TIME.name in further,
-        starts_now=STARTS_NOW.name in further,
+        **dict.fromkeys(further, True),
     )
 
 

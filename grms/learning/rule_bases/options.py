@@ -12,7 +12,10 @@ from lrms_sim.option_fields import option
 RAILS_WORDS: Final = ("none", "start-now", "short-guests", "fair-exchange")
 """The words of `grms.policy.rails_table`, which is slow to import; a test compares them."""
 
-FEATURE_WORDS: Final = ("requested-time", "starts-now", "none")
+FEATURE_WORDS: Final = (
+    *("requested-time", "memory-share", "gpu-share", "dominant-share", "starts-now"),
+    "none",
+)
 """Further features of rules within rails."""
 
 Objective = Literal["egoistic", "no_loser"]

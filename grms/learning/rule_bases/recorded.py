@@ -54,7 +54,13 @@ def recorded_decisions(
             njp = 100.0 * asked.job_processors / asked.processors
             wanted = (
                 compiled.output(
-                    nwp, njp, requested_time=asked.requested_time, starts_now=asked.starts_now
+                    nwp,
+                    njp,
+                    requested_time=asked.requested_time,
+                    memory_share=100.0 * asked.memory_share,
+                    gpu_share=100.0 * asked.gpu_share,
+                    dominant_share=100.0 * asked.dominant_share,
+                    starts_now=asked.starts_now,
                 )
                 > 0
             )

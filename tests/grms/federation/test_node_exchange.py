@@ -1,5 +1,6 @@
 """Sites with nodes that exchange jobs: against the plain oracle, and small cases by hand."""
 
+import math
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,7 +15,10 @@ from grms.policy.location import FixedOrder
 from grms.policy.rails import START_NOW
 from grms.policy.transfer import (
     AcceptWhenFit,
+    Gaussian,
     Railed,
+    Rule,
+    RuleBase,
     TransferPolicy,
     TransferQuestion,
     WrittenTransfer,
@@ -139,6 +143,81 @@ def test_a_policy_in_python_sees_shares() -> None:
 
     Federation(gpu_and_thin(WrittenTransfer(look))).replay()
     assert seen == [(0.1, 1.0, 1.0, True), (0.1, 1.0, 1.0, False), (0.1, 1.0, 1.0, True)]
+
+
+def plain_rules(question: TransferQuestion) -> bool:
+    """Returns the answer of `RULES`, by the equations."""
+
+    def degree(value: float, gaussian: Gaussian | None) -> float:
+        assert gaussian is not None
+        return math.exp(-(((value - gaussian.gamma) / gaussian.sigma) ** 2))
+
+    total = 0.0
+    for rule in RULES.rules:
+        values = (
+            (question.processors_waiting / question.processors, rule.nwp),
+            (100.0 * question.job_processors / question.processors, rule.njp),
+            (100.0 * question.memory_share, rule.memory_share),
+            (100.0 * question.gpu_share, rule.gpu_share),
+            (100.0 * question.dominant_share, rule.dominant_share),
+        )
+        product = math.prod(degree(value, gaussian) for value, gaussian in values)
+        total += product if rule.accept else -product
+    return total > 0
+
+
+WIDE = Gaussian(0.0, 500.0)
+RULES = RuleBase(
+    (
+        Rule(
+            WIDE,
+            WIDE,
+            accept=True,
+            memory_share=Gaussian(0, 40),
+            gpu_share=Gaussian(10, 60),
+            dominant_share=WIDE,
+        ),
+        Rule(
+            WIDE,
+            WIDE,
+            accept=False,
+            memory_share=WIDE,
+            gpu_share=WIDE,
+            dominant_share=Gaussian(60, 50),
+        ),
+    )
+)
+
+
+@given(plain=federations())
+def test_rules_look_at_shares(plain: list[PlainNodeSite]) -> None:
+    """A compiled rule base decides as its equations say, within rails."""
+    schedules = []
+    for policy in (RULES, WrittenTransfer(plain_rules)):
+        sites = [site_of(number, one, len(plain)) for number, one in enumerate(plain)]
+        railed = Railed(START_NOW, policy)
+        sites = [
+            replace(site, transfer_policies=dict.fromkeys(site.transfer_policies, railed))
+            for site in sites
+        ]
+        schedules.append(Federation(sites).replay())
+    first, second = schedules
+    assert np.array_equal(first.executed_on, second.executed_on)
+    assert np.array_equal(first.start_time, second.start_time)
+
+
+def test_rules_see_no_shares_on_machines_of_processors() -> None:
+    """Memory and GPUs are 0 there, and the dominant share is that of processors."""
+    compiled = RULES.compiled.railed(START_NOW.compiled)
+    for width in (1, 3, 8):
+        answer = compiled.accept(
+            width, processors=8, processors_free=8, processors_waiting=0, own=False, starts_now=True
+        )
+        njp = 100.0 * width / 8
+        assert answer == (RULES.compiled.output(0.0, njp) > 0)
+        assert RULES.compiled.output(0.0, njp) == RULES.compiled.output(
+            0.0, njp, memory_share=0, gpu_share=0, dominant_share=njp
+        )
 
 
 def test_alone_is_the_machine_by_itself() -> None:

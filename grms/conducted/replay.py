@@ -266,8 +266,8 @@ class ConductedReplay:
         rng: draws which answers are later than others; needed where some are.
 
     Raises:
-        ValueError: with delays a site makes passes per event, there are more or fewer clocks than
-            sites, or there is nothing to draw from.
+        ValueError: a site has nodes, with delays one makes passes per event, there are more or fewer clocks
+            than sites, or there is nothing to draw from.
     """
 
     site: type[ReplayedSite] = ReplayedSite
@@ -280,6 +280,12 @@ class ConductedReplay:
         delays: Delays = AT_ONCE,
         rng: np.random.Generator | None = None,
     ) -> None:
+        for site in sites:
+            if site.nodes is not None:
+                raise ValueError(
+                    f"site {site.name!r} has nodes, of which the state of a site knows nothing; replay it "
+                    "with grms.federation.replay"
+                )
         if delays != AT_ONCE:
             _check(sites, delays)
         self.sites = tuple(sites)

@@ -116,4 +116,23 @@ def _describe_site(site: Site, evolving: tuple[str, ...]) -> dict[str, Any]:
         },
         "jobs": len(site.jobs),
         "jobs_sha256": jobs_sha256(site.jobs),
+        **_describe_nodes(site),
+    }
+
+
+def _describe_nodes(site: Site) -> dict[str, Any]:
+    if site.nodes is None:
+        return {}
+    digest = hashlib.sha256()
+    demands = site.demanded()
+    requests = [repr(request).encode() for request in demands.requests]
+    for number in demands.shape.tolist():
+        digest.update(requests[number])
+    kinds = [asdict(kind) | {"features": sorted(kind.features)} for kind in site.nodes.kinds]
+    return {
+        "nodes": kinds,
+        "placement": site.nodes.placement,
+        "licences": dict(site.nodes.licences),
+        "tells": site.tells,
+        "requests_sha256": digest.hexdigest(),
     }

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation
 from grms.federation.sites import EXCHANGING_ON_NODES, Site
 from grms.policy.location import FixedOrder
@@ -224,6 +225,12 @@ def test_alone_is_the_machine_by_itself() -> None:
     """Without exchange, in the same rows."""
     federation = Federation(gpu_and_thin(AcceptWhenFit()))
     assert federation.replay_alone().start_time.tolist() == [0, 10]
+
+
+def test_states_of_sites_know_no_nodes() -> None:
+    """A replay by them says so instead of taking processors alone."""
+    with pytest.raises(ValueError, match="site 'a' has nodes, of which the state of a site knows"):
+        ConductedReplay(gpu_and_thin(AcceptWhenFit()))
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,10 @@ from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Rails
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Railed, Rule, RuleBase
 from lrms_sim.choosing import CLASSES, Policy, StrategyTable
 from lrms_sim.criteria import GREEDY_DEFAULT, GroupOrder
-from lrms_sim.disciplines import Easy
+from lrms_sim.disciplines import Easy, Fcfs
 from lrms_sim.jobs import JobTable
+from lrms_sim.nodes import Demands, NodeKind, NodeMachine
+from lrms_sim.requests import Gpus
 from lrms_sim.situations import make_calendar
 from lrms_sim.strategies import Strategy
 from tests.training_grids import YES, two_sites
@@ -72,6 +74,25 @@ def test_what_is_learned_is_not_part_of_what_it_rests_on() -> None:
     assert sites[1]["policies"] == {"a": "awf"}
     mine = [replace(two_sites()[0], transfer_policies={"b": AlwaysKeep()}), two_sites()[1]]
     assert describe(mine) == described
+
+
+def test_nodes_and_requests_are_part_of_it() -> None:
+    """Another node, another request, or what is told of it makes another description."""
+    a, b = two_sites()
+    machine = NodeMachine((NodeKind("n", 1, b.processors, 0, 2, "", frozenset({"ib"})),))
+    b = replace(b, nodes=machine, discipline=Fcfs())
+    described = describe([a, b])
+    assert json.loads(json.dumps(described)) == described
+    assert first_difference(described, describe([a, replace(b, nodes=None)]))
+    larger = replace(machine, kinds=(replace(machine.kinds[0], gpus=4),))
+    wanted = [replace(request, gpus=Gpus(1)) for request in Demands.of_processors(b.jobs).requests]
+    changed = replace(Demands.of_processors(b.jobs), requests=tuple(wanted))
+    for other in (
+        replace(b, nodes=larger),
+        replace(b, demands=changed),
+        replace(b, tells="processors"),
+    ):
+        assert first_difference(described, describe([a, other])) is not None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Heavy modules are imported by the commands that need them, so that help and erro
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -21,6 +21,7 @@ from broker.commandline.resources_cli import resources
 from grms.kit.journal_commands import journal_group
 from grms.kit.web.link_command import link_command
 from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.spelling import count
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from grms.kit.journal import JournalKind
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+
+STATUS_SIMULATED: Final = 3
+"""Exit status of `gorba submit --wait` where everything has ended well, and something was simulated."""
 
 
 @click.command(short_help="Run a broker.")
@@ -95,7 +99,12 @@ dashboard = link_command(
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @with_broker
 @click.option("--key", help="The same key is the same workflow.  [default: a new one]")
-@click.option("--wait", is_flag=True, help="Return when all have ended.")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help=f"Return when all have ended: with status 0 where every program was run to a good end, "
+    f"{STATUS_SIMULATED} where tasks were only simulated, 1 where any workflow has failed.",
+)
 @click.option(
     "--due", type=moment, metavar="MOMENT", help="Due date, as 2026-03-02T08:00Z or seconds."
 )
@@ -135,6 +144,9 @@ def submit(
       gorba submit montage.json.gz
       gorba submit montage.json.gz --due-in 3h --budget 20 --preference cheap
       gorba submit mine.toml --key tonight --wait && echo done
+
+    No site runs the programs of tasks yet: their time is kept at resources that are simulated, and
+    they end as `simulated`. Commands that a WfFormat file has recorded are not run either.
     """  # noqa: D301  # see `serve`
     if due is not None and due_in is not None:
         raise click.UsageError("--due and --due-in say the same; give one of them")
@@ -157,13 +169,20 @@ def submit(
         click.echo(taken[-1])
     if not wait:
         return
-    good = True
+    status = 0
     for workflow_id in taken:
         ended = broker.wait(workflow_id)
         click.echo(workflow_line(ended), err=True)
-        good = good and _state(ended) == "completed"
-    if not good:
-        click.get_current_context().exit(1)
+        status = worse_status(status, _state(ended))
+    if status:
+        click.get_current_context().exit(status)
+
+
+def worse_status(status: int, state: str) -> int:
+    """Returns the exit status after one more workflow has ended in a state, `status` that before."""
+    if state == "completed":
+        return status
+    return STATUS_SIMULATED if state == "simulated" and status != 1 else 1
 
 
 def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
@@ -181,6 +200,12 @@ def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"
             name = path.name.removesuffix(".gz").removesuffix(".json")
             recorded = parse_wfformat(content, file=str(path))
             found.append(to_workflow(recorded, pool, ImportOptions(), name=name))
+            if recorded.commands:
+                click.echo(
+                    f"{path}: the commands of {count(recorded.commands)} tasks are not run: the time "
+                    "that each took is kept at its resource, and the task ends as simulated",
+                    err=True,
+                )
         else:
             found += parse_file(content, file=str(path)).workflows(pool)
     return found
@@ -194,7 +219,7 @@ def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) ->
     """List workflows, in the order in which they were received.
 
     \b
-    Id, name, state, tasks that have ended, of all, cost, and whether in time:
+    Id, name, state (`simulated`: nothing was run), tasks that have ended, of all, cost, and whether in time:
       gorba list --open
     """  # noqa: D301  # see `serve`
     found = [each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))]
@@ -361,7 +386,7 @@ def workflow_line(message: "workflow_pb2.Workflow") -> str:
         due = f", {late:.0f} s late" if late > 0 else ", in time"
     return (
         f"{message.workflow_id:<6} {message.name:<20} {_state(message):<10} "
-        f"{message.tasks_completed}/{message.tasks_total} tasks, cost {message.cost:.2f}{due}"
+        f"{message.tasks_completed + message.tasks_simulated}/{message.tasks_total} tasks, cost {message.cost:.2f}{due}"
         f"{_because(message.reason)}"
     )
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,10 +27,12 @@ from lrms_sim.spelling import count
 if TYPE_CHECKING:
     from broker.client import BrokerClient
 
+_DONE: Final = (workflow_pb2.TASK_STATE_COMPLETED, workflow_pb2.TASK_STATE_SIMULATED)
+
 
 @dataclass(frozen=True)
 class Shown:
-    """A broker's plan, or a part of it, with its workflows by name; `left_out` counts completed tasks."""
+    """A broker's plan, or a part of it, with its workflows by name; `left_out` counts tasks that have ended."""
 
     message: plan_pb2.Plan
     workflows: Mapping[str, workflow_pb2.Workflow]
@@ -47,7 +49,7 @@ def show(
 ) -> None:
     """Shows the plan of a broker; if files are given, they are written instead of lines.
 
-    `wanted` are ids or names of workflows, none for all; `everything` includes completed tasks;
+    `wanted` are ids or names of workflows, none for all; `everything` includes tasks that have ended;
     `STANDARD_OUTPUT` as `json` prints it.
 
     Raises:
@@ -98,7 +100,7 @@ def pick(
     for each in plan.placements:
         if wanted and each.workflow not in names:
             continue
-        if each.state == workflow_pb2.TASK_STATE_COMPLETED and not everything:
+        if each.state in _DONE and not everything:
             left_out += 1
         else:
             chosen.placements.append(each)
@@ -134,8 +136,8 @@ def lines(shown: Shown) -> list[str]:
         because = f": {lacking.reason}" if lacking.reason else ""
         found.append(f"no place: {lacking.workflow}/{lacking.task}{because}")
     if shown.left_out:
-        tasks = "1 completed task is" if shown.left_out == 1 else (
-            f"{count(shown.left_out)} completed tasks are"
+        tasks = "1 task that has ended is" if shown.left_out == 1 else (
+            f"{count(shown.left_out)} tasks that have ended are"
         )  # fmt: skip
         found.append(f"{tasks} left out; --all shows them")
     return found
@@ -186,7 +188,10 @@ def _made(shown: Shown) -> dict[str, Any]:
         "plan": plan.number,
         "adopted": plan.adopted_s,
         **({"fitness": plan.fitness} if plan.HasField("fitness") else {}),
-        "completed tasks left out": shown.left_out,
+        "ended tasks left out": shown.left_out,
+        "tasks simulated, nothing was run": sum(
+            each.tasks_simulated for each in shown.workflows.values()
+        ),
         "tasks without a place": len(plan.unplanned),
     }
 

@@ -47,6 +47,7 @@ class WorkflowShown(Shown):
     cost: float
     tasks_total: int
     tasks_completed: int
+    tasks_simulated: int
     tasks: Sequence[TaskShown]
     reason: str
     revision: int

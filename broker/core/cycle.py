@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from broker.core.commands import PublishPlan, StartPlanning, StopPlanning
 from broker.core.events import PlanFailed, PlanFound
-from broker.core.lifecycle import AT_SITE, HELD, TaskState
+from broker.core.lifecycle import AT_SITE, DONE, HELD
 from broker.core.memory import LiveTask, Memory
 from broker.core.records import PlanAdopted
 from broker.core.settings import BrokerSettings
@@ -152,7 +152,7 @@ class Cycle:
         placement = task.booking.placement if task.booking else task.placement
         if placement is None:
             return None
-        if task.state in HELD or task.state is TaskState.COMPLETED:
+        if task.state in HELD | DONE:
             return placement
         if task.state not in AT_SITE:
             return None

@@ -12,6 +12,7 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from broker.core.commands import Book, Launch, Release
 from broker.core.cycle import Cycle
@@ -27,7 +28,7 @@ from broker.core.events import (
     SiteUp,
     Started,
 )
-from broker.core.lifecycle import AT_SITE, HELD, Outcome, TaskState
+from broker.core.lifecycle import AT_SITE, DONE, HELD, Outcome, TaskState
 from broker.core.memory import Booking, LiveTask, LiveWorkflow, Memory
 from broker.core.overruns import Overruns
 from broker.core.records import (
@@ -48,6 +49,11 @@ from broker.core.turn import Turn
 
 SLOT_TOLERANCE = 1e-6
 """Seconds beyond the planning slot that still belong to it, for rounding."""
+
+_DONE: Final = {
+    Outcome.COMPLETED: TaskState.COMPLETED,
+    Outcome.NOT_RUN: TaskState.SIMULATED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class Floor:
     def _advance_held(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
         start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
         ready = task.state is TaskState.BOOKED and all(
-            before.state is TaskState.COMPLETED for before in task.predecessors
+            before.state in DONE for before in task.predecessors
         )
         if turn.now > late:
             self.free(task, turn, "could not be launched in time")
@@ -286,7 +292,7 @@ class Floor:
         booking = task.booking
         state, counted = self._after(task, event.outcome)
         start = event.start_time if event.start_time is not None else task.start_time
-        if state is TaskState.COMPLETED and start is None:
+        if state in DONE and start is None:
             start = min(turn.now, event.end_time)
         cost = self._cost(booking, start, event.end_time)
         self.overruns.over(booking.booking)
@@ -299,7 +305,7 @@ class Floor:
         if booking.booking in self._memory.releasing:
             turn.do(Release(booking))
         turn.changed(task.owner)
-        if state is TaskState.COMPLETED:
+        if state in DONE:
             turn.touched += task.successors
         elif state is TaskState.FAILED:
             reason = f"task {task.task.name!r} has failed {task.failures} times"
@@ -309,8 +315,8 @@ class Floor:
             self._again(task, turn, f"{task.name}: {reason or event.outcome.value}")
 
     def _after(self, task: LiveTask, outcome: Outcome) -> tuple[TaskState, bool]:
-        if outcome is Outcome.COMPLETED:
-            return TaskState.COMPLETED, False
+        if outcome in _DONE:
+            return _DONE[outcome], False
         if task.owner.closing:
             return TaskState.CANCELLED, False
         counted = outcome is Outcome.FAILED and task.state is not TaskState.ENDING

@@ -1,6 +1,6 @@
 """What must always hold of what the broker knows."""
 
-from broker.core.lifecycle import AT_SITE, HELD, TaskState
+from broker.core.lifecycle import AT_SITE, DONE, HELD
 from broker.core.memory import Memory
 
 
@@ -15,6 +15,6 @@ def check(memory: Memory) -> None:
                 assert memory.booked[task.booking.booking] is task
                 for before in task.predecessors:
                     launched = task.state in AT_SITE
-                    assert before.state is TaskState.COMPLETED or not launched, task.name
+                    assert before.state in DONE or not launched, task.name
                     assert not before.plannable, task.name
     assert not memory.booked.keys() & memory.releasing.keys()

@@ -4,8 +4,9 @@ Every change of a state goes through `legal`, and the documentation's tables com
 transition that is not listed is an error of this program.
 
 A task may return to its beginning any number of times (a reservation is refused, a resource breaks,
-a site vanishes): it is planned again and never lost. It ends COMPLETED; FAILED, after as many
-failures as configured; or CANCELLED, with its workflow.
+a site vanishes): it is planned again and never lost. It ends COMPLETED, its program was run;
+SIMULATED, its time was kept and nothing was run; FAILED, after as many failures as configured; or
+CANCELLED, with its workflow.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ class WorkflowState(Enum):
     FAILING = "failing"
     CANCELLING = "cancelling"
     COMPLETED = "completed"
+    SIMULATED = "simulated"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
@@ -37,14 +39,16 @@ class TaskState(Enum):
     RUNNING = "running"
     ENDING = "ending"
     COMPLETED = "completed"
+    SIMULATED = "simulated"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
 
 class Outcome(Enum):
-    """How a run came to its end."""
+    """How a run came to its end; with NOT_RUN its time was kept, and no program was run."""
 
     COMPLETED = "completed"
+    NOT_RUN = "not_run"
     FAILED = "failed"
     CANCELLED = "cancelled"
 
@@ -59,6 +63,7 @@ WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
         WorkflowState.FAILING: "a task has failed for good, others run",
         WorkflowState.CANCELLING: "cancelled while tasks run",
         WorkflowState.COMPLETED: "its last task has ended",
+        WorkflowState.SIMULATED: "its last task has ended, and not every program was run",
         WorkflowState.FAILED: "a task has failed for good",
         WorkflowState.CANCELLED: "cancelled while no task runs",
     },
@@ -69,8 +74,10 @@ WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
     WorkflowState.CANCELLING: {
         WorkflowState.CANCELLED: "what ran has ended",
         WorkflowState.COMPLETED: "its last task was quicker",
+        WorkflowState.SIMULATED: "its last task was quicker, and not every program was run",
     },
     WorkflowState.COMPLETED: {},
+    WorkflowState.SIMULATED: {},
     WorkflowState.FAILED: {},
     WorkflowState.CANCELLED: {},
 }
@@ -92,6 +99,7 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     TaskState.LAUNCHED: {
         TaskState.RUNNING: "started",
         TaskState.COMPLETED: "ended before its start was reported",
+        TaskState.SIMULATED: "its time is over before its start was reported, nothing was run",
         TaskState.FAILED: "failed once too often before its start was reported",
         TaskState.WAITING: "refused, failed, or its site is lost",
         TaskState.ENDING: "its workflow is cancelled or its resource is broken",
@@ -99,6 +107,7 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     },
     TaskState.RUNNING: {
         TaskState.COMPLETED: "ended",
+        TaskState.SIMULATED: "its time is over, nothing was run",
         TaskState.FAILED: "failed once too often",
         TaskState.WAITING: "failed, ended by its site, or its site is lost",
         TaskState.ENDING: "its workflow is cancelled or its resource is broken",
@@ -106,15 +115,27 @@ TASK_MOVES: Mapping[TaskState, Mapping[TaskState, str]] = {
     },
     TaskState.ENDING: {
         TaskState.COMPLETED: "it was quicker",
+        TaskState.SIMULATED: "it was quicker, nothing was run",
         TaskState.WAITING: "its run is over, it is planned again",
         TaskState.CANCELLED: "its run is over, as its workflow is",
     },
     TaskState.COMPLETED: {},
+    TaskState.SIMULATED: {},
     TaskState.FAILED: {},
     TaskState.CANCELLED: {},
 }
-TASK_ENDS = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED})
-WORKFLOW_ENDS = frozenset({WorkflowState.COMPLETED, WorkflowState.FAILED, WorkflowState.CANCELLED})
+DONE = frozenset({TaskState.COMPLETED, TaskState.SIMULATED})
+"""Its successors may begin."""
+
+TASK_ENDS = DONE | {TaskState.FAILED, TaskState.CANCELLED}
+WORKFLOW_ENDS = frozenset(
+    {
+        WorkflowState.COMPLETED,
+        WorkflowState.SIMULATED,
+        WorkflowState.FAILED,
+        WorkflowState.CANCELLED,
+    }
+)
 HELD = frozenset({TaskState.BOOKING, TaskState.BOOKED})
 """Fixed, but not handed to a site."""
 

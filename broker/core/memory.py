@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from broker.core.lifecycle import (
+    DONE,
     TASK_ENDS,
     TASK_MOVES,
     WORKFLOW_ENDS,
@@ -78,7 +79,7 @@ class LiveTask:
         placement: where and when it is planned to run, or runs, or has run; `None` for no place.
         booking: the present attempt; `None` if there is none.
         start_time: of the present or last run; `None` before.
-        end_time: of the run that completed it; `None` before.
+        end_time: of the run that did it; `None` before.
         runs: launches so far.
         failures: those among them that count.
         reason: why it stands where it stands; may be empty.
@@ -176,8 +177,9 @@ class LiveWorkflow:
 
     def _state(self) -> WorkflowState:
         states = {task.state for task in self.tasks.values()}
-        if states == {TaskState.COMPLETED}:
-            return WorkflowState.COMPLETED
+        if states <= DONE:
+            simulated = TaskState.SIMULATED in states
+            return WorkflowState.SIMULATED if simulated else WorkflowState.COMPLETED
         if states <= TASK_ENDS:
             return WorkflowState.CANCELLED if self.cancelled else WorkflowState.FAILED
         if self.cancelled:

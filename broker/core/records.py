@@ -180,7 +180,7 @@ class TaskEnded(BookingRecord, frozen=True):
     """Its run is over.
 
     Attributes:
-        state: COMPLETED, FAILED, CANCELLED, or WAITING: it is planned again.
+        state: COMPLETED, SIMULATED, FAILED, CANCELLED, or WAITING: it is planned again.
         counted: whether the run counts as a failure of the task.
         start_time: seconds; `None` if it never started.
         end_time: seconds.

@@ -130,6 +130,7 @@ def write_live(live: LiveWorkflow, *, tasks: bool = True) -> workflow_pb2.Workfl
         cost=math.fsum(placement.cost for placement in placed),
         tasks_total=len(members),
         tasks_completed=sum(task.state is TaskState.COMPLETED for task in members),
+        tasks_simulated=sum(task.state is TaskState.SIMULATED for task in members),
         tasks=[write_task(task) for task in members] if tasks else [],
         reason=_reason(members),
         revision=live.revision,

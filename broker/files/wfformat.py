@@ -59,6 +59,11 @@ class RecordedWorkflow:
     tasks: tuple[RecordedTask, ...]
     makespan: float | None
 
+    @property
+    def commands(self) -> int:
+        """How many of its tasks name a program."""
+        return sum(bool(task.program) for task in self.tasks)
+
 
 class _Table(BaseModel):
     # The format allows further keys.

@@ -312,7 +312,7 @@ class Dispatcher:
         match known.state:
             case ReservationState.ENDED:
                 entry.over = True
-                outcome = known.outcome or Outcome.COMPLETED
+                outcome = known.outcome or Outcome.FAILED
                 end = self._clock.now() if known.end_time is None else known.end_time
                 self._tell(Ended(0, name, outcome, known.start_time, end))
             case ReservationState.RELEASED if released or entry.given_up.is_set():

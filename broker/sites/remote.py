@@ -44,6 +44,7 @@ _STATES: Final[dict[int, ReservationState]] = {
 _OUTCOMES: Final[dict[int, Outcome | None]] = {
     request_pb2.OUTCOME_UNSPECIFIED: None,
     request_pb2.OUTCOME_COMPLETED: Outcome.COMPLETED,
+    request_pb2.OUTCOME_NOT_RUN: Outcome.NOT_RUN,
     request_pb2.OUTCOME_CANCELLED: Outcome.CANCELLED,
 }
 """Any other end, also of later versions, is a failure: the work is not known to be done."""

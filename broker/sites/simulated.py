@@ -188,7 +188,7 @@ class SimulatedSite:
                 # What would run longer is cut off at the end of its reservation.
                 cut = self._ends[key] > moment + ROUNDING
                 failed = cut or self._draw(key, "failed") < self._chance.failing
-                outcome = Outcome.FAILED if failed else Outcome.COMPLETED
+                outcome = Outcome.FAILED if failed else Outcome.NOT_RUN
                 known = replace(known, outcome=outcome)
                 self._over(known, ReservationState.ENDED, moment)
             elif known.state is ReservationState.BOOKED:

@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from grms.v1 import request_pb2 as grms_dot_v1_dot_request__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62roker/v1/workflow.proto\x12\tbroker.v1\x1a\x15grms/v1/request.proto\")\n\x06\x44\x65mand\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\r\n\x05units\x18\x02 \x01(\x05\"1\n\x0b\x41lternative\x12\"\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x11.broker.v1.Demand\"\x8f\x01\n\x08TaskSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06work_s\x18\x02 \x01(\x01\x12,\n\x0c\x61lternatives\x18\x03 \x03(\x0b\x32\x16.broker.v1.Alternative\x12\x14\n\x0cpredecessors\x18\x04 \x03(\t\x12!\n\x07program\x18\x05 \x01(\x0b\x32\x10.grms.v1.Program\"\xe4\x01\n\x0cWorkflowSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x05tasks\x18\x02 \x03(\x0b\x32\x13.broker.v1.TaskSpec\x12\x1d\n\x10\x65\x61rliest_start_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x17\n\npreference\x18\x06 \x01(\x01H\x03\x88\x01\x01\x42\x13\n\x11_earliest_start_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\r\n\x0b_preference\"\xdd\x01\n\x04Task\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x05state\x18\x02 \x01(\x0e\x32\x14.broker.v1.TaskState\x12\"\n\x07\x64\x65mands\x18\x03 \x03(\x0b\x32\x11.broker.v1.Demand\x12\x19\n\x0cstart_time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\x06 \x01(\x01\x12\x0c\n\x04runs\x18\x07 \x01(\x05\x12\x0e\n\x06reason\x18\x08 \x01(\tB\x0f\n\r_start_time_sB\r\n\x0b_end_time_s\"\x87\x03\n\x08Workflow\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.broker.v1.WorkflowState\x12\x15\n\rsubmit_time_s\x18\x04 \x01(\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x0c\x63ompletion_s\x18\x08 \x01(\x01H\x03\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\t \x01(\x01\x12\x13\n\x0btasks_total\x18\n \x01(\x05\x12\x17\n\x0ftasks_completed\x18\x0b \x01(\x05\x12\x1e\n\x05tasks\x18\x0c \x03(\x0b\x32\x0f.broker.v1.Task\x12\x0e\n\x06reason\x18\r \x01(\t\x12\x10\n\x08revision\x18\x0e \x01(\x04\x42\r\n\x0b_end_time_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\x0f\n\r_completion_s\"S\n\rSubmitRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12)\n\x08workflow\x18\x02 \x01(\x0b\x32\x17.broker.v1.WorkflowSpec\"!\n\nGetRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"7\n\x0bListRequest\x12(\n\x06states\x18\x01 \x03(\x0e\x32\x18.broker.v1.WorkflowState\"6\n\x0cListResponse\x12&\n\tworkflows\x18\x01 \x03(\x0b\x32\x13.broker.v1.Workflow\"$\n\rCancelRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"#\n\x0cWatchRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t*\xfa\x01\n\rWorkflowState\x12\x1e\n\x1aWORKFLOW_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17WORKFLOW_STATE_ACCEPTED\x10\x01\x12\x1a\n\x16WORKFLOW_STATE_RUNNING\x10\x02\x12\x1a\n\x16WORKFLOW_STATE_FAILING\x10\x03\x12\x1d\n\x19WORKFLOW_STATE_CANCELLING\x10\x04\x12\x1c\n\x18WORKFLOW_STATE_COMPLETED\x10\x05\x12\x19\n\x15WORKFLOW_STATE_FAILED\x10\x06\x12\x1c\n\x18WORKFLOW_STATE_CANCELLED\x10\x07*\x81\x02\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_WAITING\x10\x01\x12\x16\n\x12TASK_STATE_BOOKING\x10\x02\x12\x15\n\x11TASK_STATE_BOOKED\x10\x03\x12\x17\n\x13TASK_STATE_LAUNCHED\x10\x04\x12\x16\n\x12TASK_STATE_RUNNING\x10\x05\x12\x15\n\x11TASK_STATE_ENDING\x10\x06\x12\x18\n\x14TASK_STATE_COMPLETED\x10\x07\x12\x15\n\x11TASK_STATE_FAILED\x10\x08\x12\x18\n\x14TASK_STATE_CANCELLED\x10\t2\xa8\x02\n\x0fWorkflowService\x12\x37\n\x06Submit\x12\x18.broker.v1.SubmitRequest\x1a\x13.broker.v1.Workflow\x12\x31\n\x03Get\x12\x15.broker.v1.GetRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x04List\x12\x16.broker.v1.ListRequest\x1a\x17.broker.v1.ListResponse\x12\x37\n\x06\x43\x61ncel\x12\x18.broker.v1.CancelRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x05Watch\x12\x17.broker.v1.WatchRequest\x1a\x13.broker.v1.Workflow0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x62roker/v1/workflow.proto\x12\tbroker.v1\x1a\x15grms/v1/request.proto\")\n\x06\x44\x65mand\x12\x10\n\x08resource\x18\x01 \x01(\t\x12\r\n\x05units\x18\x02 \x01(\x05\"1\n\x0b\x41lternative\x12\"\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32\x11.broker.v1.Demand\"\x8f\x01\n\x08TaskSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06work_s\x18\x02 \x01(\x01\x12,\n\x0c\x61lternatives\x18\x03 \x03(\x0b\x32\x16.broker.v1.Alternative\x12\x14\n\x0cpredecessors\x18\x04 \x03(\t\x12!\n\x07program\x18\x05 \x01(\x0b\x32\x10.grms.v1.Program\"\xe4\x01\n\x0cWorkflowSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\"\n\x05tasks\x18\x02 \x03(\x0b\x32\x13.broker.v1.TaskSpec\x12\x1d\n\x10\x65\x61rliest_start_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x17\n\npreference\x18\x06 \x01(\x01H\x03\x88\x01\x01\x42\x13\n\x11_earliest_start_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\r\n\x0b_preference\"\xdd\x01\n\x04Task\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x05state\x18\x02 \x01(\x0e\x32\x14.broker.v1.TaskState\x12\"\n\x07\x64\x65mands\x18\x03 \x03(\x0b\x32\x11.broker.v1.Demand\x12\x19\n\x0cstart_time_s\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\x06 \x01(\x01\x12\x0c\n\x04runs\x18\x07 \x01(\x05\x12\x0e\n\x06reason\x18\x08 \x01(\tB\x0f\n\r_start_time_sB\r\n\x0b_end_time_s\"\xa0\x03\n\x08Workflow\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.broker.v1.WorkflowState\x12\x15\n\rsubmit_time_s\x18\x04 \x01(\x01\x12\x17\n\nend_time_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\ndue_date_s\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06\x62udget\x18\x07 \x01(\x01H\x02\x88\x01\x01\x12\x19\n\x0c\x63ompletion_s\x18\x08 \x01(\x01H\x03\x88\x01\x01\x12\x0c\n\x04\x63ost\x18\t \x01(\x01\x12\x13\n\x0btasks_total\x18\n \x01(\x05\x12\x17\n\x0ftasks_completed\x18\x0b \x01(\x05\x12\x1e\n\x05tasks\x18\x0c \x03(\x0b\x32\x0f.broker.v1.Task\x12\x0e\n\x06reason\x18\r \x01(\t\x12\x10\n\x08revision\x18\x0e \x01(\x04\x12\x17\n\x0ftasks_simulated\x18\x0f \x01(\x05\x42\r\n\x0b_end_time_sB\r\n\x0b_due_date_sB\t\n\x07_budgetB\x0f\n\r_completion_s\"S\n\rSubmitRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12)\n\x08workflow\x18\x02 \x01(\x0b\x32\x17.broker.v1.WorkflowSpec\"!\n\nGetRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"7\n\x0bListRequest\x12(\n\x06states\x18\x01 \x03(\x0e\x32\x18.broker.v1.WorkflowState\"6\n\x0cListResponse\x12&\n\tworkflows\x18\x01 \x03(\x0b\x32\x13.broker.v1.Workflow\"$\n\rCancelRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t\"#\n\x0cWatchRequest\x12\x13\n\x0bworkflow_id\x18\x01 \x01(\t*\x98\x02\n\rWorkflowState\x12\x1e\n\x1aWORKFLOW_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17WORKFLOW_STATE_ACCEPTED\x10\x01\x12\x1a\n\x16WORKFLOW_STATE_RUNNING\x10\x02\x12\x1a\n\x16WORKFLOW_STATE_FAILING\x10\x03\x12\x1d\n\x19WORKFLOW_STATE_CANCELLING\x10\x04\x12\x1c\n\x18WORKFLOW_STATE_COMPLETED\x10\x05\x12\x19\n\x15WORKFLOW_STATE_FAILED\x10\x06\x12\x1c\n\x18WORKFLOW_STATE_CANCELLED\x10\x07\x12\x1c\n\x18WORKFLOW_STATE_SIMULATED\x10\x08*\x9b\x02\n\tTaskState\x12\x1a\n\x16TASK_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TASK_STATE_WAITING\x10\x01\x12\x16\n\x12TASK_STATE_BOOKING\x10\x02\x12\x15\n\x11TASK_STATE_BOOKED\x10\x03\x12\x17\n\x13TASK_STATE_LAUNCHED\x10\x04\x12\x16\n\x12TASK_STATE_RUNNING\x10\x05\x12\x15\n\x11TASK_STATE_ENDING\x10\x06\x12\x18\n\x14TASK_STATE_COMPLETED\x10\x07\x12\x15\n\x11TASK_STATE_FAILED\x10\x08\x12\x18\n\x14TASK_STATE_CANCELLED\x10\t\x12\x18\n\x14TASK_STATE_SIMULATED\x10\n2\xa8\x02\n\x0fWorkflowService\x12\x37\n\x06Submit\x12\x18.broker.v1.SubmitRequest\x1a\x13.broker.v1.Workflow\x12\x31\n\x03Get\x12\x15.broker.v1.GetRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x04List\x12\x16.broker.v1.ListRequest\x1a\x17.broker.v1.ListResponse\x12\x37\n\x06\x43\x61ncel\x12\x18.broker.v1.CancelRequest\x1a\x13.broker.v1.Workflow\x12\x37\n\x05Watch\x12\x17.broker.v1.WatchRequest\x1a\x13.broker.v1.Workflow0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'broker.v1.workflow_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WORKFLOWSTATE']._serialized_start=1460
-  _globals['_WORKFLOWSTATE']._serialized_end=1710
-  _globals['_TASKSTATE']._serialized_start=1713
-  _globals['_TASKSTATE']._serialized_end=1970
+  _globals['_WORKFLOWSTATE']._serialized_start=1485
+  _globals['_WORKFLOWSTATE']._serialized_end=1765
+  _globals['_TASKSTATE']._serialized_start=1768
+  _globals['_TASKSTATE']._serialized_end=2051
   _globals['_DEMAND']._serialized_start=62
   _globals['_DEMAND']._serialized_end=103
   _globals['_ALTERNATIVE']._serialized_start=105
@@ -47,19 +47,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TASK']._serialized_start=534
   _globals['_TASK']._serialized_end=755
   _globals['_WORKFLOW']._serialized_start=758
-  _globals['_WORKFLOW']._serialized_end=1149
-  _globals['_SUBMITREQUEST']._serialized_start=1151
-  _globals['_SUBMITREQUEST']._serialized_end=1234
-  _globals['_GETREQUEST']._serialized_start=1236
-  _globals['_GETREQUEST']._serialized_end=1269
-  _globals['_LISTREQUEST']._serialized_start=1271
-  _globals['_LISTREQUEST']._serialized_end=1326
-  _globals['_LISTRESPONSE']._serialized_start=1328
-  _globals['_LISTRESPONSE']._serialized_end=1382
-  _globals['_CANCELREQUEST']._serialized_start=1384
-  _globals['_CANCELREQUEST']._serialized_end=1420
-  _globals['_WATCHREQUEST']._serialized_start=1422
-  _globals['_WATCHREQUEST']._serialized_end=1457
-  _globals['_WORKFLOWSERVICE']._serialized_start=1973
-  _globals['_WORKFLOWSERVICE']._serialized_end=2269
+  _globals['_WORKFLOW']._serialized_end=1174
+  _globals['_SUBMITREQUEST']._serialized_start=1176
+  _globals['_SUBMITREQUEST']._serialized_end=1259
+  _globals['_GETREQUEST']._serialized_start=1261
+  _globals['_GETREQUEST']._serialized_end=1294
+  _globals['_LISTREQUEST']._serialized_start=1296
+  _globals['_LISTREQUEST']._serialized_end=1351
+  _globals['_LISTRESPONSE']._serialized_start=1353
+  _globals['_LISTRESPONSE']._serialized_end=1407
+  _globals['_CANCELREQUEST']._serialized_start=1409
+  _globals['_CANCELREQUEST']._serialized_end=1445
+  _globals['_WATCHREQUEST']._serialized_start=1447
+  _globals['_WATCHREQUEST']._serialized_end=1482
+  _globals['_WORKFLOWSERVICE']._serialized_start=2054
+  _globals['_WORKFLOWSERVICE']._serialized_end=2350
 # @@protoc_insertion_point(module_scope)

@@ -18,6 +18,7 @@ class WorkflowState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WORKFLOW_STATE_COMPLETED: _ClassVar[WorkflowState]
     WORKFLOW_STATE_FAILED: _ClassVar[WorkflowState]
     WORKFLOW_STATE_CANCELLED: _ClassVar[WorkflowState]
+    WORKFLOW_STATE_SIMULATED: _ClassVar[WorkflowState]
 
 class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -31,6 +32,7 @@ class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TASK_STATE_COMPLETED: _ClassVar[TaskState]
     TASK_STATE_FAILED: _ClassVar[TaskState]
     TASK_STATE_CANCELLED: _ClassVar[TaskState]
+    TASK_STATE_SIMULATED: _ClassVar[TaskState]
 WORKFLOW_STATE_UNSPECIFIED: WorkflowState
 WORKFLOW_STATE_ACCEPTED: WorkflowState
 WORKFLOW_STATE_RUNNING: WorkflowState
@@ -39,6 +41,7 @@ WORKFLOW_STATE_CANCELLING: WorkflowState
 WORKFLOW_STATE_COMPLETED: WorkflowState
 WORKFLOW_STATE_FAILED: WorkflowState
 WORKFLOW_STATE_CANCELLED: WorkflowState
+WORKFLOW_STATE_SIMULATED: WorkflowState
 TASK_STATE_UNSPECIFIED: TaskState
 TASK_STATE_WAITING: TaskState
 TASK_STATE_BOOKING: TaskState
@@ -49,6 +52,7 @@ TASK_STATE_ENDING: TaskState
 TASK_STATE_COMPLETED: TaskState
 TASK_STATE_FAILED: TaskState
 TASK_STATE_CANCELLED: TaskState
+TASK_STATE_SIMULATED: TaskState
 
 class Demand(_message.Message):
     __slots__ = ("resource", "units")
@@ -115,7 +119,7 @@ class Task(_message.Message):
     def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., runs: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Workflow(_message.Message):
-    __slots__ = ("workflow_id", "name", "state", "submit_time_s", "end_time_s", "due_date_s", "budget", "completion_s", "cost", "tasks_total", "tasks_completed", "tasks", "reason", "revision")
+    __slots__ = ("workflow_id", "name", "state", "submit_time_s", "end_time_s", "due_date_s", "budget", "completion_s", "cost", "tasks_total", "tasks_completed", "tasks", "reason", "revision", "tasks_simulated")
     WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -130,6 +134,7 @@ class Workflow(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    TASKS_SIMULATED_FIELD_NUMBER: _ClassVar[int]
     workflow_id: str
     name: str
     state: WorkflowState
@@ -144,7 +149,8 @@ class Workflow(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     reason: str
     revision: int
-    def __init__(self, workflow_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[WorkflowState, str]] = ..., submit_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., completion_s: _Optional[float] = ..., cost: _Optional[float] = ..., tasks_total: _Optional[int] = ..., tasks_completed: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., reason: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
+    tasks_simulated: int
+    def __init__(self, workflow_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[WorkflowState, str]] = ..., submit_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., completion_s: _Optional[float] = ..., cost: _Optional[float] = ..., tasks_total: _Optional[int] = ..., tasks_completed: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., reason: _Optional[str] = ..., revision: _Optional[int] = ..., tasks_simulated: _Optional[int] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("idempotency_key", "workflow")

@@ -91,6 +91,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
             Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
             for r in config.resources
         ),
+        runs_nothing=config.lrms.kind == "simulated",
         on_lost=config.suspect,
         decision_time_max=math.inf if virtual else limits.decision_timeout_s * speed,
         run_time_grace=limits.run_time_grace_s * speed,

@@ -254,7 +254,7 @@ def _wrong_end(one: Reservation, speed: float, wish: _Wish) -> str:
         return ""
     allowed = one.end - one.start_time if wish.to_the_end else wish.requested_time / speed
     needed = wish.run_time / speed
-    outcome = Outcome.COMPLETED if needed <= allowed else Outcome.FAILED
+    outcome = Outcome.NOT_RUN if needed <= allowed else Outcome.FAILED
     if one.outcome is outcome and math.isclose(
         one.end_time - one.start_time, min(needed, allowed), abs_tol=1e-9
     ):

@@ -94,7 +94,9 @@ class ReservationServiceServicer(object):
 
     def Launch(self, request, context):
         """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
-        the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+        the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it, and for a
+        program at a site whose batch system is real: no site runs programs in reservations. A simulated
+        one keeps the job's time and runs nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

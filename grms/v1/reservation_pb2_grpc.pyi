@@ -44,7 +44,9 @@ class ReservationServiceStub:
     """Gives a reservation back. What was launched in it is cancelled. Releasing twice is nothing."""
     Launch: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.LaunchRequest, _reservation_pb2.Reservation]
     """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
-    the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+    the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it, and for a
+    program at a site whose batch system is real: no site runs programs in reservations. A simulated
+    one keeps the job's time and runs nothing.
     """
     Extend: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.ExtendRequest, _reservation_pb2.Reservation]
     """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
@@ -69,7 +71,9 @@ class ReservationServiceAsyncStub(ReservationServiceStub):
     """Gives a reservation back. What was launched in it is cancelled. Releasing twice is nothing."""
     Launch: _aio.UnaryUnaryMultiCallable[_reservation_pb2.LaunchRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
     """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
-    the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+    the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it, and for a
+    program at a site whose batch system is real: no site runs programs in reservations. A simulated
+    one keeps the job's time and runs nothing.
     """
     Extend: _aio.UnaryUnaryMultiCallable[_reservation_pb2.ExtendRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
     """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
@@ -115,7 +119,9 @@ class ReservationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_reservation_pb2.Reservation, _abc.Awaitable[_reservation_pb2.Reservation]]:
         """Runs a job in a reservation, at its beginning or now if that has passed. The same key has
-        the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it.
+        the same answer. FAILED_PRECONDITION where the job does not fit into what is left of it, and for a
+        program at a site whose batch system is real: no site runs programs in reservations. A simulated
+        one keeps the job's time and runs nothing.
         """
 
     @_abc_1.abstractmethod

@@ -13,6 +13,7 @@ from lrms_sim.pages.time_axis import Axis
 from scenarios.report import words
 from scenarios.report.tables import changed
 from scenarios.run.broker_result import (
+    DONE,
     BatchFigures,
     BrokerResult,
     ResourceFigures,
@@ -124,7 +125,7 @@ def _workflows(broker: BrokerResult) -> Table:
 
 
 def _workflow(number: int, each: WorkflowFigures) -> tuple[Words, ...]:
-    done = each.state == "completed"
+    done = each.state == DONE
     spare = None if each.due_date is None or not done else each.due_date - each.end_time
     left = None if each.budget is None or not done else each.budget - each.cost
     return (

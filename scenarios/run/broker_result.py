@@ -8,7 +8,7 @@ too, as they would where there were no broker.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lrms_sim import metrics
 from lrms_sim.schedule import Schedule
@@ -71,6 +71,10 @@ class ResourceFigures:
     broken: tuple[tuple[float, float], ...]
 
 
+DONE: Final = "simulated"
+"""The state of a workflow whose tasks have all had their time: in a scenario nothing is run."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkflowFigures:
     """What became of a workflow.
@@ -78,7 +82,7 @@ class WorkflowFigures:
     Attributes:
         name: unique in the scenario.
         tasks: that it has.
-        state: "completed", "cancelled" or "failed".
+        state: "simulated", "cancelled" or "failed".
         submit_time: seconds.
         start_time: of its first task, seconds; None where none ran to its end.
         end_time: of its last task, or when it was given up; seconds.
@@ -105,8 +109,8 @@ class WorkflowFigures:
 
     @property
     def keeps_its_limits(self) -> bool:
-        """Whether it was completed in time and within its budget."""
-        return self.state == "completed" and self.tardiness == 0 and self.over_budget == 0
+        """Whether it was done in time and within its budget."""
+        return self.state == DONE and self.tardiness == 0 and self.over_budget == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +158,8 @@ class BrokerResult:
 
     @property
     def completed(self) -> int:
-        """Number of workflows that were completed."""
-        return sum(each.state == "completed" for each in self.workflows)
+        """Number of workflows that were done."""
+        return sum(each.state == DONE for each in self.workflows)
 
     @property
     def keeping(self) -> int:

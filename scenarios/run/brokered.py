@@ -87,7 +87,7 @@ class WorkflowResult:
     @property
     def tardiness(self) -> float:
         """Seconds after the due date; 0 if in time or given up."""
-        if self.state is not WorkflowState.COMPLETED:
+        if self.state is not WorkflowState.SIMULATED:
             return 0.0
         return max(0.0, self.end_time - self.workflow.due_date)
 

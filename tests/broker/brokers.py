@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.client import BrokerClient, CallError
-from broker.core.lifecycle import TaskState
+from broker.core.lifecycle import DONE, TaskState
 from broker.core.records import (
     Supply,
     TaskEnded,
@@ -211,7 +211,7 @@ def check_history(journal: Path) -> dict[str, int]:
                 launches[name] = launches.get(name, 0) + 1
                 assert name not in completed, f"{name} was launched after its end"
                 assert all(each in completed for each in before[name]), f"{name} was too early"
-            elif isinstance(record, TaskEnded) and record.state is TaskState.COMPLETED:
+            elif isinstance(record, TaskEnded) and record.state in DONE:
                 name = names[record.booking]
                 assert name not in completed, f"{name} was completed twice"
                 assert record.start_time is not None

@@ -33,7 +33,7 @@ from tests.grms.keys import new_federation
 
 pytestmark = pytest.mark.usefixtures("forks")
 
-COMPLETED = workflow_pb2.WORKFLOW_STATE_COMPLETED
+SIMULATED = workflow_pb2.WORKFLOW_STATE_SIMULATED
 CANCELLED = workflow_pb2.WORKFLOW_STATE_CANCELLED
 POOL = tuple(Supply(Resource(name, capacity=2)) for name in ("alpha", "beta", "gamma"))
 NAMES = tuple(supply.name for supply in POOL)
@@ -68,7 +68,7 @@ def test_a_live_cycle_with_a_breakdown_a_cancel_and_a_kill(tmp_path: Path) -> No
         client.submit(diamond("fourth", 0.5, *NAMES))
         ended = {name: client.wait(name) for name in ("first", "second", "third", "fourth")}
         assert {name: message.state for name, message in ended.items()} == dict.fromkeys(
-            ended, COMPLETED
+            ended, SIMULATED
         )
         assert client.wait("unwanted").state == CANCELLED
         assert process.end(signal.SIGTERM) == 0
@@ -91,7 +91,7 @@ def test_what_ran_over_a_kill_is_taken_up_by_its_id(tmp_path: Path) -> None:
         again = client.submit(diamond("flow", 1.0, *NAMES, first=6.0), key="once")
         assert again.workflow_id == taken.workflow_id
         ended = client.wait("flow")
-        assert ended.state == COMPLETED
+        assert ended.state == SIMULATED
         assert [task.runs for task in ended.tasks] == [1, 1, 1, 1]
         assert len(client.workflows()) == 1
         process.end(signal.SIGTERM)
@@ -107,7 +107,7 @@ def test_failed_runs_and_refused_bookings_are_tried_again(tmp_path: Path) -> Non
     with serving(configure(tmp_path, chance)) as (process, client):
         register(client, *POOL)
         ended = client.wait(client.submit(diamond("flow", 0.2, *NAMES)).workflow_id)
-        assert ended.state == COMPLETED
+        assert ended.state == SIMULATED
         process.end(signal.SIGTERM)
     launches = check_history(tmp_path / "broker.journal")
     assert sum(launches.values()) > 4
@@ -201,7 +201,7 @@ def test_a_broker_goes_on_after_its_clock_was_ahead(tmp_path: Path) -> None:
         assert 3500 < process.logged("clock_behind_journal")["ahead_s"] <= 3600
         client.submit(diamond("flow", 0.3, POOL[0].name))
         ended = client.wait("flow")
-        assert ended.state == COMPLETED
+        assert ended.state == SIMULATED
         assert ahead <= ended.submit_time_s <= ended.end_time_s
         assert process.end(signal.SIGTERM) == 0
     with Journal(tmp_path / "broker.journal") as journal:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("forks")
 SITES = ("luebeck", "riga")
 POOL = pool(*SITES)
 NAMES = tuple(supply.name for supply in POOL)
-COMPLETED = workflow_pb2.WORKFLOW_STATE_COMPLETED
+SIMULATED = workflow_pb2.WORKFLOW_STATE_SIMULATED
 CANCELLED = workflow_pb2.WORKFLOW_STATE_CANCELLED
 
 
@@ -80,7 +80,7 @@ def test_a_breakdown_a_cancel_and_kills_of_broker_and_site(tmp_path: Path) -> No
         sites["riga"].kill()
         sites["riga"].start()
         for name in ("first", "second", "third"):
-            assert client.wait(name).state == COMPLETED
+            assert client.wait(name).state == SIMULATED
         assert client.wait("unwanted").state == CANCELLED
         process.end(signal.SIGTERM)
     launches = check_history(tmp_path / "broker.journal")
@@ -99,9 +99,9 @@ def test_a_site_that_is_killed_under_a_run_is_waited_for(tmp_path: Path) -> None
         site = sites[place.partition("-")[0]]
         site.kill()
         client.submit(diamond("other", 0.5, *NAMES))
-        assert client.wait("other").state == COMPLETED
+        assert client.wait("other").state == SIMULATED
         site.start()
-        assert client.wait("flow").state == COMPLETED
+        assert client.wait("flow").state == SIMULATED
         process.end(signal.SIGTERM)
     launches = check_history(tmp_path / "broker.journal")
     assert launches["flow/a"] == 1
@@ -142,7 +142,7 @@ def test_a_site_that_vanishes_for_good_loses_no_task(tmp_path: Path) -> None:
         sites["luebeck"].kill()
         for name in ("waits", "runs"):
             ended = client.wait(name)
-            assert ended.state == COMPLETED
+            assert ended.state == SIMULATED
             assert ended.tasks[0].demands[0].resource == "riga-slow"
         process.end(signal.SIGTERM)
     journal = tmp_path / "broker.journal"
@@ -151,7 +151,7 @@ def test_a_site_that_vanishes_for_good_loses_no_task(tmp_path: Path) -> None:
     places = history(journal)
     for name in ("runs/only", "waits/only"):
         assert (name, "luebeck", TaskState.WAITING) in places, "it was given up there"
-        assert (name, "riga", TaskState.COMPLETED) in places
+        assert (name, "riga", TaskState.SIMULATED) in places
 
 
 def test_a_hangup_lets_the_broker_read_its_configuration_anew(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_hangup_lets_the_broker_read_its_configuration_anew(tmp_path: Path) ->
         assert (reloaded["sites"], reloaded["restart_needed"]) == (["riga"], ["cycle"])
         until_learned(client, *pool("riga"))
         client.submit(diamond("flow", 0.3, *(supply.name for supply in pool("riga"))))
-        assert client.wait("flow").state == COMPLETED
+        assert client.wait("flow").state == SIMULATED
         assert process.end(signal.SIGTERM) == 0
     assert riga.name == "riga"
 
@@ -197,7 +197,7 @@ def test_a_site_with_another_s_certificate_is_not_spoken_to(tmp_path: Path) -> N
         register(client, *pool("luebeck"), *pool("riga"))
         client.submit(diamond("flow", 0.3, *NAMES))
         ended = client.wait("flow")
-        assert ended.state == COMPLETED
+        assert ended.state == SIMULATED
         assert all(
             demand.resource.startswith("luebeck-")
             for task in ended.tasks

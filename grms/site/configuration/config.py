@@ -235,7 +235,7 @@ class SiteConfig(Model):
         tls: mutual TLS; without it partners are spoken to on loopback alone.
         journal: where everything acknowledged is kept.
         partners: sites one exchanges jobs with, in the order that breaks ties.
-        resources: what can be reserved.
+        resources: what can be reserved, where the batch system is simulated.
         limits: what is taken at most, and how long is waited.
         mqtt: where telemetry is published; nowhere if omitted.
         metrics: figures for operators; none if omitted.
@@ -320,6 +320,11 @@ class SiteConfig(Model):
         if self.lrms.kind != "simulated" and self.clock.kind != "wall":
             text = f"clock.kind is {self.clock.kind!r}; a real batch system ({self.lrms.kind}) needs 'wall'"
             raise wrong(text)
+        if self.resources and self.lrms.kind != "simulated":
+            raise wrong(
+                "resources go with lrms.kind = 'simulated' alone: what is launched in a reservation "
+                f"would not be run by a real batch system ({self.lrms.kind})"
+            )
         if self.guard is not None and self.clock.kind == "virtual":
             raise wrong("guard is for sites that live; a virtual clock stands still")
         return self

@@ -32,6 +32,11 @@ from grms.site.facts.reservations import WINDOW_MAX_S, Reservation, Resource
 
 _PROCESSORS_MAX: Final = 2**31 - 1
 
+_RUNS_NO_PROGRAM: Final = (
+    "this site cannot run a program in a reservation: its batch system is real, and none of its "
+    "processors stand behind what can be reserved; hand the program in as a job (grms submit)"
+)
+
 
 class ReservationDesk:
     """Handles requests about reservations, and their changes over time."""
@@ -152,6 +157,8 @@ class ReservationDesk:
             turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
         elif resource is None:
             turn.do(_no_resource(event.id, found.resource_id))
+        elif event.program and not self.memory.settings.runs_nothing:
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, _RUNS_NO_PROGRAM, "job.program"))
         else:
             self._launch(event, found, resource, turn)
 

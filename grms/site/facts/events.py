@@ -200,6 +200,7 @@ class LaunchReservation(Event):
         request: of the job; its time is that on the reference resource, after which it is cut off.
         run_time: on the reference resource, seconds.
         to_the_end: it may run to the end of the reservation, however much it has requested.
+        program: whether there is a program to run.
     """
 
     owner: str
@@ -208,6 +209,7 @@ class LaunchReservation(Event):
     request: Request
     run_time: float
     to_the_end: bool = False
+    program: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,9 +106,12 @@ class Reservation:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Outcome of the launched job; `None` before, and without a job."""
+        """Outcome of the launched job; `None` before, and without a job.
+
+        Its time was kept and nothing was run: sites run no programs in reservations.
+        """
         if self.state is ReservationState.ENDED:
-            return Outcome.FAILED if self.cut_off else Outcome.COMPLETED
+            return Outcome.FAILED if self.cut_off else Outcome.NOT_RUN
         if self.state is ReservationState.RELEASED and self.launch_key:
             return Outcome.CANCELLED
         return None

@@ -82,6 +82,8 @@ class SiteSettings:
         guard: when to stop exchange because of its cost to local users; `None`: never.
         confirm_time_max: how long a place is held for a partner's job that its home site still has, seconds.
         resources: reservable ones.
+        runs_nothing: whether the batch system is simulated: a program launched in a reservation is accepted and not
+            run. A site with a real one refuses it.
         run_time_grace: by which a reported run time may exceed the requested time, seconds: batch systems end jobs
             slightly late.
         clock_grace: by which clocks of two sites may differ, seconds; infinity: partners' times are not checked, as
@@ -119,6 +121,7 @@ class SiteSettings:
     guard: ExchangeGuard | None = None
     confirm_time_max: float = 300.0
     resources: tuple[Resource, ...] = ()
+    runs_nothing: bool = True
     on_lost: Literal["wait", "resubmit"] = "wait"
     decision_time_max: float = math.inf
     run_time_grace: float = 60.0

@@ -176,6 +176,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             wanted,
             run_time=request.job.simulated.run_time_s if simulated else wanted.requested_time,
             to_the_end=request.to_the_end,
+            program=request.job.HasField("program"),
         )
         return self._answer(await self._door.ask(context, event, _reservation))
 
@@ -227,7 +228,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
 
 
 _OUTCOMES: Final = {
-    Outcome.COMPLETED: request_pb2.OUTCOME_COMPLETED,
+    Outcome.NOT_RUN: request_pb2.OUTCOME_NOT_RUN,
     Outcome.CANCELLED: request_pb2.OUTCOME_CANCELLED,
 }
 """Outcome reported for a reservation's end; all others are failures to whoever reserves."""

@@ -1,5 +1,6 @@
 """The commands around a broker, with one that serves."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,10 @@ from click.testing import CliRunner, Result
 
 from broker.cli import cli
 from broker.client import BrokerClient
+from broker.commandline.daemon_cli import worse_status
 from broker.files.plans import read_plan
 from tests.broker.brokers import configure, serving
+from tests.broker.files.test_wfformat import diamond
 from tests.schemas import printed, printed_lines
 
 pytestmark = pytest.mark.usefixtures("forks")
@@ -58,18 +61,54 @@ def test_a_workflow_from_file_to_end(tmp_path: Path) -> None:
         assert taken.output == "w1\n"
         assert gorba(tmp_path, "submit", str(path), "--key", "k").output == "w1\n"
         followed = gorba(tmp_path, "watch", "flow")
-        assert "b: completed" in followed.output
+        assert "b: simulated" in followed.output
         assert followed.output.rstrip().splitlines()[-1].startswith("w1 ")
-        assert "completed  2/2 tasks" in gorba(tmp_path, "list").output
+        assert "simulated  2/2 tasks" in gorba(tmp_path, "list").output
         assert gorba(tmp_path, "list", "--open").output == ""
         (ended,) = printed("gorba-list", gorba(tmp_path, "list", "--json").output)["workflows"]
-        assert (ended["name"], ended["state"], ended["tasks_completed"]) == ("flow", "completed", 2)
+        assert (ended["name"], ended["state"], ended["tasks_completed"]) == ("flow", "simulated", 0)
+        assert ended["tasks_simulated"] == 2
         seen = printed_lines("gorba-watch", gorba(tmp_path, "watch", "flow", "--json").output)
-        assert [task["state"] for task in seen[-1]["tasks"]] == ["completed", "completed"]
+        assert [task["state"] for task in seen[-1]["tasks"]] == ["simulated", "simulated"]
         assert gorba(tmp_path, "plan", "show").output.startswith("plan ")
         assert int(gorba(tmp_path, "replan").output) >= 2
         again = gorba(tmp_path, "submit", str(path), "--wait")
-        assert again.exit_code == 0
+        assert (again.exit_code, "simulated  2/2 tasks" in again.output) == (3, True)
+
+
+def test_commands_of_a_recording_are_said_not_to_be_run(tmp_path: Path) -> None:
+    """A recording whose tasks name programs says that none of them is run; one without says nothing."""
+    pool, recording = tmp_path / "all.toml", tmp_path / "made.json"
+    pool.write_text(FILES.replace('name = "beta"', 'name = "beta"\ncapacity = 4'))
+    document = diamond()
+    for run in document["workflow"]["execution"]["tasks"]:
+        run["runtimeInSeconds"] = 0.4
+        run["command"] = {"program": "fold", "arguments": ["-n", "3"]}
+    recording.write_text(json.dumps(document))
+    with serving(configure(tmp_path)):
+        gorba(tmp_path, "resources", "add", str(pool))
+        said = gorba(tmp_path, "submit", str(recording))
+        tasks = len(document["workflow"]["execution"]["tasks"])
+        assert f"made.json: the commands of {tasks} tasks are not run" in said.stderr
+        assert said.stdout == "w1\n"
+        assert gorba(tmp_path, "submit", str(pool)).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        (["completed"], 0),
+        (["completed", "simulated"], 3),
+        (["simulated", "failed"], 1),
+        (["cancelled", "simulated", "completed"], 1),
+    ],
+)
+def test_the_status_after_waiting_says_the_worst(states: list[str], status: int) -> None:
+    """Only where every program was run to a good end it is 0."""
+    found = 0
+    for state in states:
+        found = worse_status(found, state)
+    assert found == status
 
 
 def test_limits_of_a_workflow_and_its_plan_as_files(tmp_path: Path) -> None:

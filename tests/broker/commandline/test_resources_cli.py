@@ -38,7 +38,7 @@ def test_what_a_resource_requires_is_held_at_a_broker_too(tmp_path: Path) -> Non
             "gorba-resources-list", gorba(tmp_path, "resources", "list", "--json").output
         )
         assert listed["resources"][1]["requires"] == [{"resource": "hardware", "units": 2}]
-        assert gorba(tmp_path, "submit", str(tmp_path / "flow.toml"), "--wait").exit_code == 0
+        assert gorba(tmp_path, "submit", str(tmp_path / "flow.toml"), "--wait").exit_code == 3
         (task,) = client.get("flow").tasks
         held = [(each.resource, each.units) for each in task.demands]
         assert held == [("tool", 1), ("os", 1), ("hardware", 2)]

@@ -59,7 +59,7 @@ def test_completed_tasks_are_left_out_and_counted() -> None:
         "    +100.0 s     +150.0 s  waiting    one/c on gone x2",
         "     +50.0 s     +100.0 s  waiting    two/a on alpha",
         "no place: two/b: closed",
-        "1 completed task is left out; --all shows them",
+        "1 task that has ended is left out; --all shows them",
     ]
     everything = lines(shown(everything=True))
     assert "    -100.0 s      -50.0 s  completed  one/a on alpha" in everything
@@ -117,7 +117,7 @@ def test_the_file_is_one_that_planning_can_begin_from(tmp_path: Path) -> None:
     assert made["workflows"] == {"one": "w2", "two": "w3"}
     assert made["states"] == {"one/b": "running", "one/c": "waiting", "two/a": "waiting"}
     assert made["reasons"] == {"two/b": "closed"}
-    assert made["completed tasks left out"] == 1
+    assert made["ended tasks left out"] == 1
 
 
 def test_the_page_has_what_is_planned_and_no_resource_that_does_nothing() -> None:

@@ -41,6 +41,6 @@ def test_a_broker_says_how_it_is(tmp_path: Path) -> None:
         ]
         gorba(tmp_path, "resources", "add", str(path))
         gorba(tmp_path, "submit", str(path), "--wait")
-        assert "workflows  1 completed\nresources  2\nplan  " in gorba(tmp_path, "status").output
+        assert "workflows  1 simulated\nresources  2\nplan  " in gorba(tmp_path, "status").output
         told = printed("gorba-status", gorba(tmp_path, "status", "--json").output)
-    assert (told["workflows"], told["resources"], told["broken"]) == ({"completed": 1}, 2, [])
+    assert (told["workflows"], told["resources"], told["broken"]) == ({"simulated": 1}, 2, [])

@@ -77,7 +77,7 @@ def test_a_run_takes_its_time_and_ends() -> None:
             started = await site.launch("a", order(0.1))
             assert started.start_time is not None
             ended = await over(site, "a")
-            assert (ended.state, ended.outcome) == (ReservationState.ENDED, Outcome.COMPLETED)
+            assert (ended.state, ended.outcome) == (ReservationState.ENDED, Outcome.NOT_RUN)
             assert ended.end_time == started.start_time + 0.1
             assert await site.launch("a", order(0.1)) == ended
 
@@ -171,7 +171,7 @@ def test_a_reservation_is_extended_while_the_time_behind_it_is_free() -> None:
             with pytest.raises(ReservationRefused, match="not free"):
                 await site.book(wish("c", now + 10, now + 20))
             ended = await over(site, "a")
-            assert ended.outcome is Outcome.COMPLETED
+            assert ended.outcome is Outcome.NOT_RUN
             assert ended.end_time == pytest.approx(launched.start_time + 0.2)
             with pytest.raises(ReservationRefused, match="there is no reservation"):
                 await site.extend("nobody", now + 1)

@@ -53,7 +53,7 @@ def test_the_page_has_every_workflow_with_its_limits(
     """A row each; the one that was given up says so, and what is late or dear stands out."""
     text = str(workflows.section(result))
     for each in broker.workflows:
-        note = "" if each.state == "completed" else f" ({each.state})"
+        note = "" if each.state == "simulated" else f" ({each.state})"
         assert f"<span>{each.name}{note}</span>" in text
         assert each.due_date is not None
         assert words.duration(each.due_date) in text
@@ -80,7 +80,7 @@ def test_charts_show_batch_jobs_and_tasks_of_each_site(
 def test_sentences_count_what_went_wrong(broker: BrokerResult) -> None:
     """All well, late, dear, and given up are told apart."""
     good = tuple(
-        replace(each, state="completed", tardiness=0.0, over_budget=0.0)
+        replace(each, state="simulated", tardiness=0.0, over_budget=0.0)
         for each in broker.workflows
     )
     assert "all in time and within their budgets:" in workflows.sentence(

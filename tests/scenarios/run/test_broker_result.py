@@ -70,7 +70,7 @@ def test_counts_are_those_of_the_workflows(broker: BrokerResult) -> None:
     kept = [
         each
         for each in broker.workflows
-        if each.state == "completed" and not each.tardiness and not each.over_budget
+        if each.state == "simulated" and not each.tardiness and not each.over_budget
     ]
     assert broker.keeping == len(kept)
     assert broker.plans > 0

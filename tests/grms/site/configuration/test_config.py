@@ -98,6 +98,10 @@ def test_everything_can_be_said() -> None:
         ({"partners": [partner(transfer="yes")]}, "'yes' is no transfer policy; there are: awf"),
         ({"metrics": {"listen": "0.0.0.0:1"}}, "it tells the site's load"),
         ({"resources": [{"resource_id": "a"}] * 2}, "resource_id 'a' comes twice"),
+        (
+            {"resources": [{"resource_id": "a"}], "lrms": {"kind": "slurm"}},
+            r"resources go with lrms.kind = 'simulated' alone: .* a real batch system \(slurm\)",
+        ),
         ({"limits": {"message_bytes": 1}}, "greater than or equal to 1024"),
         ({"colour": "red"}, "Extra inputs"),
     ],

@@ -40,12 +40,14 @@ CPU = Resource("cpu", {"kind": "cpu"}, processors=3, speed=2.0, cost_per_hour=10
 class Desk(Conversation):
     """A site with one resource, and brokers that ask."""
 
+    runs_nothing = True
+
     def __init__(self, *resources: Resource, **limits: int) -> None:
         self.told: list[Reservation] = []
         given = SiteSettings(
             "a", 8, resources=resources or (CPU,), limits=Limits(**limits), partners=()
         )
-        super().__init__(given)
+        super().__init__(replace(given, runs_nothing=self.runs_nothing))
 
     def __call__(self, event: type[Event | LrmsNews], **values: Any) -> list[Command]:
         """Hands over an event; what watchers are told is kept."""
@@ -107,6 +109,33 @@ def job(
     request = Request(processors, requested)
     given = {"reservation": number, "launch_key": "l", "request": request, "run_time": run_time}
     return {**given, **values}
+
+
+class RealDesk(Desk):
+    """The same at a site whose batch system is real."""
+
+    runs_nothing = False
+
+
+def test_a_real_batch_system_is_not_said_to_have_run_a_program() -> None:
+    """The launch of one is refused, and the reservation stands; what only keeps time is NOT_RUN."""
+    desk = RealDesk()
+    desk.book(10, 20)
+    refused = desk.refused(LaunchReservation, **job(8.0, program=True))
+    assert (refused.refusal, refused.field) == (Refusal.PRECONDITION, "job.program")
+    assert "cannot run a program in a reservation: its batch system is real" in refused.reason
+    desk.launch(8.0)
+    assert desk.due(10.0).state is ReservationState.RUNNING
+    assert desk.due(14.0).outcome is Outcome.NOT_RUN
+
+
+def test_a_simulated_site_takes_a_program_and_says_that_it_was_not_run() -> None:
+    """Its time is kept."""
+    desk = Desk()
+    desk.book(10, 20)
+    desk.launch(8.0, program=True)
+    desk.due(10.0)
+    assert desk.due(14.0).outcome is Outcome.NOT_RUN
 
 
 wishes = st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(1, 3))
@@ -273,7 +302,7 @@ def test_a_job_runs_in_its_window() -> None:
         14.0,
         20.0,
     )
-    assert ended.outcome is Outcome.COMPLETED
+    assert ended.outcome is Outcome.NOT_RUN
     assert ended.cost == pytest.approx(10.0 * 3 * 10 / 3600)
     assert desk.state.memory.reservations.free(CPU, 10.0, 20.0) == [(10.0, 20.0, 3)]
 
@@ -328,7 +357,7 @@ def test_a_job_launched_late_starts_late() -> None:
 
 def test_a_job_that_is_cut_off_has_failed() -> None:
     """It runs for the time it requested and no longer; one that ends by itself is completed."""
-    for requested, end, outcome in ((8.0, 14.0, Outcome.FAILED), (9.0, 14.5, Outcome.COMPLETED)):
+    for requested, end, outcome in ((8.0, 14.0, Outcome.FAILED), (9.0, 14.5, Outcome.NOT_RUN)):
         desk = Desk()
         desk.book(10.0, 20.0)
         launched = desk.launch(9.0, requested=requested)
@@ -412,7 +441,7 @@ def running_job(needed: float, *, to_the_end: bool = True, requested: float = 16
 def test_a_job_may_run_to_the_end_of_its_reservation() -> None:
     """What it requested is no bound then; without that it is."""
     for to_the_end, end, outcome in (
-        (True, 19.0, Outcome.COMPLETED),
+        (True, 19.0, Outcome.NOT_RUN),
         (False, 18.0, Outcome.FAILED),
     ):
         ended = running_job(18.0, to_the_end=to_the_end).due(99.0)
@@ -420,7 +449,7 @@ def test_a_job_may_run_to_the_end_of_its_reservation() -> None:
     cut = running_job(30.0).due(99.0)
     assert (cut.end_time, cut.outcome) == (20.0, Outcome.FAILED)
     whole = running_job(20.0).due(99.0)
-    assert (whole.end_time, whole.outcome) == (20.0, Outcome.COMPLETED)
+    assert (whole.end_time, whole.outcome) == (20.0, Outcome.NOT_RUN)
 
 
 def extend(desk: Desk, end: float, number: int = 1, owner: str = "me") -> Reservation:
@@ -443,7 +472,7 @@ def test_a_job_goes_on_in_a_reservation_that_is_extended() -> None:
     extend(desk, 40.0)
     assert desk.book(10.0, 20.0, processors=2).end == 40.0
     ended = desk.due(99.0)
-    assert (ended.end_time, ended.outcome) == (25.0, Outcome.COMPLETED)
+    assert (ended.end_time, ended.outcome) == (25.0, Outcome.NOT_RUN)
 
 
 def test_a_job_with_a_bound_of_its_own_keeps_it() -> None:

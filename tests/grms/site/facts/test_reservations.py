@@ -113,7 +113,7 @@ def test_a_job_has_the_outcome_of_its_reservation() -> None:
     whole = ReservationLaunched(2.0, 1, "go", 4.0, cut_off=False, needed_time=4.0, to_the_end=False)
     released = ReservationReleased(12.0, 1)
     assert outcome(LAUNCHED, STARTED, ENDED) is Outcome.FAILED
-    assert outcome(whole, STARTED, ENDED) is Outcome.COMPLETED
+    assert outcome(whole, STARTED, ENDED) is Outcome.NOT_RUN
     assert outcome(LAUNCHED, STARTED, released) is Outcome.CANCELLED
     assert outcome(LAUNCHED, released) is Outcome.CANCELLED
     assert outcome(released) is None

@@ -82,7 +82,7 @@ def test_a_reservation_from_the_offer_to_the_end_of_its_job(tmp_path: Path) -> N
             assert [(change.state, change.outcome) for change in changes] == [
                 (reservation_pb2.RESERVATION_STATE_LAUNCHED, request_pb2.OUTCOME_UNSPECIFIED),
                 (reservation_pb2.RESERVATION_STATE_RUNNING, request_pb2.OUTCOME_UNSPECIFIED),
-                (reservation_pb2.RESERVATION_STATE_ENDED, request_pb2.OUTCOME_COMPLETED),
+                (reservation_pb2.RESERVATION_STATE_ENDED, request_pb2.OUTCOME_NOT_RUN),
             ]
             # Its owner may not have heard that it was booked, and asks once more.
             assert await stub.Book(booking("k", span)) == changes[-1]

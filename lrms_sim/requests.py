@@ -102,6 +102,11 @@ class Request:
         signal: signal sent before the wall time is over, as `USR1`; empty for none.
         signal_before: seconds between that signal and the end of the wall time.
         requeue: whether it may be run again from its start; None where nobody has said it.
+        partition: partitions of which one is to run it, by the names of the site where it was written, with
+            commas between; empty for the site's choice. A simulated machine has none.
+        account: that pays for it, likewise.
+        qos: quality of service, likewise.
+        modules: of software that are loaded before it begins, likewise.
     """
 
     tasks: int = 1
@@ -119,6 +124,10 @@ class Request:
     signal: str = ""
     signal_before: float = 60.0
     requeue: bool | None = None
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    modules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that a machine with enough nodes could run it.
@@ -211,7 +220,7 @@ class Request:
     def __str__(self) -> str:
         """Returns it as people read it, such as `4 tasks of 2 cores, 8 GiB a node`."""
         if self.processors_alone:
-            return counted(self.tasks, "processor")
+            return ", ".join([counted(self.tasks, "processor"), *self._names()])
         said = [counted(self.tasks, "task")]
         if self.cores_per_task > 1:
             said[0] += f" of {self.cores_per_task} cores"
@@ -227,7 +236,18 @@ class Request:
         if self.exclusive:
             said.append("exclusive")
         said += [f"{count} × {name}" for name, count in self.licences]
-        return ", ".join(said)
+        return ", ".join([*said, *self._names()])
+
+    def _names(self) -> list[str]:
+        # What is named and has no number.
+        named = (
+            ("image", self.image),
+            ("partition", self.partition),
+            ("account", self.account),
+            ("QOS", self.qos),
+            *(("module", name) for name in self.modules),
+        )
+        return [f"{what} {name}" for what, name in named if name]
 
 
 def counted(count: int, noun: str) -> str:

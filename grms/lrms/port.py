@@ -242,10 +242,10 @@ class NodeView(Protocol):
     def why_not(self, request: Request) -> str:
         """Returns why such a job, submitted now, would not start even with room; empty if it would."""
 
-    def starts_now(self, request: Request, now: float) -> bool:
+    def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:
         """Returns whether such a job, submitted behind all others, would start at once.
 
-        `now` is in seconds, not before the poll.
+        `now` is in seconds, not before the poll; `before` were submitted, and are not in the poll yet.
         """
 
 

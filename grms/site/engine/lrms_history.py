@@ -75,6 +75,7 @@ def lrms_job(
         simulated,
         name=message.program.name,
         home=home,
+        request=request.needs,
     )
 
 

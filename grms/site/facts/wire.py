@@ -7,6 +7,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
+from grms.kit.job_needs import read_needs, write_needs
 from grms.kit.shared_folders import SharedFile, check_shared
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
@@ -69,17 +70,7 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
     Raises:
         WireError: a bound is violated.
     """
-    try:
-        request = Request(message.processors, message.requested_time_s)
-    except ValueError as error:
-        name = str(error).partition(" ")[0]
-        wire_name = "requested_time_s" if name == "requested_time" else name
-        raise WireError(f"{field}.{wire_name}", str(error)) from error
-    if request.requested_time > REQUESTED_TIME_MAX:
-        raise WireError(
-            f"{field}.requested_time_s",
-            f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
-        )
+    request = _read_asked(message, field)
     if message.WhichOneof("payload") is None and len(UnknownFieldSet(message)):
         text = "what runs is of a kind that came with a later version; this one would run nothing"
         raise WireError(f"{field}.payload", text)
@@ -89,8 +80,8 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         raise WireError(f"{field}.program.name", text)
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
-    program.ClearField("processors")
-    program.ClearField("requested_time_s")
+    for told in ("processors", "requested_time_s", "needs"):
+        program.ClearField(told)
     if program.HasField("simulated"):
         run_time = program.simulated.run_time_s
         if not (math.isfinite(run_time) and run_time > 0):
@@ -105,6 +96,27 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
                 f"user_group is {group}; it must be from 1 to {GROUPS[-1]}, or 0 for none",
             )
     return request, program.SerializeToString(deterministic=True)
+
+
+def _read_asked(message: request_pb2.JobRequest, field: str) -> Request:
+    try:
+        request = Request(message.processors, message.requested_time_s)
+    except ValueError as error:
+        name = str(error).partition(" ")[0]
+        wire_name = "requested_time_s" if name == "requested_time" else name
+        raise WireError(f"{field}.{wire_name}", str(error)) from error
+    if message.HasField("needs"):
+        try:
+            needs = read_needs(message.needs, request.requested_time)
+            request = Request(request.processors, request.requested_time, needs)
+        except ValueError as error:
+            raise WireError(f"{field}.needs", str(error)) from error
+    if request.requested_time > REQUESTED_TIME_MAX:
+        raise WireError(
+            f"{field}.requested_time_s",
+            f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
+        )
+    return request
 
 
 def _check_files(program: request_pb2.Program, field: str) -> None:
@@ -166,6 +178,8 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     message.ClearField("home")
     message.processors = request.processors
     message.requested_time_s = request.requested_time
+    if request.needs is not None:
+        message.needs.CopyFrom(write_needs(request.needs))
     return message
 
 

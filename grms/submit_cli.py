@@ -416,6 +416,8 @@ def _for_slurm(
     )
     trial = read_dry_run(answer.stderr, answer.returncode)
     reasons = kept_at_home(trial, without) | _too_much(script, job.words.arguments)
+    if not reasons and not trial.request(without).processors_alone:
+        reasons = {"": "a partner is told processors and time alone"}
     if trial.processors is None and not reasons:
         # What a trial is refused for Slurm may take all the same, as where a partition is down.
         reasons = {"": f"a trial of it has ended with: {trial.problem}"}

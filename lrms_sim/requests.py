@@ -5,8 +5,9 @@ The words are Slurm's where Slurm has one. Memory is in MiB, times are in second
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from lrms_sim.errors import HanseError
 
@@ -17,6 +18,13 @@ COUNT_MAX = 2**31 - 1
 """Largest number of tasks, cores, nodes or GPUs; kernels count with 32 bits."""
 MEMORY_MAX = 2**40
 """Largest amount of memory, MiB: one exbibyte."""
+
+NAMES_MAX: Final = 64
+"""Most features, licences or modules of one job."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}")
+_SIGNAL: Final = re.compile(r"(?:[BR]{1,2}:)?[A-Z0-9+-]{1,16}")
+_IMAGE: Final = re.compile(r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}")
 
 
 class RequestError(HanseError, ValueError):
@@ -248,6 +256,34 @@ class Request:
             *(("module", name) for name in self.modules),
         )
         return [f"{what} {name}" for what, name in named if name]
+
+
+def check_names(request: Request) -> None:
+    """Checks that no name in a request could be taken for anything else than a name.
+
+    Raises:
+        RequestError: one could.
+    """
+    for what, names in (
+        ("features", request.features),
+        ("licences", tuple(name for name, _ in request.licences)),
+        ("modules", request.modules),
+        ("partition", tuple(request.partition.split(",")) if request.partition else ()),
+        ("account", (request.account,) if request.account else ()),
+        ("qos", (request.qos,) if request.qos else ()),
+        ("gpus", (request.gpus.type,) if request.gpus is not None and request.gpus.type else ()),
+    ):
+        if len(names) > NAMES_MAX:
+            raise RequestError(f"{what}: {len(names)} names; at most {NAMES_MAX} are possible")
+        for name in names:
+            if _NAME.fullmatch(name) is None:
+                raise RequestError(
+                    f"{what}: {name[:80]!r} is no name; one has letters, digits and _.:@/+=-, and begins with neither sign"
+                )
+    if request.image and _IMAGE.fullmatch(request.image) is None:
+        raise RequestError(f"image: {request.image[:80]!r} is no name of a container image")
+    if request.signal and _SIGNAL.fullmatch(request.signal) is None:
+        raise RequestError(f"signal: {request.signal[:80]!r} is none; one is USR1, or B:USR1")
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,20 +1,13 @@
 """What a job asks for besides processors, as a message between programs."""
 
-import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.v1 import request_pb2
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Gpus, Memory, Request, RequestError
-
-NAMES_MAX: Final = 64
-"""Most features, licences or modules of one job."""
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}")
-_SIGNAL: Final = re.compile(r"(?:[BR]{1,2}:)?[A-Z0-9+-]{1,16}")
-_IMAGE: Final = re.compile(r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}")
+from lrms_sim.node_kinds import NodeKind, NodeMachine
+from lrms_sim.requests import Gpus, Memory, Request, RequestError, check_names
 
 _MEMORY: Final[dict[Any, Any]] = {
     "node": request_pb2.MEMORY_SCOPE_NODE,
@@ -28,34 +21,6 @@ _GPUS: Final[dict[Any, Any]] = {
 }
 _MEMORY_READ: Final = {number: scope for scope, number in _MEMORY.items()}
 _GPUS_READ: Final = {number: scope for scope, number in _GPUS.items()}
-
-
-def check_names(request: Request) -> None:
-    """Checks that no name in a request could be taken for anything else than a name.
-
-    Raises:
-        RequestError: one could.
-    """
-    for what, names in (
-        ("features", request.features),
-        ("licences", tuple(name for name, _ in request.licences)),
-        ("modules", request.modules),
-        ("partition", tuple(request.partition.split(",")) if request.partition else ()),
-        ("account", (request.account,) if request.account else ()),
-        ("qos", (request.qos,) if request.qos else ()),
-        ("gpus", (request.gpus.type,) if request.gpus is not None and request.gpus.type else ()),
-    ):
-        if len(names) > NAMES_MAX:
-            raise RequestError(f"{what}: {len(names)} names; at most {NAMES_MAX} are possible")
-        for name in names:
-            if _NAME.fullmatch(name) is None:
-                raise RequestError(
-                    f"{what}: {name[:80]!r} is no name; one has letters, digits and _.:@/+=-, and begins with neither sign"
-                )
-    if request.image and _IMAGE.fullmatch(request.image) is None:
-        raise RequestError(f"image: {request.image[:80]!r} is no name of a container image")
-    if request.signal and _SIGNAL.fullmatch(request.signal) is None:
-        raise RequestError(f"signal: {request.signal[:80]!r} is none; one is USR1, or B:USR1")
 
 
 def write_needs(request: Request) -> request_pb2.Needs:
@@ -143,13 +108,14 @@ def write_kinds(kinds: tuple[NodeKind, ...]) -> list[request_pb2.NodeKind]:
     ]
 
 
-def read_kinds(messages: "list[request_pb2.NodeKind]") -> tuple[NodeKind, ...]:
-    """Returns what a site has told of its nodes.
+def read_kinds(messages: Iterable[request_pb2.NodeKind]) -> tuple[NodeKind, ...]:
+    """Returns what a site has told of its nodes; nothing where it has not.
 
     Raises:
         ValueError: no site has such nodes.
     """
-    return tuple(
+    kinds = tuple(
         NodeKind(str(number), each.nodes, each.cores, each.memory_mib, each.gpus)
         for number, each in enumerate(messages, 1)
     )
+    return NodeMachine(kinds).kinds if kinds else ()

@@ -120,6 +120,8 @@ _PROPAGATED = r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)"
 _TOO_MUCH: Final = (
     "Requested node configuration is not available",
     "Invalid feature specification",
+    "Invalid generic resource (gres) specification",
+    "Invalid license specification",
     "Node count specification invalid",
     "More processors requested than permitted",
     "Requested time limit is invalid",

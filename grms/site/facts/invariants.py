@@ -59,6 +59,8 @@ def _check_lrms(memory: Memory) -> None:
         job.request.processors for job in everybody if job.state is JobState.SUBMITTING
     )
     assert memory.unconfirmed == unconfirmed, "unconfirmed"
+    coming = {job.lrms_key: job.asked_here for job in everybody if job.state is JobState.SUBMITTING}
+    assert memory.coming == coming, "coming"
     reserved = {guest.lrms_key: guest for guest in guests if guest.reserved}
     assert memory.reserved == reserved, "reserved"
     assert all(one.state is JobState.SUBMITTING for one in reserved.values()), "reserved"

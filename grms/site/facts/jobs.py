@@ -320,6 +320,11 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         raise NotImplementedError
 
     @property
+    def asked_here(self) -> Request:
+        """What it asks of the own batch system, in the names of this site."""
+        return self.request
+
+    @property
     def came(self) -> float:
         """When it was submitted or accepted, seconds."""
         raise NotImplementedError
@@ -367,6 +372,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         attempts: how often in a row that question went unanswered.
         confirms: its partner holds a place for it, and is to be told to start it.
         revision: counts the changes.
+        unfit: why this site's own batch system would never run it, in its words; empty if it may.
+        unplaced: how often neither this site nor any partner asked could run it.
+        unplaced_time: of the last such finding, seconds; nan for none.
         weighed: input of its last decision; `None` before the first, and after a restart.
     """
 
@@ -397,6 +405,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     confirms: bool = False
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
+    unfit: str = ""
+    unplaced: int = 0
+    unplaced_time: float = math.nan
     weighed: Weighed | None = None
 
     def __str__(self) -> str:
@@ -467,6 +478,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
 
     Attributes:
         accept_time: seconds.
+        here: its request in the names of this site; `None` if it names nothing.
         reserved: a place is held for it; its home site still has it, and it does not start.
         attempts: how often in a row its report went unanswered.
         reporting: a report is under way.
@@ -477,6 +489,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     partner: str
     offer: OfferId
     accept_time: float
+    here: Needs | None = None
     state: JobState = JobState.SUBMITTING
     reserved: bool = False
     attempts: int = 0
@@ -491,6 +504,11 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     def ref(self) -> GuestRef:
         """Its name in records."""
         return GuestRef(self.partner, self.offer)
+
+    @property
+    def asked_here(self) -> Request:
+        """What it asks of the own batch system, in the names of this site."""
+        return self.request if self.here is None else Request.of(self.here)
 
     @property
     def came(self) -> float:

@@ -7,12 +7,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
-from grms.kit.job_needs import read_needs, write_needs
+from grms.kit.job_needs import read_kinds, read_needs, write_needs
 from grms.kit.shared_folders import SharedFile, check_shared
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
+from lrms_sim.node_kinds import NodeKind
 from lrms_sim.spelling import printable, shorten
 
 PROTOCOL_VERSION = 1
@@ -236,6 +237,18 @@ def read_seen(message: partner_pb2.DescribeResponse, *, epoch: int, now_ns: int)
             f"it says it has seen offer {seen.epoch}/{seen.number}, of an epoch that is still to come",
         )
     return seen
+
+
+def read_nodes(message: partner_pb2.DescribeResponse) -> tuple[NodeKind, ...]:
+    """Returns the nodes of a partner, where it has told them.
+
+    Raises:
+        WireError: no site has such nodes.
+    """
+    try:
+        return read_kinds(message.nodes)
+    except ValueError as error:
+        raise WireError("nodes", str(error)) from error
 
 
 def write_offer(offer: OfferId) -> partner_pb2.OfferId:

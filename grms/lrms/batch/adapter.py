@@ -171,6 +171,7 @@ class BatchLrms:
                 name=job.name,
                 home=job.home,
                 repeats=self._repeats,
+                signal="" if job.request is None else job.request.signal,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error

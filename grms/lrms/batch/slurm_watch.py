@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from grms.lrms.batch.programs import Answer, Programs
-from grms.lrms.batch.slurm import asked
+from grms.lrms.batch.slurm import HELD_BY_PLUGIN, asked
 from grms.lrms.batch.slurm_machine import read_limit
 from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.checks import Finding, doubt, good, missing
@@ -18,9 +18,6 @@ from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
 
 FORMAT: Final = "%i|%t|%V|%u|%r|%P|%k"
 """Format of squeue, after the token: id, state, moment of submission, user, reason, partition, comment."""
-
-HELD_BY_PLUGIN: Final = ":held"
-"""Suffix of the comment if the job submit plugin has held the job at once."""
 
 NO_JOB: Final = "67108863"
 """Larger than any job id (slurm.conf(5), MaxJobId)."""

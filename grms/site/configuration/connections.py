@@ -133,6 +133,8 @@ def _local(value: str) -> str:
 
 def _partitions(value: str) -> str:
     for name in value.split(",") if value else ():
+        if not name:
+            raise wrong(f"{value!r} has an empty name between its commas")
         _local(name)
     return value
 

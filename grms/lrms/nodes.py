@@ -116,9 +116,15 @@ class _Need:
     @classmethod
     def of(cls, request: Request, partition: Partition) -> "_Need":
         memory = request.memory or (None if request.exclusive else partition.default_memory)
-        most = request.tasks if request.nodes_max is None else request.nodes_max
-        if partition.nodes_max is not None:
-            most = min(most, partition.nodes_max)
+        most = request.tasks
+        if request.on_one_node:
+            most = 1
+        elif request.nodes_max is not None:
+            most = min(most, request.nodes_max)
+        if partition.nodes_max is not None and partition.nodes_max < most:
+            # A batch system does not take a lower number for one that it was given.
+            given = request.nodes_max is not None or request.nodes_min > 1
+            most = 0 if given else partition.nodes_max
         return cls(
             request,
             memory,
@@ -126,7 +132,7 @@ class _Need:
             request.exclusive or partition.whole_nodes,
             memory is None and (request.exclusive or partition.all_memory),
             max(request.nodes_min, partition.nodes_min),
-            1 if request.on_one_node else most,
+            most,
             partition.cores_max,
             partition.memory_max,
             partition.core_memory_max,
@@ -449,7 +455,9 @@ def _little_memory(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> 
 def _little_room(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
     rooms = [room for group in there for room in [need.most(group)] * len(group.names) if room]
     if need.nodes_max < need.nodes_min:
-        return f"a job in {part.name} has at most {counted(need.nodes_max, 'node')}"
+        return (
+            f"a job in {part.name} has at most {counted(part.nodes_max or need.nodes_max, 'node')}"
+        )
     if len(rooms) < need.nodes_min:
         return f"{part.name} has {counted(len(rooms), 'node')} that will do"
     room = sum(sorted(rooms, reverse=True)[: need.nodes_max])

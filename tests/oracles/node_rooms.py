@@ -80,11 +80,14 @@ def held(request: Request, tasks: int, node: NodeGroup, part: Partition) -> tupl
 def has_room(request: Request, groups: Sequence[NodeGroup], part: Partition) -> bool:
     """Returns whether there is a way to deal out the tasks of a job over the nodes of a partition."""
     nodes = [node for node in one_by_one(groups) if part.name in node.partitions]
-    most = request.nodes_max if request.nodes_max is not None else len(nodes)
-    most = most if part.nodes_max is None else min(most, part.nodes_max)
-    least = max(request.nodes_min, part.nodes_min)
+    most = min(request.nodes_max or request.tasks, request.tasks)
     if request.on_one_node:
-        most = min(most, 1)
+        most = 1
+    if part.nodes_max is not None and part.nodes_max < most:
+        if request.nodes_max is not None or request.nodes_min > 1:
+            return False
+        most = part.nodes_max
+    least = max(request.nodes_min, part.nodes_min)
     for ways in itertools.product(range(request.tasks + 1), repeat=len(nodes)):
         used = sum(tasks > 0 for tasks in ways)
         if sum(ways) != request.tasks or not least <= used <= most:

@@ -51,6 +51,7 @@ class SlurmRules:
         one_task_a_core: further threads of a task's core stay idle.
         limits: settings that a partition may have instead, by name.
         has_licences: some are counted.
+        requeue: whether a job may be run again that does not say it.
     """
 
     scheduler: str = ""
@@ -60,6 +61,7 @@ class SlurmRules:
     one_task_a_core: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
     has_licences: bool = False
+    requeue: bool = True
 
 
 def read_rules(text: str) -> SlurmRules | None:
@@ -79,6 +81,7 @@ def read_rules(text: str) -> SlurmRules | None:
         one_task_a_core="CR_ONE_TASK_PER_CORE" in words,
         limits={name: text for name, text in found.items() if name in _LIMITS},
         has_licences=found.get("Licenses", "(null)") not in _UNLIMITED,
+        requeue=found.get("JobRequeue", "1") != "0",
     )
 
 
@@ -170,7 +173,7 @@ def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -
     state, nodes_max = fields["State"], _count(fields["MaxNodes"])
     used = sorted(sizes, reverse=True)
     shut = "YES" in {fields.get("RootOnly"), fields.get("ReqResv")}
-    memory = _default_memory(fields, rules)
+    memory = default_memory(fields, rules)
     return Partition(
         fields["PartitionName"],
         state if not shut else "only for operators or reservations",
@@ -191,7 +194,8 @@ def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -
     )
 
 
-def _default_memory(fields: Mapping[str, str], rules: SlurmRules) -> Memory | None:
+def default_memory(fields: Mapping[str, str], rules: SlurmRules) -> Memory | None:
+    """Returns what a job has that asks for no memory, by a partition's fields; `None` if nothing says it."""
     core, node = (_limit(name, fields, rules) for name in ("DefMemPerCPU", "DefMemPerNode"))
     if not rules.memory:
         return None

@@ -386,11 +386,13 @@ def shape_options(request: Request) -> list[str]:
 
     Without its wall time, and without what is the site's to say: partition, account, QOS, whether it may be run again.
     """
+    each = request.tasks_per_node
     said = {
         "ntasks": request.tasks,
         "cpus-per-task": request.cores_per_task if request.cores_per_task > 1 else 0,
         "nodes": _nodes(request),
-        "ntasks-per-node": request.tasks_per_node,
+        # Slurm gives every node room for as many, whether or not there are so many tasks.
+        "ntasks-per-node": each if each is not None and each < request.tasks else 0,
         "constraint": "&".join(request.features),
         "licenses": ",".join(f"{name}:{count}" for name, count in request.licences),
         "signal": f"{request.signal}@{request.signal_before:.0f}" if request.signal else "",

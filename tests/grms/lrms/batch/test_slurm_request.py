@@ -173,6 +173,7 @@ def test_values_are_read_as_slurm_prints_them() -> None:
         (Request(4, 2, nodes_min=2), "--ntasks=4 --cpus-per-task=2 --nodes=2-4"),
         (Request(4, nodes_min=2, nodes_max=9), "--ntasks=4 --nodes=2-4"),
         (Request(4, nodes_min=4, tasks_per_node=1), "--ntasks=4 --nodes=4 --ntasks-per-node=1"),
+        (Request(4, nodes_min=2, tasks_per_node=4), "--ntasks=4 --nodes=2-4"),
         (Request(gpus=Gpus(2), nodes_max=1), "--ntasks=1 --nodes=1 --gpus-per-task=2"),
         (Request(2, gpus=Gpus(3)), "--ntasks=2 --nodes=1 --gres=gpu:3"),
         (Request(exclusive=True), "--ntasks=1 --mem=0 --exclusive"),
@@ -204,8 +205,13 @@ def test_what_is_asked_of_slurm_is_read_again(request_: Request) -> None:
     if request_.on_one_node:
         most = 1
     assert again.nodes_max in {most, None if request_.nodes_min == 1 else most}
-    gpus, most_nodes = request_.node_gpus(), again.nodes_max
-    assert again == replace(request_, gpus=gpus, nodes_max=most_nodes)
+    each = request_.tasks_per_node
+    assert again == replace(
+        request_,
+        gpus=request_.node_gpus(),
+        nodes_max=again.nodes_max,
+        tasks_per_node=each if each is not None and each < request_.tasks else None,
+    )
 
 
 @given(

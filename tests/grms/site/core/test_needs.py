@@ -85,6 +85,7 @@ def test_what_nobody_takes_waits_and_is_offered_again() -> None:
     job = site.job()
     assert (job.state, job.asked) == (JobState.RECEIVED, ())
     assert job.reason == "processors is 20; this site has 8; no partner has taken it so far"
+    assert site.state.why_stuck(job, site.now) == job.reason
     site.now = 5.0
     assert kinds(site(TimePassed, load=FREE)) == []
     site.now = 10.0
@@ -96,6 +97,7 @@ def test_what_nobody_takes_waits_and_is_offered_again() -> None:
     assert kinds(site(TimePassed, load=FREE)) == ["SendOffer"]
     site(OfferAnswered, load=FREE, accepted=True, partner="b", offer=offer(3))
     assert (job.state, job.reason) == (JobState.DELEGATED, "")
+    assert site.state.why_stuck(job, site.now) == ""
     assert kinds(site(TimePassed, load=FREE)) == []
 
 

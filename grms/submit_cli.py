@@ -12,13 +12,16 @@ Heavy modules are imported by the commands that need them, so that help and erro
 import os
 import pwd
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from grms.kit.timeout_option import timeout_option
+from grms.needs_options import NAMES, needs_of, needs_options
 from grms.site_connection import await_site, client_of, job_words, site_option
 from lrms_sim.spelling import printable
 
@@ -164,6 +167,7 @@ def _standard_input() -> bytes:
 @click.option(
     "--name", default="", help="A word of your own.  [default: the script's, if there is one]"
 )
+@needs_options
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
     "--without",
@@ -210,6 +214,7 @@ def submit(
     names = wanted["inputs"]
     wanted["inputs"] = _inputs(names)
     text: str | None = None
+    nowhere: Callable[[str], None] | None = None
     if (slurm := ctx.meta.get(_SLURM)) is not None:
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
         asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
@@ -221,6 +226,8 @@ def submit(
         )
         script, arguments = Path(slurm.script or "-"), slurm.arguments
         given, wait = found.pop("environment"), found.pop("wait")
+        tell, nowhere = found.pop("tell"), found.pop("nowhere")
+        tell()
         text = None if in_place else found["script"]
         wanted |= found
     elif without:
@@ -228,6 +235,9 @@ def submit(
     for name, words in (("processors", "-p / --processors"), ("requested_time_s", "-t / --time")):
         if wanted[name] is None:
             raise click.UsageError(f"Missing option '{words}'.")
+    asked_needs = {name: wanted.pop(name) for name in NAMES}
+    if slurm is None:
+        wanted["needs"] = needs_of(wanted["processors"], wanted["requested_time_s"], asked_needs)
     asked_for = environment or arguments or wanted["outputs"] or wanted["inputs"] or in_place
     if script is None and asked_for:
         raise click.UsageError("arguments, --env, --input, --result and --shared go with --script")
@@ -238,7 +248,7 @@ def submit(
     _check_text(wanted)
     if in_place and script is not None:
         wanted |= _shared(script, wanted["inputs"], wanted["outputs"])
-    job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait)
+    job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait, nowhere=nowhere)
     # A job that was ended by a signal has status 1 with `sbatch --wait`.
     status = 1 if slurm is not None and job.signal is not None else exit_status(job)
     if wait and status:
@@ -262,7 +272,16 @@ def _check_text(wanted: Mapping[str, Any]) -> None:
             raise click.UsageError(f"{shown} is not UTF-8") from error
 
 
-def _handed_in(socket: Path, timeout_s: float, wanted: dict[str, Any], *, wait: bool) -> "Job":
+def _handed_in(
+    socket: Path,
+    timeout_s: float,
+    wanted: dict[str, Any],
+    *,
+    wait: bool,
+    nowhere: Callable[[str], None] | None,
+) -> "Job":
+    # `nowhere` is told why no site at all can run a job; it does not return.
+    from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
     from grms.client.values import check_values  # noqa: PLC0415  # see the module's docstring
 
     names = ("processors", "script", "run_time_s", "key")
@@ -282,6 +301,10 @@ def _handed_in(socket: Path, timeout_s: float, wanted: dict[str, Any], *, wait: 
                 click.echo(job_words(job), err=True)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    except SiteError as error:
+        if nowhere is not None and error.code == "INVALID_ARGUMENT":
+            nowhere(error.reason)
+        raise
     return job
 
 
@@ -416,15 +439,24 @@ def _for_slurm(
     )
     trial = read_dry_run(answer.stderr, answer.returncode)
     reasons = kept_at_home(trial, without) | _too_much(script, job.words.arguments)
-    if trial.processors is None and not reasons:
+    unfit = trial.problem if trial.too_much else ""
+    if trial.processors is None and not reasons and not unfit:
         # What a trial is refused for Slurm may take all the same, as where a partition is down.
         reasons = {"": f"a trial of it has ended with: {trial.problem}"}
     if reasons:
         _stay(job, trial, reasons, asked=asked, wait=wait)
-    _tell(trial, without)
+    request = replace(trial.request(without), wall_time=_limit_s(trial))
+
+    def nowhere(reason: str) -> None:
+        _stay(job, trial, {"": reason}, asked=asked, wait=wait)
+
     return {
-        "processors": trial.processors,
-        "requested_time_s": _limit_s(trial),
+        "tell": partial(_tell, trial, without, unfit),
+        "nowhere": nowhere if unfit else None,
+        "processors": request.processors,
+        "requested_time_s": request.wall_time,
+        "needs": request,
+        "unfit": unfit,
         "name": trial.options.get("job-name", job.name)[:NAME_MAX],
         "environment": exported(trial.options.get("export", ""), os.environ) | dict(environment),
         "script": script.decode(),
@@ -448,17 +480,31 @@ def _too_much(script: bytes, arguments: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _tell(trial: "DryRun", without: frozenset[str]) -> None:
-    # What is not carried, a line each.
-    from grms.lrms.batch.sbatch_text import AT_HOME, STREAMS, is_all  # noqa: PLC0415  # as above
+def _tell(trial: "DryRun", without: frozenset[str], unfit: str) -> None:
+    # What is not carried, a line for each kind.
+    from grms.lrms.batch.sbatch_text import (  # noqa: PLC0415  # as above
+        AT_HOME,
+        STREAMS,
+        is_all,
+        not_told,
+    )
 
     options = trial.options
+    if unfit:
+        click.echo(
+            f"for partners alone, as this cluster cannot run it: {printable(unfit)}", err=True
+        )
     if streams := sorted(STREAMS & options.keys()):
         words = ", ".join(f"--{name}" for name in streams)
         click.echo(f"at a partner not followed: {words}; grms logs shows what it prints", err=True)
-    for name in sorted(without & options.keys()):
-        where = "at a partner it" if name in AT_HOME else "it"
-        click.echo(f"{where} goes without --{name}={printable(options[name])}", err=True)
+    gone = not_told(trial, without)
+    for where, names in (
+        ("at a partner it", [name for name in gone if name in AT_HOME]),
+        ("it", [name for name in gone if name not in AT_HOME]),
+    ):
+        if names:
+            words = ", ".join(f"--{name}={options[name]}" for name in names)
+            click.echo(f"{where} goes without {printable(words)}", err=True)
     if (value := options.get("export", "")) and is_all(value):
         text = f"at a partner it has no variables but those named: --export={printable(value)}"
         click.echo(text, err=True)
@@ -470,7 +516,7 @@ def _at_home(job: _Handed, trial: "DryRun", environment: Mapping[str, str]) -> "
     from grms.lrms.port import HomeRun  # noqa: PLC0415  # as above
 
     try:
-        folder = os.getcwd()  # noqa: PTH109  # the same, as text
+        folder = trial.options.get("chdir") or os.getcwd()  # noqa: PTH109  # the same, as text
     except FileNotFoundError:
         return None
     _tell_whose(job.socket, folder)
@@ -546,12 +592,14 @@ def _limit_s(trial: "DryRun") -> float:
     try:
         found = trial.limit_s
         if found is None:
-            answer = _run("sinfo", "-h", "-p", trial.partition, "-o", "%L|%l")
+            partition = trial.partition or trial.options.get("partition", "")
+            where = ("-p", partition) if partition else ()
+            answer = _run("sinfo", "-h", *where, "-o", "%L|%l")
             found = read_default_limit(answer.stdout) if answer.returncode == 0 else None
     except ValueError as error:
         raise click.ClickException(f"Slurm's time limit cannot be read: {error}") from error
     if found is None:
-        text = f"partition {trial.partition} has no time limit; say how long it may run with --time"
+        text = f"partition {partition} has no time limit; say how long it may run with --time"
         raise click.ClickException(text)
     return found
 

@@ -32,6 +32,7 @@ __all__ = [
     "NodeMachine",
     "NodeSchedule",
     "demand_row",
+    "fits",
     "scheduler_on_nodes",
     "simulate_on_nodes",
 ]
@@ -177,6 +178,11 @@ def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
         kinds if kinds < 2**63 else kinds - 2**64,
         *counts,
     )
+
+
+def fits(request: Request, machine: NodeMachine) -> bool:
+    """Returns whether a job fits on a machine when it is empty."""
+    return scheduler_on_nodes(machine, Demands.of([request]), "fcfs").first_misfit() is None
 
 
 def scheduler_on_nodes(machine: NodeMachine, demands: Demands, discipline: str) -> NodeScheduler:

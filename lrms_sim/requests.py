@@ -20,6 +20,13 @@ COUNT_MAX = 2**31 - 1
 MEMORY_MAX = 2**40
 """Largest amount of memory, MiB: one exbibyte."""
 
+NAMES_MAX: Final = 64
+"""Most features, licences or modules of one job."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}")
+_SIGNAL: Final = re.compile(r"(?:[BR]{1,2}:)?[A-Z0-9+-]{1,16}")
+_IMAGE: Final = re.compile(r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}")
+
 
 class RequestError(HanseError, ValueError):
     """A request contradicts itself, or a number in it is out of range."""
@@ -104,6 +111,11 @@ class Request:
         signal: signal sent before the wall time is over, as `USR1`; empty for none.
         signal_before: seconds between that signal and the end of the wall time.
         requeue: whether it may be run again from its start; None where nobody has said it.
+        partition: partitions of which one is to run it, by the names of the site where it was written, with
+            commas between; empty for the site's choice. A simulated machine has none.
+        account: that pays for it, likewise.
+        qos: quality of service, likewise.
+        modules: of software that are loaded before it begins, likewise.
     """
 
     tasks: int = 1
@@ -121,6 +133,10 @@ class Request:
     signal: str = ""
     signal_before: float = 60.0
     requeue: bool | None = None
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    modules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks that a machine with enough nodes could run it.
@@ -230,7 +246,7 @@ class Request:
     def __str__(self) -> str:
         """Returns it as people read it, such as `4 tasks of 2 cores, 8 GiB a node`."""
         if self.processors_alone:
-            return counted(self.tasks, "processor")
+            return ", ".join([counted(self.tasks, "processor"), *self._names()])
         said = [counted(self.tasks, "task")]
         if self.cores_per_task > 1:
             said[0] += f" of {self.cores_per_task} cores"
@@ -246,7 +262,46 @@ class Request:
         if self.exclusive:
             said.append("exclusive")
         said += [f"{count} × {name}" for name, count in self.licences]
-        return ", ".join(said)
+        return ", ".join([*said, *self._names()])
+
+    def _names(self) -> list[str]:
+        # What is named and has no number.
+        named = (
+            ("image", self.image),
+            ("partition", self.partition),
+            ("account", self.account),
+            ("QOS", self.qos),
+            *(("module", name) for name in self.modules),
+        )
+        return [f"{what} {name}" for what, name in named if name]
+
+
+def check_names(request: Request) -> None:
+    """Checks that no name in a request could be taken for anything else than a name.
+
+    Raises:
+        RequestError: one could.
+    """
+    for what, names in (
+        ("features", request.features),
+        ("licences", tuple(name for name, _ in request.licences)),
+        ("modules", request.modules),
+        ("partition", tuple(request.partition.split(",")) if request.partition else ()),
+        ("account", (request.account,) if request.account else ()),
+        ("qos", (request.qos,) if request.qos else ()),
+        ("gpus", (request.gpus.type,) if request.gpus is not None and request.gpus.type else ()),
+    ):
+        if len(names) > NAMES_MAX:
+            raise RequestError(f"{what}: {len(names)} names; at most {NAMES_MAX} are possible")
+        for name in names:
+            if _NAME.fullmatch(name) is None:
+                raise RequestError(
+                    f"{what}: {name[:80]!r} is no name; one has letters, digits and _.:@/+=-, and begins with neither sign"
+                )
+    if request.image and _IMAGE.fullmatch(request.image) is None:
+        raise RequestError(f"image: {request.image[:80]!r} is no name of a container image")
+    if request.signal and _SIGNAL.fullmatch(request.signal) is None:
+        raise RequestError(f"signal: {request.signal[:80]!r} is none; one is USR1, or B:USR1")
 
 
 def counted(count: int, noun: str) -> str:

@@ -144,7 +144,8 @@ READ_OF_ALL = {
 NAME = "a site's name"
 SIZE = "its size in processors"
 VERSION = "its endpoint and protocol version"
-REQUEST = "a job's request: processors, requested time, and whether it has a script"
+REQUEST = "a job's request: processors, requested time, what it needs besides, and whether it has a script"
+NODES = "its nodes, where its own file says so"
 PROGRAM = "what a job runs"
 OWNER = "whose job it is, by a pseudonym"
 OWNER_NAME = "whose job it is, by name, where both sites' files say so"
@@ -166,6 +167,11 @@ MAY_CROSS = {
     "DescribeResponse.processors": SIZE,
     "DescribeResponse.protocol_version": VERSION,
     "DescribeResponse.offer_seen": NUMBER,
+    "DescribeResponse.nodes": NODES,
+    "NodeKind.nodes": NODES,
+    "NodeKind.cores": NODES,
+    "NodeKind.memory_mib": NODES,
+    "NodeKind.gpus": NODES,
     "OfferId.epoch": NUMBER,
     "OfferId.number": NUMBER,
     "OfferRequest.site": NAME,
@@ -176,6 +182,32 @@ MAY_CROSS = {
     "OfferRequest.reserve": STILL_THERE,
     "JobRequest.processors": REQUEST,
     "JobRequest.requested_time_s": REQUEST,
+    "JobRequest.needs": REQUEST,
+    "Needs.tasks": REQUEST,
+    "Needs.cores_per_task": REQUEST,
+    "Needs.nodes_min": REQUEST,
+    "Needs.nodes_max": REQUEST,
+    "Needs.tasks_per_node": REQUEST,
+    "Needs.memory": REQUEST,
+    "Memory.mib": REQUEST,
+    "Memory.per": REQUEST,
+    "Needs.gpus": REQUEST,
+    "Gpus.count": REQUEST,
+    "Gpus.per": REQUEST,
+    "Gpus.type": REQUEST,
+    "Needs.features": REQUEST,
+    "Needs.exclusive": REQUEST,
+    "Needs.licences": REQUEST,
+    "Licence.name": REQUEST,
+    "Licence.count": REQUEST,
+    "Needs.image": REQUEST,
+    "Needs.signal": REQUEST,
+    "Needs.signal_before_s": REQUEST,
+    "Needs.requeue": REQUEST,
+    "Needs.partition": REQUEST,  # names of the home site, which the partner's file translates
+    "Needs.account": REQUEST,
+    "Needs.qos": REQUEST,
+    "Needs.modules": REQUEST,
     "JobRequest.program": PROGRAM,  # by users alone; an offer has `to_fetch`
     "JobRequest.to_fetch": REQUEST,
     "JobRequest.simulated": REQUEST,
@@ -261,6 +293,8 @@ WORDS_THAT_CROSS = {
         "UNKNOWN",
     },
     "FileProblem": {"UNSPECIFIED", "MISSING", "NO_FILE", "TOO_LARGE"},
+    "MemoryScope": {"UNSPECIFIED", "NODE", "CORE", "GPU"},
+    "GpuScope": {"UNSPECIFIED", "NODE", "TASK", "JOB"},
 }
 """Every word of every enumeration in them: whether a job waits or runs is not among them."""
 

@@ -6,6 +6,7 @@
 import enum
 from typing import Final
 
+from grms.kit.job_needs import read_needs
 from grms.outcomes import Outcome
 from grms.v1 import job_pb2, request_pb2, results_pb2
 from grms.values import dataclass
@@ -47,6 +48,7 @@ class Job:
         signal: that ended it; `None` if there was none, or it is unknown.
         offered_to: the partner asked to hold a slot for it while it is queued; else empty.
         leaving: that partner holds a slot, and the job is being withdrawn from the batch system.
+        needs: what it asks for besides processors, for people; empty for nothing.
     """
 
     job_id: str
@@ -67,6 +69,7 @@ class Job:
     signal: int | None = None
     offered_to: str = ""
     leaving: bool = False
+    needs: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -150,7 +153,17 @@ def read_job(message: job_pb2.Job) -> Job:
         signal=message.signal if message.HasField("signal") else None,
         offered_to=message.offered_to,
         leaving=message.leaving,
+        needs=_needs(request),
     )
+
+
+def _needs(message: request_pb2.JobRequest) -> str:
+    if not message.HasField("needs"):
+        return ""
+    try:
+        return str(read_needs(message.needs, message.requested_time_s))
+    except ValueError as error:
+        return f"cannot be shown here: {error}"
 
 
 def read_results(message: results_pb2.ResultList) -> Results:

@@ -21,6 +21,7 @@ from grms.v1 import job_pb2, operator_pb2, request_pb2
 if TYPE_CHECKING:
     from grms.kit.shared_folders import SharedFile
     from grms.lrms.port import HomeRun  # of a job for a real batch system alone
+    from lrms_sim.requests import Request
 
 PAGE: Final = 1000
 PUT_BYTES: Final = 256 << 10
@@ -50,8 +51,10 @@ class Client:
     async def submit(
         self,
         *,
-        processors: int,
-        requested_time_s: float,
+        processors: int | None = None,
+        requested_time_s: float | None = None,
+        needs: "Request | None" = None,
+        unfit: str = "",
         script: str | None = None,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
@@ -67,8 +70,11 @@ class Client:
         """Submits a job. When this returns, the site will run it exactly once.
 
         Args:
-            processors: needed by it.
-            requested_time_s: wall-time limit in seconds.
+            processors: needed by it; may be left out with `needs`, which has them.
+            requested_time_s: wall-time limit in seconds; likewise.
+            needs: all that it asks for, where that is more than processors: nodes, memory, GPUs and others
+                (`lrms_sim.requests.Request`), in the names of this site.
+            unfit: why this site's own batch system would never run it, if that is known: then it is for partners.
             script: text of the batch script, for a real batch system; a simulated one does not run it, and
                 says so in the job's `reason`.
             arguments: of the script.
@@ -93,6 +99,8 @@ class Client:
         request = submit_request(
             processors=processors,
             requested_time_s=requested_time_s,
+            needs=needs,
+            unfit=unfit,
             script=script,
             arguments=arguments,
             environment=environment,

@@ -11,7 +11,9 @@ from grms.client.answers import Job, read_job
 from grms.client.errors import SiteError
 from grms.client.unary import ask
 from grms.client.values import check_values
+from grms.kit.job_needs import write_needs
 from grms.v1 import job_pb2
+from lrms_sim.requests import Request, check_names
 
 if TYPE_CHECKING:
     from grms.kit.shared_folders import SharedFile
@@ -23,8 +25,10 @@ QUICK_S: Final = 1.0
 
 def submit_request(
     *,
-    processors: int,
-    requested_time_s: float,
+    processors: int | None = None,
+    requested_time_s: float | None = None,
+    needs: Request | None = None,
+    unfit: str = "",
     script: str | None = None,
     arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
@@ -41,6 +45,7 @@ def submit_request(
     Raises:
         ValueError: no site could take such a job.
     """
+    processors, requested_time_s = _size(processors, requested_time_s, needs)
     check_values(
         processors=processors, script=script, run_time_s=run_time_s, user_group=user_group, key=key
     )
@@ -49,6 +54,9 @@ def submit_request(
     )
     request.request.processors = processors
     request.request.requested_time_s = requested_time_s
+    request.unfit = unfit
+    if needs is not None and needs != Request.of_processors(processors, needs.wall_time):
+        request.request.needs.CopyFrom(write_needs(needs))
     if run_time_s is not None:
         request.request.simulated.run_time_s = run_time_s
         request.request.simulated.user_group = user_group or 0
@@ -69,6 +77,20 @@ def submit_request(
             request.request.home.environment.extend(home.environment)
             request.request.home.options.extend(home.options)
     return request
+
+
+def _size(
+    processors: int | None, requested_time_s: float | None, needs: Request | None
+) -> tuple[int, float]:
+    if needs is not None:
+        check_names(needs)
+        processors = needs.processors if processors is None else processors
+        requested_time_s = needs.wall_time if requested_time_s is None else requested_time_s
+        if needs.processors != processors:
+            raise ValueError(f"processors is {processors}, and needs are {needs.processors}")
+    if processors is None or requested_time_s is None:
+        raise ValueError("processors and requested_time_s are missing, and no needs say them")
+    return processors, requested_time_s
 
 
 def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> Job | None:

@@ -29,6 +29,7 @@ OWN_NAMES: Final = frozenset(
         "begun",
         "begun.died",
         "begun.once",
+        "forward",
         "outputs.json",
     )
 )

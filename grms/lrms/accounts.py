@@ -22,7 +22,7 @@ UID_MIN: Final = 1000
 
 FOLDER_MODE: Final = 0o3770
 _RUN: Final = frozenset(("launch", "program"))
-_READ: Final = frozenset(("values", "outputs.json"))
+_READ: Final = frozenset(("values", "outputs.json", "forward"))
 WRITTEN: Final = ("stdout", "stderr", "begun", "begun.died")
 """Files created before the job: another creator could deny the daemon access."""
 

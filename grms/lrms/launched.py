@@ -4,7 +4,9 @@ The script has a process of its own below the one started by the batch system, w
 time, and ends as the script has. A signal that ended the script ends it, too, so that the batch system sees the
 same end. A shell distinguishes a signal from an exit code above 128 only by a message on standard error (POSIX
 gives both the same status), which is a file here; SIGINT and SIGPIPE yield no message, and become exit codes.
-Signals sent to it are ignored, as the script gets them, too.
+Signals sent to it are ignored, as the script gets them, too. One that the batch system sends to the batch script alone
+(`--signal=B:USR1`) does not get there: the launcher passes on the one that `FORWARD` names. To be interrupted it has the
+script beside it, not before it; such a script cannot trap SIGINT and SIGQUIT, and in some shells its end by a signal becomes an exit code.
 
 It runs in the job's folder, or where its user has submitted it, with the path of that folder as its argument. Then
 output and declared files are where the user wants them, and linked into the folder, or copied at the end if that is
@@ -30,6 +32,9 @@ DIED: Final = "begun.died"
 
 FENCED: Final = 113
 """Exit code of a run that skipped the script, as one had begun before."""
+
+FORWARD: Final = "forward"
+"""Names the signal that is passed on to the script, if there is one."""
 
 ONCE: Final = "begun.once"
 """Exists once a run has begun that must be the only one."""
@@ -59,8 +64,17 @@ echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(command -p date +%s)" >>"$1/begu
 trap : HUP INT QUIT TERM USR1 USR2
 test "$1" = . || streams "$1"
 exec 3>&2 2>"$1/begun.died"
-(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@")
-code=$?
+if test -s "$1/forward"; then
+	set -- "$1" "$(command -p cat "$1/forward")"
+	trap 'kill -s "$2" $! 2>/dev/null' "$2"
+	(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@") &
+	code=0
+	while wait $! || code=$?; test "$code" -gt 128 && kill -0 $! 2>/dev/null; do code=0; done
+	trap : "$2"
+else
+	(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@")
+	code=$?
+fi
 exec 2>&3 3>&-
 test "$1" = . || { streams "$1"; . "$1/collect"; }
 if test "$code" -gt 128 && test -s "$1/begun.died"; then

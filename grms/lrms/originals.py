@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from grms.lrms.port import LrmsUnavailableError
+from lrms_sim.requests import Request
 from lrms_sim.text_files import write_durable
 
 VARIABLE: Final = "HANSE_ORIGINAL"
@@ -181,13 +182,19 @@ class OriginalRow:
 
 @dataclass(frozen=True, slots=True)
 class OriginalWanted:
-    """What a site's job is made of; `reason` says why it stays at home, empty if it can go."""
+    """What a site's job is made of.
+
+    Attributes:
+        reason: why it stays at home; empty if it can go.
+        request: all that it asks for; `None` for processors alone, and where it stays.
+    """
 
     name: str
     processors: int
     requested_time_s: float
     script: str
     reason: str = ""
+    request: Request | None = None
 
 
 class OriginalSystem(Protocol):

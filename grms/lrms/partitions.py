@@ -4,9 +4,11 @@ A partition closed to new jobs may still start its waiting ones (Slurm's DRAIN),
 none (DOWN). A job that several partitions could run is accepted if any accepts it.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from grms.values import dataclass
+from lrms_sim.requests import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,13 @@ class Partition:
         starts: starts waiting jobs when there is room.
         longest_s: longest job, seconds; `None` for any.
         widest: in processors; `None` for any.
+        nodes_min, nodes_max: of a job; `None` for any.
+        cores_max: of a job on one node; `None` for any.
+        memory_max: of a job on one node, MiB; `None` for any.
+        core_memory_max: of a job for each of its cores on a node, MiB; `None` for any.
+        default_memory: of a job that asks for none.
+        all_memory: a job that asks for none, and has no default, takes all memory of its nodes.
+        whole_nodes: every job has its nodes for itself.
     """
 
     name: str
@@ -27,6 +36,14 @@ class Partition:
     starts: bool = True
     longest_s: float | None = None
     widest: int | None = None
+    nodes_min: int = 1
+    nodes_max: int | None = None
+    cores_max: int | None = None
+    memory_max: int | None = None
+    core_memory_max: int | None = None
+    default_memory: Memory | None = None
+    all_memory: bool = False
+    whole_nodes: bool = False
 
     def too_much(self, processors: int, requested_time: float) -> str:
         """Returns why no such job (requested time in seconds) ever runs here, for people; empty if one can."""
@@ -51,18 +68,18 @@ class Partitions:
     def shut(self, processors: int, requested_time: float) -> str:
         """Returns why no partition that runs such a job accepts one now; empty if one does."""
         fit = self._fit(processors, requested_time)
-        return "" if any(one.takes for one in fit) else _states(fit)
+        return "" if any(one.takes for one in fit) else states_of(fit)
 
     def why_not(self, processors: int, requested_time: float) -> str:
         """Returns why such a job, submitted now, would not start even with room; empty if it would."""
         fit = self._fit(processors, requested_time)
-        blocked = "" if any(one.takes and one.starts for one in fit) else _states(fit)
+        blocked = "" if any(one.takes and one.starts for one in fit) else states_of(fit)
         return self.never(processors, requested_time) or blocked
 
     def stays(self, processors: int, requested_time: float) -> str:
         """Returns why such a job, already waiting, does not start even with room; empty if it does."""
         fit = self._fit(processors, requested_time)
-        blocked = "" if any(one.starts for one in fit) else _states(fit)
+        blocked = "" if any(one.starts for one in fit) else states_of(fit)
         return self.never(processors, requested_time) or blocked
 
     def _fit(self, processors: int, requested_time: float) -> list[Partition]:
@@ -71,10 +88,11 @@ class Partitions:
     @property
     def still(self) -> str:
         """Why no partition starts waiting jobs; empty if one does."""
-        return "" if any(one.starts for one in self.each) else _states(self.each)
+        return "" if any(one.starts for one in self.each) else states_of(self.each)
 
 
-def _states(parts: "list[Partition] | tuple[Partition, ...]") -> str:
+def states_of(parts: Iterable[Partition]) -> str:
+    """Returns what state each of some partitions is in, for people."""
     return ", ".join(f"{one.name} is {one.state}" for one in parts)
 
 

@@ -30,6 +30,7 @@ from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.outcomes import Outcome
 from grms.values import QuickEnum, dataclass
 from lrms_sim.errors import HanseError
+from lrms_sim.requests import Request
 
 if TYPE_CHECKING:
     # It imports numpy, which a client need not load.
@@ -177,6 +178,8 @@ class LrmsJob:
         name: of the job for its script, in a variable of the batch system; may be empty.
         home: settings of a local job at its own site, if given. An adapter that does not support them
             runs it in a folder of its own.
+        request: all that it asks for, in the names of this site and with its wall time; `None`:
+            processors alone. What its `home` says in options of its own goes first.
     """
 
     key: str
@@ -189,6 +192,7 @@ class LrmsJob:
     account: str = ""
     name: str = ""
     home: HomeRun | None = None
+    request: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,22 @@ class LrmsRecord:
     restarted: bool = False
 
 
+class NodeView(Protocol):
+    """Nodes and partitions at one poll. Pure; requests are in the names of this site, with a wall time."""
+
+    def never(self, request: Request) -> str:
+        """Returns why nothing here ever runs such a job, whatever its state; empty if something does."""
+
+    def why_not(self, request: Request) -> str:
+        """Returns why such a job, submitted now, would not start even with room; empty if it would."""
+
+    def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:
+        """Returns whether such a job, submitted behind all others, would start at once.
+
+        `now` is in seconds, not before the poll; `before` were submitted, and are not in the poll yet.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class LrmsLoad:
     """The numbers used by a decision, at one moment.
@@ -241,6 +261,7 @@ class LrmsLoad:
             start, excluding those that are held, depend on others, or can never start.
         plan: whether one more job would start at that moment; `None` if only the numbers are known.
         partitions: which jobs are accepted at that moment, and start when there is room.
+        nodes: the same for what a job asks for besides processors; `None` if the batch system says nothing of nodes.
     """
 
     taken_at: float
@@ -249,6 +270,7 @@ class LrmsLoad:
     waiting: int
     plan: "QueuePlan | None" = field(default=None, compare=False)
     partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
+    nodes: NodeView | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from grms.site.configuration.files import (
     ConfigError,
     place_held,
     policies_of,
+    translation_of,
 )
 from grms.site.configuration.guard_table import guard_of
 from grms.site.configuration.lrms_kinds import adapter_of
@@ -60,6 +61,7 @@ from grms.tls import (
     channel_options,
     fingerprint,
 )
+from lrms_sim.node_kinds import NodeKind
 
 if TYPE_CHECKING:
     from grms.site.dashboard.service import Dashboard
@@ -106,6 +108,11 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
             guests_open=limits.guest_jobs,
             unused_acceptances=2**62 if virtual else limits.unused_acceptances_per_hour,
             payload_bytes=limits.message_bytes,
+        ),
+        translation=translation_of(config),
+        nodes=tuple(
+            NodeKind(str(number), one.nodes, one.cores, one.memory_mib, one.gpus)
+            for number, one in enumerate(config.nodes, 1)
         ),
     )
 

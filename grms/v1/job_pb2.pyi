@@ -75,14 +75,16 @@ class Job(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("request", "idempotency_key", "name")
+    __slots__ = ("request", "idempotency_key", "name", "unfit")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    UNFIT_FIELD_NUMBER: _ClassVar[int]
     request: _request_pb2.JobRequest
     idempotency_key: str
     name: str
-    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    unfit: str
+    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ..., unfit: _Optional[str] = ...) -> None: ...
 
 class PutInputRequest(_message.Message):
     __slots__ = ("file", "offset_bytes", "content")

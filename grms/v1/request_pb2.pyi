@@ -7,6 +7,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class MemoryScope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MEMORY_SCOPE_UNSPECIFIED: _ClassVar[MemoryScope]
+    MEMORY_SCOPE_NODE: _ClassVar[MemoryScope]
+    MEMORY_SCOPE_CORE: _ClassVar[MemoryScope]
+    MEMORY_SCOPE_GPU: _ClassVar[MemoryScope]
+
+class GpuScope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GPU_SCOPE_UNSPECIFIED: _ClassVar[GpuScope]
+    GPU_SCOPE_NODE: _ClassVar[GpuScope]
+    GPU_SCOPE_TASK: _ClassVar[GpuScope]
+    GPU_SCOPE_JOB: _ClassVar[GpuScope]
+
 class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OUTCOME_UNSPECIFIED: _ClassVar[Outcome]
@@ -19,6 +33,14 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_OUT_OF_MEMORY: _ClassVar[Outcome]
     OUTCOME_LOST: _ClassVar[Outcome]
     OUTCOME_UNKNOWN: _ClassVar[Outcome]
+MEMORY_SCOPE_UNSPECIFIED: MemoryScope
+MEMORY_SCOPE_NODE: MemoryScope
+MEMORY_SCOPE_CORE: MemoryScope
+MEMORY_SCOPE_GPU: MemoryScope
+GPU_SCOPE_UNSPECIFIED: GpuScope
+GPU_SCOPE_NODE: GpuScope
+GPU_SCOPE_TASK: GpuScope
+GPU_SCOPE_JOB: GpuScope
 OUTCOME_UNSPECIFIED: Outcome
 OUTCOME_COMPLETED: Outcome
 OUTCOME_FAILED: Outcome
@@ -31,20 +53,100 @@ OUTCOME_LOST: Outcome
 OUTCOME_UNKNOWN: Outcome
 
 class JobRequest(_message.Message):
-    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch", "home")
+    __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch", "home", "needs")
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     SIMULATED_FIELD_NUMBER: _ClassVar[int]
     TO_FETCH_FIELD_NUMBER: _ClassVar[int]
     HOME_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_FIELD_NUMBER: _ClassVar[int]
     processors: int
     requested_time_s: float
     program: Program
     simulated: SimulatedProgram
     to_fetch: ProgramToFetch
     home: HomeRun
-    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ..., home: _Optional[_Union[HomeRun, _Mapping]] = ...) -> None: ...
+    needs: Needs
+    def __init__(self, processors: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., program: _Optional[_Union[Program, _Mapping]] = ..., simulated: _Optional[_Union[SimulatedProgram, _Mapping]] = ..., to_fetch: _Optional[_Union[ProgramToFetch, _Mapping]] = ..., home: _Optional[_Union[HomeRun, _Mapping]] = ..., needs: _Optional[_Union[Needs, _Mapping]] = ...) -> None: ...
+
+class Needs(_message.Message):
+    __slots__ = ("tasks", "cores_per_task", "nodes_min", "nodes_max", "tasks_per_node", "memory", "gpus", "features", "exclusive", "licences", "image", "signal", "signal_before_s", "requeue", "partition", "account", "qos", "modules")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    CORES_PER_TASK_FIELD_NUMBER: _ClassVar[int]
+    NODES_MIN_FIELD_NUMBER: _ClassVar[int]
+    NODES_MAX_FIELD_NUMBER: _ClassVar[int]
+    TASKS_PER_NODE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
+    LICENCES_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    QOS_FIELD_NUMBER: _ClassVar[int]
+    MODULES_FIELD_NUMBER: _ClassVar[int]
+    tasks: int
+    cores_per_task: int
+    nodes_min: int
+    nodes_max: int
+    tasks_per_node: int
+    memory: Memory
+    gpus: Gpus
+    features: _containers.RepeatedScalarFieldContainer[str]
+    exclusive: bool
+    licences: _containers.RepeatedCompositeFieldContainer[Licence]
+    image: str
+    signal: str
+    signal_before_s: float
+    requeue: bool
+    partition: str
+    account: str
+    qos: str
+    modules: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, tasks: _Optional[int] = ..., cores_per_task: _Optional[int] = ..., nodes_min: _Optional[int] = ..., nodes_max: _Optional[int] = ..., tasks_per_node: _Optional[int] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., gpus: _Optional[_Union[Gpus, _Mapping]] = ..., features: _Optional[_Iterable[str]] = ..., exclusive: bool = ..., licences: _Optional[_Iterable[_Union[Licence, _Mapping]]] = ..., image: _Optional[str] = ..., signal: _Optional[str] = ..., signal_before_s: _Optional[float] = ..., requeue: bool = ..., partition: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., modules: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Memory(_message.Message):
+    __slots__ = ("mib", "per")
+    MIB_FIELD_NUMBER: _ClassVar[int]
+    PER_FIELD_NUMBER: _ClassVar[int]
+    mib: int
+    per: MemoryScope
+    def __init__(self, mib: _Optional[int] = ..., per: _Optional[_Union[MemoryScope, str]] = ...) -> None: ...
+
+class Gpus(_message.Message):
+    __slots__ = ("count", "per", "type")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    PER_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    per: GpuScope
+    type: str
+    def __init__(self, count: _Optional[int] = ..., per: _Optional[_Union[GpuScope, str]] = ..., type: _Optional[str] = ...) -> None: ...
+
+class Licence(_message.Message):
+    __slots__ = ("name", "count")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class NodeKind(_message.Message):
+    __slots__ = ("nodes", "cores", "memory_mib", "gpus")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    CORES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    cores: int
+    memory_mib: int
+    gpus: int
+    def __init__(self, nodes: _Optional[int] = ..., cores: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gpus: _Optional[int] = ...) -> None: ...
 
 class HomeRun(_message.Message):
     __slots__ = ("folder", "environment", "options")

@@ -1,6 +1,6 @@
 """Programs that answer as Slurm's do, for machines without Slurm, and the machine behind them.
 
-`FakeSlurm.up` puts `squeue`, `sinfo`, `sbatch`, `scontrol` and `scancel` into a folder. They are a few
+`FakeSlurm.up` puts `squeue`, `sbatch`, `scontrol` and `scancel` into a folder. They are a few
 lines of bash that hand their arguments to this process, which moves the machine on to the present
 moment and answers. Jobs are real processes. What is printed is what Slurm 22.05 has printed for the
 same question, as far as the adapter asks. As with Slurm, a crash of the controller undoes what was
@@ -36,7 +36,7 @@ LONG_STATES = {
     "R": "RUNNING",
     "S": "SUSPENDED",
 }
-PROGRAMS = ("squeue", "sinfo", "sbatch", "scontrol", "scancel")
+PROGRAMS = ("squeue", "sbatch", "scontrol", "scancel")
 
 _CLIENT = """#!/bin/bash
 exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1
@@ -167,13 +167,13 @@ class Part:
     """A partition.
 
     Attributes:
-        limit: the longest job, as sinfo prints it.
-        size: nodes of a job, as sinfo prints them.
-        state: as sinfo prints it.
+        limit: the longest job, as scontrol prints it.
+        nodes: most of a job, likewise.
+        state: in small letters.
     """
 
     limit: str
-    size: str = "1-infinite"
+    nodes: str = "UNLIMITED"
     state: str = "up"
 
     def keeps(self, job: Job) -> str:
@@ -181,7 +181,7 @@ class Part:
         if self.state in {"down", "inactive"}:
             return "PartitionDown" if self.state == "down" else "PartitionInactive"
         days, _, clock = self.limit.rpartition("-")
-        if self.limit == "infinite":
+        if self.limit == "UNLIMITED":
             return ""
         seconds = 86_400 * int(days or 0)
         seconds += sum(
@@ -223,7 +223,7 @@ class Machine:
         self.now = int(time.time())
         self.forgotten: set[str] = set()
         self.ended_together: list[int] = []
-        self.partitions = {"main": Part("1-00:00:00"), "urgent": Part("infinite")}
+        self.partitions = {"main": Part("1-00:00:00"), "urgent": Part("UNLIMITED")}
         self.refuses = ""
         self.shows: int | None = None
         self.hides: set[str] = set()
@@ -427,6 +427,7 @@ class Machine:
                 "r": _reason(job),
                 "u": job["user"],
                 "N": ",".join(job["nodes"]),
+                "Y": "(null)",
                 "P": job["partition"],
                 "k": job["comment"] or "(null)",
                 "j": job["name"],
@@ -437,30 +438,39 @@ class Machine:
             lines.append(line)
         return "".join(f"{line}\n" for line in lines[: self.shows])
 
-    def sinfo(self, arguments: list[str]) -> str:
-        """Returns the machine's size, or the longest job."""
-        wanted = arguments[arguments.index("-p") + 1].split(",") if "-p" in arguments else None
-        if wanted is not None and "-a" in arguments:
-            raise NotDoneError(
-                "Conflicting options, -a and -p, specified. Please choose one or the other."
+    def _updated_or_written(self, act: str, rest: list[str]) -> str:
+        if act == "write":
+            return Path(self._table[rest[1]]["script"]).read_text() + "\n"
+        self._update(dict(word.split("=", 1) for word in rest))
+        return ""
+
+    def _machine_shown(self, what: str) -> str:
+        return {
+            "node": self._nodes_shown(),
+            "partition": self._partitions_shown(),
+            "reservation": "No reservations in the system\n",
+            "config": _CONFIGURATION,
+        }[what]
+
+    def _nodes_shown(self) -> str:
+        free, lines = self._free(), []
+        for name, cpus in self._nodes.items():
+            held = 0 if name in self._broken else cpus - free[name]
+            state = "DOWN" if name in self._broken else "MIXED" if held else "IDLE"
+            lines.append(
+                f"NodeName={name} CoresPerSocket=1  CPUAlloc={held} CPUEfctv={cpus} CPUTot={cpus} "
+                f"ActiveFeatures=(null) Gres=(null) GresDrain=N/A GresUsed=(null) RealMemory=1000 "
+                f"AllocMem=0 State={state} ThreadsPerCore=1 Weight=1 "
+                f"Partitions={','.join(self.partitions)} \n"
             )
-        form = arguments[arguments.index("-o") + 1]
-        parts = {
-            name: part for name, part in self.partitions.items() if not wanted or name in wanted
-        }
-        if form.startswith("%P"):
-            return "".join(
-                f"{name}{'*' * (name == 'main')}|{part.state}|{part.limit}|{part.size}|{cpus}|"
-                f"{list(self._nodes.values()).count(cpus)}\n"
-                for name, part in parts.items()
-                for cpus in sorted(set(self._nodes.values()))
-            )
-        everything, free = sum(self._nodes.values()), self._free()
-        size = sum(count for node, count in self._nodes.items() if node in free)
-        idle = sum(free.values())
-        counts = f"{size - idle}/{idle}/{everything - size}/{everything}"
+        return "".join(lines)
+
+    def _partitions_shown(self) -> str:
         return "".join(
-            f"{state}|{counts}\n" for state in sorted({part.state for part in parts.values()})
+            f"PartitionName={name} Default={'YES' if name == 'main' else 'NO'} MaxNodes={part.nodes} "
+            f"MaxTime={part.limit} MinNodes=0 MaxCPUsPerNode=UNLIMITED OverSubscribe=NO "
+            f"State={part.state.upper()} DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n"
+            for name, part in self.partitions.items()
         )
 
     def sbatch(self, arguments: list[str]) -> str:
@@ -516,12 +526,11 @@ class Machine:
 
     def scontrol(self, arguments: list[str]) -> str:
         """Shows, holds, releases, requeues, and sets nodes and limits."""
-        act, *rest = arguments
-        if act == "update":
-            self._update(dict(word.split("=", 1) for word in rest))
-            return ""
-        if act == "write":
-            return Path(self._table[rest[1]]["script"]).read_text() + "\n"
+        act, *rest = (word for word in arguments if not word.startswith("--"))
+        if act == "show" and rest[0] != "job":
+            return self._machine_shown(rest[0])
+        if act in {"update", "write"}:
+            return self._updated_or_written(act, rest)
         job = self._table.get(rest[-1])
         if job is None:
             raise NotDoneError("Invalid job id specified")
@@ -599,6 +608,11 @@ def _options() -> argparse.ArgumentParser:
 
 
 _OPTIONS = _options()
+
+_CONFIGURATION = """SchedulerType           = sched/builtin
+SelectType              = select/cons_tres
+SelectTypeParameters    = CR_CORE
+"""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -51,7 +51,7 @@ JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/jobcomp.txt
 SchedulerType=sched/{scheduler}
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters={parameters}
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_interval=1,requeue_delay=0
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
@@ -62,10 +62,15 @@ SlurmdTimeout=10
 KillWait=1
 MinJobAge=300
 MaxJobCount=50000
-NodeName=n[1-{nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} RealMemory=1000 State=UNKNOWN
-PartitionName=main Nodes=n[1-{nodes}] Default=YES MaxTime=1-00:00:00 DefaultTime=60 PriorityTier=1 State=UP
-PartitionName=urgent Nodes=n[1-{nodes}] MaxTime=INFINITE DefaultTime=60 PriorityTier=9 State=UP
 """
+
+_PARTITIONS = """
+PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=60 PriorityTier=1 State=UP
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=60 PriorityTier=9 State=UP
+"""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
+"""Files of pretended GPUs: every one of a node needs another."""
 
 
 def need_slurm() -> None:
@@ -111,6 +116,9 @@ class SlurmCluster:
         nodes: slurmds.
         cpus: pretended processors of each.
         scheduler: `backfill`, or `builtin`, which starts jobs in their order alone.
+        parameters: what jobs share of a node.
+        kinds: what slurm.conf says of each node, where they are not alike: of GPUs as `Gres=gpu:TYPE:NUMBER`.
+        partitions: lines of the configuration.
         more: lines of the configuration.
     """
 
@@ -118,6 +126,9 @@ class SlurmCluster:
     nodes: int = 2
     cpus: int = 8
     scheduler: str = "backfill"
+    parameters: str = "CR_Core"
+    kinds: tuple[str, ...] = ()
+    partitions: str = _PARTITIONS
     more: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     # Sockets stand in a folder with a short name: their paths may have 107 characters, and a job
@@ -141,6 +152,10 @@ class SlurmCluster:
         """The nodes."""
         return [f"n{number}" for number in range(1, self.nodes + 1)]
 
+    def __post_init__(self) -> None:
+        """Counts the nodes of several kinds."""
+        self.nodes = len(self.kinds) or self.nodes
+
     def up(self) -> None:
         """Starts everything, and returns when all nodes are idle."""
         for name in ("munge", "state", "nodes"):
@@ -151,13 +166,12 @@ class SlurmCluster:
             short=self._short.name,
             user=pwd.getpwuid(os.getuid()).pw_name,
             ports=ports,
-            nodes=self.nodes,
-            cpus=self.cpus,
             scheduler=self.scheduler,
-            first=ports[2],
-            last=ports[-1],
+            parameters=self.parameters,
         )
-        (self.folder / "slurm.conf").write_text(text + self.more)
+        nodes = self._node_lines(ports[2:])
+        (self.folder / "slurm.conf").write_text(text + nodes + self.partitions + self.more)
+        (self.folder / "gres.conf").write_text(self._gpu_lines())
         munge = self.folder / "munge"
         self._run("mungekey", "--create", f"--keyfile={munge}/key")
         files = [f"--{name}={munge}/{name}" for name in ("key-file", "pid-file", "log-file")]
@@ -170,6 +184,24 @@ class SlurmCluster:
         for name in self.node_names:
             self.start_node(name)
         wait_for(self._idle() for _ in iter(int, 1))
+
+    def _node_lines(self, ports: list[int]) -> str:
+        alike = (f"CPUs={self.cpus} RealMemory=1000",) * self.nodes
+        lines = [
+            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} {kind} State=UNKNOWN\n"
+            for name, port, kind in zip(self.node_names, ports, self.kinds or alike, strict=True)
+        ]
+        return ("GresTypes=gpu\n" if "Gres=" in "".join(lines) else "") + "".join(lines)
+
+    def _gpu_lines(self) -> str:
+        lines = []
+        for name, kind in zip(self.node_names, self.kinds, strict=False):
+            for word in kind.split():
+                if word.startswith("Gres=gpu:"):
+                    gpu, number = word.split(":")[1:]
+                    files = ",".join(DEVICES[: int(number)])
+                    lines.append(f"NodeName={name} Name=gpu Type={gpu} File={files}\n")
+        return "".join(lines)
 
     def open_to_all(self) -> None:
         """Lets other users of this host use the cluster."""
@@ -245,10 +277,10 @@ class SlurmCluster:
 
     def _idle(self) -> bool:
         try:
-            states = self.ask("sinfo", "-h", "-N", "-p", "main", "-o", "%t").split()
+            lines = self.ask("sinfo", "-h", "-a", "-N", "-o", "%N %t").splitlines()
         except subprocess.CalledProcessError:
             return False
-        return states == ["idle"] * self.nodes
+        return {*lines} == {f"{name} idle" for name in self.node_names}
 
     def down(self) -> None:
         """Ends everything, jobs included."""

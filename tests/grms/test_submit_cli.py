@@ -221,16 +221,16 @@ def test_what_a_partner_cannot_be_told_stays_with_sbatch(
     slurm: Slurm, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It is handed over as it is, with all its options, and why is said; no site is asked."""
-    slurm.says("array : 1-5", "constraint : gpu")
+    slurm.says("array : 1-5", "reservation : mine", "mem : 1G")
     words = ["submit", "--site", str(slurm.folder / "nobody.sock")]
-    assert run_command([*words, "--wait", "-C", "gpu", "--array=1-5", "job.sh", "x"]) == 3
+    assert run_command([*words, "--wait", "--mem=1G", "--array=1-5", "job.sh", "x"]) == 3
     out, error = capfd.readouterr()
     assert out == "Submitted batch job 7\n"
     assert error.splitlines() == [
         "it stays at home for --array=1-5: each of its jobs would be one of its own",
-        "it stays at home for --constraint=gpu: a partner's nodes have other features",
+        "it stays at home for --reservation=mine: it is this cluster's",
     ]
-    assert slurm.asked[-1] == "--wait -C gpu --array=1-5 ./job.sh x"
+    assert slurm.asked[-1] == "--wait --mem=1G --array=1-5 ./job.sh x"
     # What only a site does is not left out in silence.
     assert run_command([*words, "--result", "a", "job.sh"]) == 2
     assert "--result: for a job that a site runs" in capfd.readouterr().err
@@ -295,7 +295,7 @@ def test_a_script_may_be_wrapped_or_come_by_standard_input(
     site = ["submit", "--site", str(slurm.folder / "nobody.sock"), "--timeout", "0.1"]
     slurm.says("wrap : echo hi")
     assert run_command([*site, "--wrap=echo hi", "-n4"]) == 3
-    assert "--wrap=echo hi: a partner is told" in capfd.readouterr().err
+    assert "it stays at home for --wrap=echo hi: " in capfd.readouterr().err
     assert slurm.asked[-1] == "--wrap=echo hi -n4"
     given = io.TextIOWrapper(io.BytesIO(b"#!/bin/sh\ncat\n"))
     monkeypatch.setattr("sys.stdin", given)

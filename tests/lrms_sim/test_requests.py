@@ -51,6 +51,10 @@ def test_contradictions_are_refused(words: str, make: object) -> None:
             Request(tasks=4, nodes_min=2, nodes_max=4, tasks_per_node=2),
             "4 tasks, 2 to 4 nodes, at most 2 tasks a node",
         ),
+        (
+            Request(tasks=2, partition="batch", account="proj", qos="long", modules=("gcc/12",)),
+            "2 processors, partition batch, account proj, QOS long, module gcc/12",
+        ),
     ],
 )
 def test_requests_are_shown_as_people_write_them(request_: Request, text: str) -> None:

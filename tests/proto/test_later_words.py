@@ -1,6 +1,7 @@
 """What a newer peer says in words that this version does not know: no end, no stop, and no traceback."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,20 @@ def task_state() -> None:
     assert state_of(with_later(plan_pb2.Placement(), "state")) == "state 99 of a later version"
 
 
+def scope(part: str, amount: str) -> None:
+    """At a partner the job is not taken, as it would have something else."""
+    message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
+    message.needs.tasks = message.needs.cores_per_task = 1
+    with_later(getattr(message.needs, part), "per", **{amount: 1})
+    with pytest.raises(wire.WireError, match="a later version"):
+        wire.read_request(message, "job")
+    assert "cannot be shown here" in read_job(job_pb2.Job(request=message)).needs
+
+
 READERS: dict[str, Callable[[], None]] = {
     "grms.v1.Answer": answer,
+    "grms.v1.GpuScope": partial(scope, "gpus", "count"),
+    "grms.v1.MemoryScope": partial(scope, "memory", "mib"),
     "grms.v1.FileProblem": file_problem,
     "grms.v1.JobState": job_state,
     "grms.v1.OfferState": offer_state,

@@ -25,7 +25,10 @@ from broker.engine import journal as broker_journal
 from grms.kit.journal import JournalKind
 from grms.kit.journal_lines import lines
 from grms.site.engine import journal as site_journal
+from grms.site.facts.jobs import Request
 from grms.site.facts.records import KINDS
+from lrms_sim.requests import Gpus, Memory
+from lrms_sim.requests import Request as Needs
 from lrms_sim.version import __version__
 from tests.broker.core.test_codec import lived
 from tests.field_paths import repeats
@@ -106,10 +109,40 @@ SCALARS: Final[dict[type[msgspec.inspect.Type], Callable[[int], object]]] = {
 """A value of a simple type, by a number."""
 
 
+def needs(numbers: Iterator[int]) -> Needs:
+    """Returns all that a job may ask for, as its numbers depend on each other."""
+    number = next(numbers)
+    return Needs(
+        tasks=4,
+        cores_per_task=number,
+        nodes_min=2,
+        nodes_max=4,
+        tasks_per_node=2,
+        memory=Memory(number, "gpu"),
+        gpus=Gpus(number, "task", f"ä{number}"),
+        features=(f"ä{number}",),
+        exclusive=True,
+        licences=((f"ä{number}", number),),
+        wall_time=number + 0.1,
+        image=f"ä{number}",
+        signal="B:USR1",
+        signal_before=number + 0.2,
+        requeue=False,
+        partition="a,b",
+        account=f"ä{number}",
+        qos=f"ö{number}",
+        modules=(f"ä{number}", f"ö{number}"),
+    )
+
+
 def sample(kind: msgspec.inspect.Type, numbers: Iterator[int], choice: int = 0) -> Any:
     """Returns a value of a type, as msgspec encodes it; of several that it may have, that of a place."""
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = kind.types[choice]
+    if isinstance(kind, msgspec.inspect.DataclassType) and kind.cls in {Needs, Request}:
+        asked = needs(numbers)
+        plain = Request(asked.processors, asked.wall_time or 0.0)
+        return asked if kind.cls is Needs else plain if choice else Request.of(asked)
     if isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
         return kind.cls(**{each.name: sample(each.type, numbers, choice) for each in kind.fields})
     if isinstance(kind, msgspec.inspect.VarTupleType):

@@ -171,6 +171,7 @@ class BatchLrms:
                 name=job.name,
                 home=job.home,
                 repeats=self._repeats,
+                signal="" if job.request is None else job.request.signal,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error
@@ -384,12 +385,17 @@ def _check_taken(job: LrmsJob, table: Table) -> None:
     if job.processors > size:
         raise LrmsRefusedError(f"the job needs {job.processors} processors; the machine has {size}")
     shut = parts.shut(job.processors, job.requested_time)
+    if job.request is not None and table.nodes is not None:
+        never, shut = table.nodes.never(job.request), table.nodes.shut(job.request)
+        why_not = table.nodes.why_not(job.request)
+    else:
+        never = parts.never(job.processors, job.requested_time)
+        why_not = parts.why_not(job.processors, job.requested_time)
     if job.partner:
         # A local job may wait for a partition that is down, or for a longer limit, as after `sbatch`: the batch
         # system decides.
-        never = parts.never(job.processors, job.requested_time)
         if never:
             raise LrmsRefusedError(never)
-        shut = parts.why_not(job.processors, job.requested_time)
+        shut = why_not
     if shut:
         raise LrmsRefusedError(shut, passing=True)

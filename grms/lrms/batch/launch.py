@@ -40,6 +40,7 @@ from grms.lrms.folders import JobFolder, Remains
 from grms.lrms.job_notes import JobNotes, Marks, word_of
 from grms.lrms.launched import (
     BEGUN,
+    FORWARD,
     LAUNCH,
     LAUNCH_ONCE,
     ONCE,
@@ -269,6 +270,7 @@ class Spool:
         name: str = "",
         home: HomeRun | None = None,
         repeats: bool = False,
+        signal: str = "",
     ) -> Path:
         """Creates a job's folder anew and returns it.
 
@@ -282,6 +284,7 @@ class Spool:
             name: of the job for its script; empty for the batch system's.
             home: settings at home, from `usable`; `None` for guests, or if not given.
             repeats: it may run again once it has begun; else `launch` does not run the script twice.
+            signal: sent by the batch system, as `USR1`; after `B:` to `launch` alone, which then passes it on.
 
         Raises:
             LrmsRefusedError: an input file is missing or differs, or the account may not run jobs.
@@ -303,6 +306,8 @@ class Spool:
             if home is not None:
                 variables = b"".join(each + b"\0" for each in home.environment)
                 own += [(ENVIRONMENT, variables, 0o400), ("collect", collect_text(program), 0o400)]
+            if signal.startswith("B:"):
+                own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
             if program.script:
                 own.append(("program", program.script, 0o500))
             self._lay_out(place, own, program, group=group, user=user)

@@ -45,6 +45,7 @@ from grms.lrms.port import (
 )
 from grms.lrms.slips import Slips
 from grms.outcomes import Outcome
+from lrms_sim.requests import Request
 
 MISSING_LOOKS: Final = 2
 """A job is asked about after this many consecutive polls without it."""
@@ -618,6 +619,7 @@ class JobLedger:
         same room.
         """
         free, waiting, plan = table.free, table.waiting_others, table.plan
+        nodes = table.nodes
         for row in table.rows:
             key = self._decode(row.name)
             job = None if key is None else self._jobs.get(key)
@@ -626,11 +628,15 @@ class JobLedger:
                 continue
             if plan is not None and not row.can_start:
                 plan = plan.less(row.processors)  # the batch system has not planned it
+            if nodes is not None and not row.can_start:
+                nodes = nodes.behind(row.request or Request.of_processors(row.processors))
             if row.processors <= free:
                 free -= row.processors
             else:
                 waiting += row.processors
-        return LrmsLoad(table.taken_at, table.processors, free, waiting, plan, table.partitions)
+        return LrmsLoad(
+            table.taken_at, table.processors, free, waiting, plan, table.partitions, nodes
+        )
 
     def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
         """Returns the row of a job in a table; of several copies the one that counts."""

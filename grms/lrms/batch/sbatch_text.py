@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from grms.lrms.batch.slurm_request import ASKED, UnsaidError, read_options
+from lrms_sim.requests import Request, RequestError
+
 WITH_VALUE: Final = frozenset(
     (
         *("array", "account", "bb", "bbf", "begin", "comment", "cpu-freq", "cpus-per-task"),
@@ -45,46 +48,66 @@ WITHOUT_VALUE: Final = frozenset(
 SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
 """Short options whose value may be the next word; all others have none."""
 
-CARRIED: Final = frozenset(
-    ("ntasks", "time", "job-name", "export", "test-only", "verbose", "parsable", "wait")
-)
-"""Options compatible with a transfer: they travel with the job, or do not matter to it."""
+CARRIED: Final = ASKED | {"job-name", "export", "chdir"}
+"""Options that travel with a job: what it asks for, and how it is run.
+
+At a partner its folder is one of its own, whatever `--chdir` says.
+"""
 
 STREAMS: Final = frozenset(("output", "error", "open-mode"))
 """Options that only apply at home and do no harm: `grms logs` shows the output, too."""
 
-_SPREAD: Final = frozenset(("cpus-per-task", "nodes", "ntasks-per-node"))
-# Distribution of processors over nodes. It does not matter for one processor; otherwise it does, whatever the number:
-# without `-N 1` three tasks may get three nodes.
+OWN: Final = frozenset(("test-only", "verbose", "parsable", "wait"))
+"""Options of the command that submits, which are none of the job."""
 
-AT_HOME: Final = frozenset(
+HOME_ALONE: Final = frozenset(
     (
-        *("constraint", "contiguous", "cpus-per-task", "exclusive", "get-user-env"),
-        *("gres", "licenses", "mail-type", "mail-user", "mem", "mem-per-cpu", "nice", "nodes"),
-        *("ntasks", "ntasks-per-node", "tmp"),
-        *STREAMS,
+        *("acctg-freq", "comment", "exclude", "get-user-env", "kill-on-invalid-dep", "mail-type"),
+        *("mail-user", "mcs-label", "nice", "profile", "wckey"),
     )
+)
+"""Options that concern this cluster: its accounting, its mail, its order, its nodes. A partner is not told of them."""
+
+HINTS: Final = frozenset(
+    (
+        *("contiguous", "cores-per-socket", "cpu-freq", "delay-boot", "distribution", "gpu-bind"),
+        *("gpu-freq", "gres-flags", "hint", "mem-bind", "no-kill", "ntasks-per-core", "prefer"),
+        *("ntasks-per-socket", "oversubscribe", "sockets-per-node", "spread-job", "switches"),
+        *("threads-per-core", "time-min", "use-min-nodes", "wait-all-nodes"),
+    )
+)
+"""Options by which a job has the same, laid out in another way or found sooner. A partner is not told of them."""
+
+AT_HOME: Final = (
+    (ASKED - {"time", "requeue", "no-requeue"}) | STREAMS | HOME_ALONE | HINTS | {"tmp"}
 )
 """Options that the site passes to sbatch for a local job that stays; all others are the site's choice."""
 
-_NO_VALUE: Final = frozenset(("contiguous", "get-user-env"))
+_NO_VALUE: Final = frozenset(
+    ("contiguous", "get-user-env", "no-kill", "oversubscribe", "spread-job", "use-min-nodes")
+)
 
 _WHY: Final = {
     "array": "each of its jobs would be one of its own",
     "dependency": "a partner does not have the jobs that it waits for",
-    "licenses": "they are this cluster's",
-    "constraint": "a partner's nodes have other features",
-    "partition": "a partner has other partitions",
     "begin": "a partner is told no moment",
+    "deadline": "a partner is told no moment",
     "hold": "it would be held where nobody can release it",
-    "cpus-per-task": "a partner is told how many processors, and not which of them are on one node",
-    "nodes": "a partner is told how many processors, and not on how many nodes",
-    "account": "it is this cluster's",
-    "qos": "it is this cluster's",
-    "chdir": "a job that travels runs in a folder of its own",
     "input": "a partner does not have the file",
+    "export-file": "a partner does not have the file",
+    "nodelist": "a partner has other nodes",
+    "nodefile": "a partner has other nodes",
+    "reservation": "it is this cluster's",
+    "priority": "it is this cluster's",
+    "clusters": "a partner is a cluster of its own",
+    "bb": "a partner has other burst buffers",
+    "bbf": "a partner has other burst buffers",
+    "overcommit": "a partner gives every task its processors",
+    "tmp": "a partner is not told of disks",
+    "mincpus": "a partner is told cores per task, and not how many its nodes must have",
+    "gpus-per-socket": "a partner is told GPUs of a node, a task or the job",
 }
-_WHY_OTHERWISE: Final = "a partner is told processors and time alone"
+_WHY_OTHERWISE: Final = "a partner cannot be told"
 
 ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "wrap", "input"))
 """Options without which a job would be another; it cannot be transferred without them."""
@@ -94,6 +117,15 @@ _ESTIMATE = (
     r"sbatch: Job \d+ to start at \S+ using (\d+) processors on (?:nodes )?\S+ in partition (\S+)"
 )
 _PROPAGATED = r"sbatch: debug: +propagating (RLIMIT_[A-Z]+|UMASK)=([0-9]+)"
+_TOO_MUCH: Final = (
+    "Requested node configuration is not available",
+    "Invalid feature specification",
+    "Invalid generic resource (gres) specification",
+    "Invalid license specification",
+    "Node count specification invalid",
+    "More processors requested than permitted",
+    "Requested time limit is invalid",
+)
 _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 
@@ -210,6 +242,20 @@ class DryRun:
     propagated: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def too_much(self) -> bool:
+        """Whether Slurm refuses it only because this cluster does not have what it asks for."""
+        return any(words in self.problem for words in _TOO_MUCH)
+
+    def request(self, without: frozenset[str] = frozenset()) -> Request:
+        """Returns what it asks for, but for options that it may go without.
+
+        Raises:
+            RequestError: options contradict each other, or an `UnsaidError` where a request cannot say one.
+        """
+        options = {name: text for name, text in self.options.items() if name not in without}
+        return read_options(options, self.processors)
+
+    @property
     def limit_s(self) -> float | None:
         """Wall-time limit in seconds; `None` if there is none."""
         from grms.lrms.batch.slurm_machine import read_limit  # noqa: PLC0415  # as above
@@ -248,17 +294,25 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
     found: dict[str, str] = {}
     if trial.several:
         found["hetjob"] = "a partner is told of one part alone"
-    for name in sorted(trial.options):
-        if name in CARRIED or name in STREAMS or (name in without and name not in ESSENTIAL):
-            continue
-        if name in _SPREAD and trial.processors == 1:
-            continue
-        found[name] = _WHY.get(name, _WHY_OTHERWISE)
+    for name in sorted(trial.options.keys() - CARRIED - STREAMS - OWN - HOME_ALONE - HINTS):
+        if name not in without or name in ESSENTIAL:
+            found[name] = _WHY.get(name, _WHY_OTHERWISE)
+    try:
+        trial.request(without)
+    except UnsaidError as error:
+        found[error.option] = error.reason
+    except RequestError as error:
+        found["nodes"] = str(error)
     if trial.options.get("time") in {"UNLIMITED", "infinite"}:
         found["time"] = "a partner has to be told a limit"
     if any(character in trial.options.get("export", "") for character in "\"'\\"):
         found["export"] = "its quotes cannot be read here; give --env instead"
     return found
+
+
+def not_told(trial: DryRun, without: frozenset[str] = frozenset()) -> list[str]:
+    """Returns the options that a job that travels leaves behind, sorted: those of the home alone, and hints."""
+    return sorted(trial.options.keys() & (HOME_ALONE | HINTS | without) - ESSENTIAL)
 
 
 # --- a job that its own site runs ----------------------------------------------------------------
@@ -289,6 +343,8 @@ def _given(name: str, value: str) -> str:
     # In the form in which sbatch accepts a value that it has printed.
     if name == "gres":
         return ",".join(each.removeprefix("gres:") for each in value.split(","))
+    if name.startswith("mem") and name != "mem-bind":
+        return value.removesuffix("?")  # behind a zero
     return {"a": "append", "t": "truncate"}.get(value, value) if name == "open-mode" else value
 
 

@@ -1,6 +1,6 @@
-"""Slurm by its own programs: `squeue`, `sinfo`, `sbatch`, `scontrol`, `scancel`.
+"""Slurm by its own programs: `squeue`, `sbatch`, `scontrol`, `scancel`.
 
-A poll is one `squeue` and one `sinfo`. `squeue` shows the jobs of all partitions, including hidden ones: an
+A poll is one `squeue`, and one `scontrol` each for nodes, partitions and reservations. `squeue` shows the jobs of all partitions, including hidden ones: an
 operator may move a job, or hide where it runs. A single job is only queried by number if it has ended or is
 missing; Slurm then answers with the same status as when its controller is down, and the text decides. A job's end
 is taken from the completion log (`JobCompType=jobcomp/filetxt`) if this host can read it, else from `scontrol show
@@ -23,15 +23,16 @@ from grms.lrms.batch.launch import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
 from grms.lrms.batch.sbatch_text import options_at_home
-from grms.lrms.batch.slurm_machine import (
-    PARTS_FORMAT,
-    SIZES_FORMAT,
+from grms.lrms.batch.slurm_machine import hindrance, whole_minutes
+from grms.lrms.batch.slurm_nodes import (
     SlurmMachine,
-    hindrance,
-    read_scheduler,
+    SlurmRules,
+    read_licences,
+    read_reservations,
+    read_rules,
     read_slurm_machine,
-    whole_minutes,
 )
+from grms.lrms.batch.slurm_request import shape_options
 from grms.lrms.batch.slurm_text import (
     MARK,
     TABLE_FORMAT,
@@ -49,6 +50,7 @@ from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.partitions import Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
+from lrms_sim.requests import Request
 
 _log = structlog.get_logger()
 
@@ -64,11 +66,14 @@ LOGGED_MAX: Final = 50_000
 WANTED_MAX: Final = 50_000
 """Jobs of this site whose requests are kept."""
 
-SCHEDULER_AGE_S: Final = 600.0
-"""How long Slurm's scheduler type is cached, real seconds."""
+RULES_AGE_S: Final = 600.0
+"""How long Slurm's configuration is cached, real seconds."""
 
 SHAPE: Final = ("--ntasks={processors}",)
 """Default options that request processors."""
+
+HELD_BY_PLUGIN: Final = ":held"
+"""Suffix of the comment of a job at the site's disposal if the job submit plugin has held it at once."""
 
 OUTPUT: Final = "slurm-%j.out"
 """Default output file of sbatch."""
@@ -129,7 +134,7 @@ class SlurmSettings:
     """Slurm as a site configures it.
 
     `account` submits, and owns the site's jobs except those lent to others; the other values are those of
-    the table `[lrms]`, with `slurm_account` being its `account`.
+    the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`.
     """
 
     site: str
@@ -144,6 +149,8 @@ class SlurmSettings:
     requeue: bool = False
     completion_log: str = ""
     sacct: bool = False
+    watched_comment: str = ""
+    watched_partition: str = ""
 
 
 class Slurm:
@@ -166,8 +173,9 @@ class Slurm:
         self._account_of = account_of
         self._clock = clock
         self._prefix = f"hanse:{settings.site}:"
-        self._wanted: OrderedDict[str, tuple[int, float]] = OrderedDict()
-        self._scheduler, self._scheduler_asked_at = "", -SCHEDULER_AGE_S
+        self._wanted: OrderedDict[str, Request] = OrderedDict()
+        self._rules: SlurmRules | None = None
+        self._rules_asked_at = -RULES_AGE_S
         self._log: FollowedRecords[Logged] | None = None
         if settings.completion_log:
             self._log = FollowedRecords(settings.completion_log, self._logged, most=LOGGED_MAX)
@@ -193,9 +201,10 @@ class Slurm:
         """Polls the queue and the machine."""
         began_at = self._clock()
         token = secrets.token_hex(8)
+        rules = await self._known_rules()
         table, machine = await asyncio.gather(
             self._ask("squeue", "-h", "-r", "-a", "-t", "all", "-o", f"{token}|{TABLE_FORMAT}"),
-            self._machine(),
+            self._machine(rules),
         )
         everything, free = machine.everything, machine.free
         try:
@@ -208,8 +217,11 @@ class Slurm:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
         taken_at = self._clock()
         plan = None
-        if queue.planned and await self._backfills():
+        if queue.planned and rules is not None and rules.scheduler == "backfill":
             plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
+        nodes = machine.nodes
+        promised = (*nodes.promised, *queue.promised)
+        nodes = replace(nodes, promised=promised, unplanned=queue.unplanned)
         return Table(
             began_at,
             taken_at,
@@ -217,28 +229,55 @@ class Slurm:
             everything,
             free,
             queue.waiting_others,
-            tuple(self._with_hindrance(row, machine.partitions) for row in queue.rows),
+            tuple(self._with_request(row, machine) for row in queue.rows),
             plan,
             machine.partitions,
+            None if rules is None else nodes,
         )
 
-    async def _machine(self) -> SlurmMachine:
+    async def _machine(self, rules: SlurmRules | None) -> SlurmMachine:
         # In the same poll as the queue: an operator's changes to partitions count at once.
-        used = self._partitions() or ["-a"]
-        parts, sizes = await asyncio.gather(
-            self._ask("sinfo", "-h", "-e", *used, "-o", PARTS_FORMAT),
-            self._ask("sinfo", "-h", *used, "-o", SIZES_FORMAT),
-        )
-        names = self._settings.partitions
+        shown = ["node --detail", "partition", "reservation"]
+        shown += ["license"] if rules is not None and rules.has_licences else []
+        answers = await asyncio.gather(*(self._show(what) for what in shown))
         try:
-            return read_slurm_machine(_text(parts.output), _text(sizes.output), names)
+            machine = await asyncio.to_thread(
+                read_slurm_machine,
+                answers[0],
+                answers[1],
+                self._settings.partitions,
+                rules or SlurmRules(),
+            )
+            promised = read_reservations(answers[2])
+            licences = read_licences(answers[3]) if len(answers) > 3 else {}
         except ValueError as error:
             raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+        return replace(machine, nodes=replace(machine.nodes, promised=promised, licences=licences))
 
-    def _with_hindrance(self, row: JobRow, partitions: Partitions) -> JobRow:
+    async def _show(self, what: str) -> str:
+        answer = await self._ask("scontrol", "--all", "--oneliner", "show", *what.split())
+        return _text(answer.output)
+
+    async def _known_rules(self) -> SlurmRules | None:
+        # `None` if it does not say, for which no rules are assumed.
+        if time.monotonic() - self._rules_asked_at >= RULES_AGE_S:
+            self._rules = None
+            with contextlib.suppress(LrmsRefusedError):
+                answer = await self._ask("scontrol", "show", "config")
+                self._rules = read_rules(_text(answer.output))
+            self._rules_asked_at = time.monotonic()
+        return self._rules
+
+    def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
+        # With what it asks for, and what it waits for.
+        request = self._wanted.get(self._tag(row.name))
+        partitions = machine.partitions
+        if request is not None:
+            row = replace(row, request=request)
+            partitions = Partitions(machine.nodes.chosen(request))
         if row.phase is not LrmsPhase.WAITING:
             return row
-        why = hindrance(row.reason, partitions, self._wanted.get(self._tag(row.name)))
+        why = hindrance(row.reason, partitions, request)
         return replace(row, hindered=why) if why else row
 
     def _read(self, text: str, token: str, processors: int) -> Queue:
@@ -263,15 +302,15 @@ class Slurm:
             arguments.append("--export=ALL")
         else:
             said = options_at_home(job.home.options, job.name, job.processors)
-            arguments += [f"--export-file={folder}/{ENVIRONMENT}", *said.others]
+            others = [word for word in said.others if not self._watched(word)]
+            arguments += [f"--export-file={folder}/{ENVIRONMENT}", *others]
             if job.home.folder:
                 begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
                 streams = list(said.streams) or [f"--output={begin}/{OUTPUT}"]
         arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
-        arguments.append("--requeue" if self._settings.requeue else "--no-requeue")
-        arguments += self.options(
-            processors=job.processors, guest=bool(job.partner), shaped=job.home is not None
-        )
+        again = self._settings.requeue and (job.request is None or job.request.requeue is not False)
+        arguments.append("--requeue" if again else "--no-requeue")
+        arguments += self.options(job, arguments)
         try:
             answer = await self._programs.run(
                 "sbatch",
@@ -292,26 +331,50 @@ class Slurm:
         number = _text(answer.output).strip().split(";")[0]
         if not number.isdecimal():
             raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
-        self._wanted[name] = (job.processors, job.requested_time)
+        self._wanted[name] = job.request or Request.of_processors(
+            job.processors, job.requested_time
+        )
         if len(self._wanted) > WANTED_MAX:
             self._wanted.popitem(last=False)
         return number
 
-    def options(self, *, processors: int, guest: bool, shaped: bool = False) -> list[str]:
-        """Returns the options of sbatch that follow from the site's configuration.
+    def options(self, job: LrmsJob, said: Sequence[str] = ()) -> list[str]:
+        """Returns the options of sbatch that follow from the site's configuration and from what a job asks for.
 
-        With `shaped`, the user has said how to request processors, which counts unless the site's file does.
+        `said` are those that its user has given, which go before the configuration's.
         """
-        settings = self._settings
-        words = () if shaped and settings.shape == SHAPE else settings.shape
-        shape = [word.format(processors=processors) for word in words]
+        settings, guest = self._settings, bool(job.partner)
+        asked = job.request if job.home is None and job.request is not None else Request()
         options = {
-            "partition": ",".join(settings.partitions),
-            "account": (guest and settings.guest_account) or settings.slurm_account,
-            "qos": (guest and settings.guest_qos) or settings.qos,
+            "partition": asked.partition or ",".join(settings.partitions),
+            "account": asked.account
+            or (guest and settings.guest_account)
+            or settings.slurm_account,
+            "qos": asked.qos or (guest and settings.guest_qos) or settings.qos,
             "nice": str(settings.guest_nice) if guest and settings.guest_nice else "",
         }
-        return shape + [f"--{name}={value}" for name, value in options.items() if value]
+        given = {word.partition("=")[0] for word in said}
+        words = {f"--{name}": value for name, value in options.items() if value}
+        return self._shape(job) + [f"{name}={words[name]}" for name in words if name not in given]
+
+    def _shape(self, job: LrmsJob) -> list[str]:
+        # A user's own words for processors count unless the site's file has some.
+        shape = self._settings.shape
+        words = [word.format(processors=job.processors) for word in shape]
+        if job.home is not None:
+            return [] if shape == SHAPE else words
+        if job.request is None:
+            return words
+        asked = shape_options(job.request)
+        return words + asked[1:] if job.request.processors_alone else asked
+
+    def _watched(self, word: str) -> bool:
+        # By these words the watcher knows jobs that their users have submitted, which the site's own are not.
+        settings = self._settings
+        option, _, value = word.partition("=")
+        if option == "--comment" and settings.watched_comment:
+            return value.removesuffix(HELD_BY_PLUGIN) == settings.watched_comment
+        return option == "--partition" and value == settings.watched_partition
 
     async def release(self, row: JobRow) -> None:
         """Lifts the submission hold."""
@@ -424,28 +487,12 @@ class Slurm:
         tag = self._tag(name)
         return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
 
-    async def _backfills(self) -> bool:
-        # Whether planned starts are those of a scheduler that backfills without delaying them.
-        if time.monotonic() - self._scheduler_asked_at >= SCHEDULER_AGE_S:
-            self._scheduler = ""
-            with contextlib.suppress(
-                LrmsRefusedError
-            ):  # one that does not say is not taken for one
-                answer = await self._ask("scontrol", "show", "config")
-                self._scheduler = read_scheduler(_text(answer.output))
-            self._scheduler_asked_at = time.monotonic()
-        return self._scheduler == "backfill"
-
     def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
         for line in read_log(lines, account=self._account, prefix=self._prefix):
             yield line.name, line
 
     def _tag(self, name: str) -> str:
         return tag_of(name, self._prefix, MARK)
-
-    def _partitions(self) -> list[str]:
-        names = ",".join(self._settings.partitions)
-        return ["-p", names] if names else []
 
     def _other(self, name: str) -> str:
         # The account of a job, if not this process's own.

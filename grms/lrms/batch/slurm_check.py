@@ -15,9 +15,9 @@ from grms.lrms.batch.slurm_machine import read_limit
 from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.batch.slurm_watch import check_rights
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
-from grms.lrms.port import LrmsUnavailableError
+from grms.lrms.port import LrmsJob, LrmsUnavailableError
 
-PROGRAMS: Final = ("squeue", "sinfo", "sbatch", "scontrol", "scancel")
+PROGRAMS: Final = ("squeue", "sbatch", "scontrol", "scancel")
 """Programs that a site runs."""
 
 TESTED: Final = (22, 5)
@@ -108,7 +108,7 @@ class SlurmCheck:
     async def _options(self) -> list[Finding]:
         slurm, found = Slurm(self._programs, self._settings), []
         for what, guest in (("own jobs", False), ("partners' jobs", True)):
-            options = slurm.options(processors=1, guest=guest)
+            options = slurm.options(LrmsJob("", 1, 60.0, partner="guest" if guest else ""))
             found.append(options_taken(what, options, await self._tested(options)))
         return found
 
@@ -127,7 +127,8 @@ class SlurmCheck:
 
     async def _lent(self) -> list[Finding]:
         # Whether jobs can be submitted as the other accounts.
-        options = Slurm(self._programs, self._settings).options(processors=1, guest=True)
+        job = LrmsJob("", 1, 60.0, partner="guest")
+        options = Slurm(self._programs, self._settings).options(job)
         found, usable = [], []
         for account in self._accounts:
             finding = check_account(account)

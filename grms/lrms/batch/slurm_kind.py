@@ -140,6 +140,8 @@ class SlurmTable(BatchSettings):
             requeue=self.requeue,
             completion_log=self.completion_log or "",
             sacct=self.sacct,
+            watched_comment=(self.watch and self.watch.comment) or "",
+            watched_partition=(self.watch and self.watch.partition) or "",
         )
 
     def system(self, site: str, account_of: Callable[[str], str] = lambda _key: "") -> Slurm:

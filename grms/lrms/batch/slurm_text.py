@@ -15,21 +15,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from grms.lrms.batch.slurm_machine import node_names
 from grms.lrms.batch.table import Ending, JobRow
 from grms.lrms.job_names import tag_of
+from grms.lrms.nodes import Promised
 from grms.lrms.plan import Taken
 from grms.lrms.port import LrmsEnd, LrmsPhase
 from grms.outcomes import Outcome
 
-TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%P|%j"
+TABLE_FORMAT: Final = "%i|%t|%C|%V|%S|%e|%r|%u|%N|%Y|%P|%j"
 """Format of squeue, after the token: id, state, processors, moments of submission, start and end, reason, user,
-nodes, partitions, name.
+nodes, planned nodes, partitions, name.
 """
 
 MARK: Final = "@"
 """Separates a user's name from the unique tag in a job's name."""
 
-_FIELDS: Final = 12
+_FIELDS: Final = 13
 
 PHASES: Final = {
     "PD": LrmsPhase.WAITING,
@@ -83,6 +85,9 @@ Others wait for a moment, another job, a hold, or an exhausted quota; some can n
 the machine now.
 """
 
+_TAKES_NOTHING: Final = frozenset(("ReqNodeNotAvail", "NodeDown", "PartitionDown"))
+"""Reasons of waiting jobs that none of the nodes that work now will do for."""
+
 _HELD_REASONS: Final = frozenset(("JobHeldUser", "JobHeldAdmin"))
 
 
@@ -95,12 +100,16 @@ class Queue:
         running: everybody's holdings of processors.
         planned: everybody's jobs that wait and could start, with Slurm's planned starts; `None` if one of them
             has no plan.
+        promised: nodes that those of all partitions are to have.
+        unplanned: partitions in which one of them waits that has no plan.
     """
 
     rows: tuple[JobRow, ...]
     waiting_others: int
     running: tuple[Taken, ...] = ()
     planned: tuple[Taken, ...] | None = ()
+    promised: tuple[Promised, ...] = ()
+    unplanned: frozenset[str] = frozenset()
 
 
 def read_queue(
@@ -122,29 +131,51 @@ def read_queue(
     rows: list[JobRow] = []
     running: list[Taken] = []
     planned: list[Taken] | None = []
+    promised: list[Promised] = []
+    unplanned: set[str] = set()
     waiting = 0
     for line in text.split("\n"):
         fields = line.split("|", _FIELDS - 1)
         if len(fields) < _FIELDS or fields[0] != token:
             continue  # the rest of a name that has line feeds
-        name, wanted = fields[11], int(fields[3])
+        name, wanted, parts = fields[12], int(fields[3]), fields[11].split(",")
         ours = bool(tag_of(name, prefix, MARK)) and fields[8] == account(name)
-        elsewhere = bool(used) and used.isdisjoint(fields[10].split(","))
+        elsewhere = bool(used) and used.isdisjoint(parts)
+        waits = fields[2] == "PD" and _reason(fields[7]) in _CAN_START
         if ours:
             row = _row(fields)
             rows.append(replace(row, can_start=False) if elsewhere else row)
+        if waits and (promise := _promised(fields)) is not None:
+            promised.append(promise)
+        elif waits and _reason(fields[7]) not in _TAKES_NOTHING:
+            unplanned.update(parts)
         if elsewhere:
             continue
         if fields[2] == "R":
             running.append(_taken(fields, wanted) or Taken(wanted, -math.inf, math.inf))
-        elif fields[2] == "PD" and _reason(fields[7]) in _CAN_START and wanted <= processors:
+        elif waits and wanted <= processors:
             waiting += 0 if ours else wanted
             plan = None if planned is None else _taken(fields, wanted)
             if planned is None or plan is None:
                 planned = None  # one that is not planned may take anything
             else:
                 planned.append(plan)
-    return Queue(tuple(rows), waiting, tuple(running), None if planned is None else tuple(planned))
+    return Queue(
+        tuple(rows),
+        waiting,
+        tuple(running),
+        None if planned is None else tuple(planned),
+        tuple(promised),
+        frozenset(unplanned),
+    )
+
+
+def _promised(fields: list[str]) -> Promised | None:
+    # Nodes that a waiting job is to have; `None` if Slurm has no plan of it.
+    begin, end, nodes = _seconds(fields[5]), _seconds(fields[6]), fields[10]
+    if begin is None or end is None or nodes in {"", "(null)", "N/A"}:
+        return None
+    return Promised(begin, end, frozenset(node_names(nodes)))
 
 
 def _taken(fields: list[str], processors: int) -> Taken | None:
@@ -160,7 +191,7 @@ def _reason(text: str) -> str:
 
 
 def _row(fields: list[str]) -> JobRow:
-    _, number, state, processors, submitted, started, ended, reason, _, nodes, _, name = fields
+    _, number, state, processors, submitted, started, ended, reason, _, nodes, *_, name = fields
     phase = PHASES.get(state, LrmsPhase.UNKNOWN)
     why = _reason(reason)
     if phase is LrmsPhase.WAITING and why in _HELD_REASONS:

@@ -6,21 +6,22 @@ environment nor its original arguments: a job with arguments stays at home, and 
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from grms.lrms.batch.programs import Answer, Programs
-from grms.lrms.batch.slurm import asked
+from grms.lrms.batch.slurm import HELD_BY_PLUGIN, asked
 from grms.lrms.batch.slurm_machine import read_limit
+from grms.lrms.batch.slurm_nodes import SlurmRules, default_memory, read_rules
+from grms.lrms.batch.slurm_request import read_fields
 from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.originals import OriginalRow, OriginalWanted
 from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
+from lrms_sim.requests import Request, RequestError
 
 FORMAT: Final = "%i|%t|%V|%u|%r|%P|%k"
 """Format of squeue, after the token: id, state, moment of submission, user, reason, partition, comment."""
-
-HELD_BY_PLUGIN: Final = ":held"
-"""Suffix of the comment if the job submit plugin has held the job at once."""
 
 NO_JOB: Final = "67108863"
 """Larger than any job id (slurm.conf(5), MaxJobId)."""
@@ -30,35 +31,6 @@ OTHERS_TRIED: Final = 5
 
 _FIELDS = 8
 _NONE = frozenset(("", "(null)", "N/A"))
-
-_PLAIN: Final = {
-    "Dependency": _NONE,
-    "Features": _NONE,
-    "Licenses": _NONE,
-    "ReqNodeList": _NONE,
-    "ExcNodeList": _NONE,
-    "Network": _NONE,
-    "CPUs/Task": frozenset("1"),
-    "OverSubscribe": frozenset(("OK", "YES")),
-    "Contiguous": frozenset("0"),
-    "CoreSpec": frozenset("*"),
-    "MinCPUsNode": frozenset("1"),
-    "MinTmpDiskNode": frozenset("0"),
-}
-"""`scontrol show job` of a job that requests only processors and time; another value is a request that cannot be
-passed to a partner.
-"""
-
-_ABSENT: Final = (
-    "TresPerNode",
-    "TresPerJob",
-    "TresPerTask",
-    "TresPerSocket",
-    "Reservation",
-    "HetJobId",
-    "BurstBuffer",
-)
-"""Fields that are only present if a job requests them."""
 
 
 class SlurmWatch:
@@ -82,7 +54,26 @@ class SlurmWatch:
         """Returns what a job requests."""
         fields = read_job(await self._ask("scontrol", "show", "job", "--oneliner", row.number))
         script = await self._ask("scontrol", "write", "batch_script", row.number, "-")
-        return read_wanted(fields, script)
+        wanted = read_wanted(fields, script)
+        if wanted.request is None:
+            return wanted
+        request = await self._without_usual(wanted.request, fields.get("Partition", ""))
+        return replace(wanted, request=request)
+
+    async def _without_usual(self, request: Request, names: str) -> Request:
+        # Slurm shows a job with what it has filled in for it: the default partition, that one's memory, and whether
+        # jobs may be run again.
+        name = names.partition(",")[0]
+        text = await self._ask("scontrol", "show", "partition", "--all", "--oneliner", name)
+        rules = read_rules(await self._ask("scontrol", "show", "config")) or SlurmRules()
+        part = read_job(text)
+        if request.memory == default_memory(part, rules):
+            request = replace(request, memory=None)
+        if request.requeue is rules.requeue:
+            request = replace(request, requeue=None)
+        if names == self._partition or part.get("Default") == "YES":
+            names = ""
+        return replace(request, partition=names)
 
     async def hold(self, number: str) -> None:
         """Holds a job."""
@@ -160,14 +151,18 @@ def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
             int(fields["NumCPUs"].partition("-")[0]),
             read_limit(fields["TimeLimit"]),
         )
+        request, unsaid = read_fields(fields), ""
+    except RequestError as error:
+        request, unsaid = None, str(error)
     except (KeyError, ValueError) as error:
         raise LrmsRefusedError(f"what it asks for cannot be read: {error}") from error
     if not script.strip():
         raise LrmsRefusedError("Slurm hands out no script of it")  # with status 0
-    name = fields.get("JobName", "")
+    name, reason = fields.get("JobName", ""), _kept(fields, limit_s) or unsaid
     # squeue and scontrol append line feeds.
+    script = script.rstrip("\n") + "\n"
     return OriginalWanted(
-        name, processors, limit_s or 0.0, script.rstrip("\n") + "\n", _kept(fields, limit_s)
+        name, processors, limit_s or 0.0, script, reason, None if reason else request
     )
 
 
@@ -179,12 +174,6 @@ def _kept(fields: Mapping[str, str], limit_s: float | None) -> str:
         return "it has no script of its own"
     if " " in command:
         return "it has arguments, which Slurm does not hand out as they were"
-    for name, plain in _PLAIN.items():
-        if fields.get(name, next(iter(plain))) not in plain:
-            return f"it asks for {name}={fields[name][:40]}, which a partner cannot be told"
-    for name in _ABSENT:
-        if fields.get(name, "(null)") not in _NONE:
-            return f"it asks for {name}, which a partner cannot be told"
     return ""
 
 

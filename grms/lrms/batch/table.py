@@ -7,9 +7,11 @@ unique to this site and job, with number and moment of submission.
 from dataclasses import dataclass, field
 
 from grms.lrms.launched import ScriptEnd
+from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsEnd, LrmsPhase
+from lrms_sim.requests import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class JobRow:
         reason: of its state, in the batch system's words.
         can_start: it waits only for processors, if the site has enough of them.
         hindered: what it waits for other than room, for people.
+        request: all that it asks for; `None` if this process has not submitted it.
     """
 
     name: str
@@ -40,6 +43,7 @@ class JobRow:
     reason: str = ""
     can_start: bool = False
     hindered: str = ""
+    request: Request | None = None
 
     @property
     def live(self) -> bool:
@@ -60,6 +64,7 @@ class Table:
         waiting_others: processors of others' jobs that wait and could start.
         plan: whether one more job would start; `None` if unknown.
         partitions: which jobs are accepted, and start when there is room.
+        nodes: the same for what a job asks for besides processors; `None` if unknown.
     """
 
     began_at: float
@@ -71,6 +76,7 @@ class Table:
     rows: tuple[JobRow, ...]
     plan: QueuePlan | None = field(default=None, compare=False)
     partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
+    nodes: NodeTable | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,9 @@ from grms.site.configuration.connections import (
 )
 from grms.site.configuration.guard_table import GuardConfig
 from grms.site.configuration.lrms_kinds import settings_of
+from lrms_sim.node_kinds import KINDS_MAX
 from lrms_sim.plugins import LOCATION_GROUP
+from lrms_sim.requests import MEMORY_MAX
 from lrms_sim.written import names_written
 
 PARTNERS_MAX: Final = 1000
@@ -209,12 +211,30 @@ class ResourceConfig(Model):
     cost_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
 
 
+class NodesConfig(Model):
+    """Nodes of the machine that are alike, as partners are told of them.
+
+    Attributes:
+        nodes: how many there are, whether they work now or not.
+        cores: of each.
+        memory_mib: that jobs may have on each; 0 where it is not counted.
+        gpus: of each.
+    """
+
+    nodes: Count
+    cores: Annotated[int, Field(ge=1, le=2**15)]
+    memory_mib: Annotated[int, Field(ge=0, le=MEMORY_MAX)] = 0
+    gpus: Annotated[int, Field(ge=0, le=2**15)] = 0
+
+
 class SiteConfig(Model):
     """A site.
 
     Attributes:
         name: unique in the federation.
         processors: size of its machine.
+        nodes: what partners are told of its nodes, so that they do not offer what can never run here; left out:
+            nothing, and such offers are declined.
         operators: users, by name, who may use the operators' service; the daemon's own user and
             root always may.
         brokers: names, as certificates have them, that may reserve resources over the network.
@@ -248,6 +268,7 @@ class SiteConfig(Model):
 
     name: Name
     processors: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    nodes: Annotated[list[NodesConfig], Field(max_length=KINDS_MAX)] = Field(default_factory=list)
     operators: list[str] = Field(default_factory=list)
     brokers: list[Name] = Field(default_factory=list)
     location: str | list[str] = "awrt"

@@ -1,5 +1,6 @@
 """Whom a site is connected to, as its file says it: users, partners, an MQTT broker, and those who look on."""
 
+import re
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
@@ -121,6 +122,61 @@ class PartnerConfig(Model):
     account: Annotated[str, AfterValidator(_account)] | None = None
 
 
+_LOCAL_NAME: Final = re.compile(r"\*|[A-Za-z0-9_][\w.:@/+=-]{0,127}", re.ASCII)
+
+
+def _local(value: str) -> str:
+    if value and _LOCAL_NAME.fullmatch(value) is None:
+        raise wrong(f"{value!r} is no name here; one has letters, digits and _.:@/+=-")
+    return value
+
+
+def _partitions(value: str) -> str:
+    for name in value.split(",") if value else ():
+        if not name:
+            raise wrong(f"{value!r} has an empty name between its commas")
+        _local(name)
+    return value
+
+
+def _image(value: str) -> str:
+    if value.startswith("-") or not value.isprintable() or " " in value:
+        raise wrong(f"{value!r} is no container image")
+    return value
+
+
+NamesHere = dict[str, Annotated[str, AfterValidator(_local)]]
+
+
+class TranslateConfig(Model):
+    """What names in partners' jobs mean here.
+
+    A key is a name as partners write it, "PARTNER:NAME" for one partner alone, "*" or "PARTNER:*" for every other.
+    The value is the name here; "*" is the same name, and "" leaves it out, so that this file's own settings count.
+    A job with a name that is in no table is declined, but for features and types of GPUs without a table, which are
+    looked for under their own names.
+
+    Attributes:
+        partitions: the value may be several, with commas between.
+        accounts: that pay.
+        qos: quality of service.
+        features: of nodes.
+        gpus: types of GPUs.
+        licences: counted for the cluster.
+        images: container images.
+        modules: of software.
+    """
+
+    partitions: dict[str, Annotated[str, AfterValidator(_partitions)]] = Field(default_factory=dict)
+    accounts: NamesHere = Field(default_factory=dict)
+    qos: NamesHere = Field(default_factory=dict)
+    features: NamesHere = Field(default_factory=lambda: {"*": "*"})
+    gpus: NamesHere = Field(default_factory=lambda: {"*": "*"})
+    licences: NamesHere = Field(default_factory=dict)
+    images: dict[str, Annotated[str, AfterValidator(_image)]] = Field(default_factory=dict)
+    modules: NamesHere = Field(default_factory=dict)
+
+
 class GuestsConfig(Model):
     """Partners' jobs.
 
@@ -132,12 +188,14 @@ class GuestsConfig(Model):
             partner; or `refuse`, and they go back to their home site.
         place_held_s: so long a place is held for a job that its home site has still. Less than ten seconds
             are too little for a batch system to let the job go; a day is too long for any partner's crash.
+        translate: what the names in their requests mean here: partitions, accounts and others.
     """
 
     banned: list[Annotated[str, AfterValidator(_pseudonym)]] = Field(default_factory=list)
     users: FilePath | None = None
     unknown_users: Literal["run", "refuse"] = "run"
     place_held_s: Annotated[float, Field(ge=10, le=86_400, allow_inf_nan=False)] = 300.0
+    translate: TranslateConfig = TranslateConfig()
 
     @model_validator(mode="after")
     def _check_users(self) -> Self:

@@ -25,6 +25,7 @@ from grms.policy.words import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import adapter_of
 from grms.site.configuration.written import CarefulLocation, CarefulTransfer
+from grms.site.facts.translation import Translation
 from lrms_sim.commandline.mistakes import said_of
 from lrms_sim.errors import HanseError
 from lrms_sim.text_files import parse_toml, read_bytes
@@ -143,6 +144,11 @@ def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
     if isinstance(policy, WrittenLocation):
         return WrittenLocation(CarefulLocation(policy))
     return policy
+
+
+def translation_of(config: SiteConfig) -> Translation:
+    """Returns what names of partners mean at a site."""
+    return Translation(**config.guests.translate.model_dump())
 
 
 def place_held(config: SiteConfig) -> float:

@@ -33,12 +33,12 @@ def wants(
     if waits:  # what the batch system has said may be older than the job
         waiting = max(0, waiting - request.processors)
     compiled = compiled_transfer(policy)
-    rails = compiled.rails
+    rails, free = compiled.rails, load.room_for(request)
     if rails is None:
         return compiled.accept(
             request.processors,
             processors=load.processors,
-            processors_free=load.processors_free,
+            processors_free=free,
             processors_waiting=waiting,
             own=own,
             requested_time=request.requested_time,
@@ -46,7 +46,7 @@ def wants(
     return compiled.accept(
         request.processors,
         processors=load.processors,
-        processors_free=load.processors_free,
+        processors_free=free,
         processors_waiting=waiting,
         own=own,
         requested_time=request.requested_time,

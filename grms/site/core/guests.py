@@ -37,7 +37,7 @@ from grms.site.facts.events import (
     ResolveReceived,
     WithdrawReceived,
 )
-from grms.site.facts.jobs import GuestJob, GuestRef, Load, OfferId
+from grms.site.facts.jobs import GuestJob, GuestRef, Load, OfferId, Request
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -52,6 +52,7 @@ from grms.site.facts.records import (
     JobEnded,
     JobLeaving,
 )
+from grms.site.facts.translation import NoMeaningError
 
 _NUMBER_MAX = 2**63 - 1
 
@@ -92,7 +93,8 @@ class GuestDesk(Owner[GuestJob]):
             self._refuse_at_limit(event.id, book, turn)
             return
         unused = book.budget.left(turn.now, self.memory.settings.limits.unused_acceptances) == 0
-        if not unused and self._wanted(event, book, turn.now):
+        here = self._in_our_names(event)
+        if not unused and here is not None and self._wanted(event, here, book, turn.now):
             turn.note(
                 GuestAccepted(
                     turn.now,
@@ -100,6 +102,7 @@ class GuestDesk(Owner[GuestJob]):
                     event.settled_below,
                     event.request,
                     event.payload,
+                    None if here == event.request else here.needs,
                 )
             )
             if event.reserve:
@@ -123,7 +126,20 @@ class GuestDesk(Owner[GuestJob]):
         )
         turn.do(Refuse(event.id, Refusal.DISPUTED, reason, "offer"))
 
-    def _wanted(self, event: OfferReceived, book: PartnerBook, now: float) -> bool:
+    def _in_our_names(self, event: OfferReceived) -> Request | None:
+        # What a partner's job asks for here; None where one of its names has no meaning.
+        needs = event.request.needs
+        if needs is None:
+            return event.request
+        try:
+            return Request.of(self.memory.settings.translation.local(event.partner, needs))
+        except NoMeaningError as error:
+            self.memory.book(event.partner).no_meaning = str(error)
+            return None
+
+    def _wanted(
+        self, event: OfferReceived, request: Request, book: PartnerBook, now: float
+    ) -> bool:
         settings, load = self.memory.settings, self.memory.load(event.load)
         policy = settings.transfer.get(event.partner)
         return (
@@ -132,11 +148,11 @@ class GuestDesk(Owner[GuestJob]):
             and not self.memory.draining
             and not self.memory.guarded
             and load is not None
-            and not load.refusal(event.request)
+            and not load.refusal(request)
             and len(book.guests) < settings.limits.guests_open
             and len(event.payload) <= settings.limits.payload_bytes
             and (now >= book.away_until or not event.to_fetch)
-            and wants(policy, self.memory, book, event.request, load, own=False)
+            and wants(policy, self.memory, book, request, load, own=False)
         )
 
     def resolve_received(self, event: ResolveReceived, turn: Turn) -> None:

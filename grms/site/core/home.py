@@ -61,6 +61,7 @@ class HomeDesk(Owner[HomeJob]):
                 event.name,
                 event.request,
                 event.payload,
+                event.unfit,
             )
         )
         job = memory.jobs[number]
@@ -82,11 +83,12 @@ class HomeDesk(Owner[HomeJob]):
                 # The user is who calls, and no field of the request.
                 wrong = "" if field == "user" else field
                 return Refuse(event.id, Refusal.INVALID, reason, wrong)
-        if event.request.processors > settings.processors:
-            reason = (
-                f"processors is {event.request.processors}; this site has {settings.processors}"
-            )
-            return Refuse(event.id, Refusal.INVALID, reason, "request.processors")
+        unfit = self.offers.unfit(event.request, event.unfit, event.load)
+        if unfit and not self.offers.any_could(event.request):
+            reason = f"{unfit}, and no partner of this site is known that could run it"
+            wide = event.request.processors > settings.processors
+            wrong = "request.processors" if wide else "request.needs"
+            return Refuse(event.id, Refusal.INVALID, reason, wrong)
         if len(event.payload) > limits.payload_bytes:
             reason = (
                 f"what is to run has {len(event.payload)} bytes; at most "

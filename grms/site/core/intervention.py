@@ -112,6 +112,8 @@ def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
 
 
 def _why_stuck_here(job: HomeJob, memory: Memory, now: float) -> str:
+    if job.job in memory.unplaced:
+        return job.reason
     if job.state is JobState.SUBMITTING and memory.lrms_away:
         return f"the batch system does not answer: {memory.lrms_away}"
     if job.hindered and job.state in {JobState.SUBMITTING, JobState.QUEUED}:

@@ -18,7 +18,16 @@ from grms.site.core.faults import FaultDesk
 from grms.site.core.turn import Turn
 from grms.site.facts.commands import LrmsCancel, SendOffer, SendResolve, SendWithdraw
 from grms.site.facts.events import OfferAnswered, OfferFailed, StatusAnswered, StatusFailed
-from grms.site.facts.jobs import NO_EXIT, Completion, HomeJob, Load, OfferId, Weighed, lrms_key
+from grms.site.facts.jobs import (
+    NO_EXIT,
+    Completion,
+    HomeJob,
+    Load,
+    OfferId,
+    Request,
+    Weighed,
+    lrms_key,
+)
 from grms.site.facts.lifecycle import GuestState, JobState, Outcome
 from grms.site.facts.memory import Memory
 from grms.site.facts.partners import PartnerBook
@@ -32,6 +41,7 @@ from grms.site.facts.records import (
     JobOffered,
     JobPromised,
     JobReturned,
+    JobUnplaced,
     ReportDisbelieved,
 )
 
@@ -62,6 +72,7 @@ class OfferDesk:
             return
         settings, books = self.memory.settings, self.memory.books
         load = self.memory.load(load)
+        unfit = self.unfit(job.request, job.unfit, load)
         if job.remaining is None:
             begin(job, self.memory, turn.now)
         late = turn.now - job.decision_time > settings.decision_time_max
@@ -73,9 +84,8 @@ class OfferDesk:
             del job.remaining[0]
             if policy is None or not self._askable(book, job, turn.now):
                 continue
-            if not load.refusal(job.request) and wants(
-                policy, self.memory, book, job.request, load, own=True
-            ):
+            refused = unfit or load.refusal(job.request)
+            if not refused and wants(policy, self.memory, book, job.request, load, own=True):
                 job.weighed = Weighed(load, name)
                 break
             if entrusts(policy, book, job.request, load, turn):
@@ -83,11 +93,52 @@ class OfferDesk:
                 self._offer(job, book, turn)
                 return
         job.remaining = None
+        if unfit:
+            reason = f"{unfit}; no partner has taken it so far"
+            turn.note(JobUnplaced(turn.now, job.job, reason))
+            turn.publish(job)
+            return
         turn.note(JobKept(turn.now, job.job))
         # One that was received before the journal was put back may have been submitted since.
         lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
         turn.submit(job, lookup=lookup)
         turn.publish(job)
+
+    def unfit(self, request: Request, said: str, load: Load | None) -> str:
+        """Returns why no batch system of this site ever runs such a job; empty where it may.
+
+        Args:
+            request: of the job.
+            said: what the batch system has said to its user.
+            load: of the batch system.
+        """
+        size, shape = self.memory.settings.processors, request.shape
+        if request.processors > size:
+            return f"processors is {request.processors}; this site has {size}"
+        if said:
+            return f"the batch system of this site cannot run it: {said}"
+        if load is None or load.nodes is None or shape is None:
+            return ""
+        return load.nodes.never(shape)
+
+    def any_could(self, request: Request) -> bool:
+        """Returns whether a partner is known with which jobs are exchanged, and that could run such a job."""
+        transfer = self.memory.settings.transfer
+        return any(
+            book.listed and name in transfer and (not book.processors or book.could_run(request))
+            for name, book in self.memory.books.items()
+        )
+
+    def time_passed(self, load: Load | None, turn: Turn) -> None:
+        """Asks all partners once more about jobs that can run neither here nor at those that were asked.
+
+        The pauses between that double.
+        """
+        settings = self.memory.settings
+        for job in list(self.memory.unplaced.values()):
+            pause = pause_after(job.unplaced, settings.probe_first_s, settings.probe_most_s)
+            if job.state is JobState.RECEIVED and turn.now - job.unplaced_time >= pause:
+                self.decide(job, load, turn)
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return book.name not in job.asked and self.can_ask(book, job, now)
@@ -99,7 +150,7 @@ class OfferDesk:
             and book.reachable
             and not book.faulty
             and not book.incompatible
-            and job.request.processors <= book.processors
+            and book.could_run(job.request)
             and len(book.undecided) < self.memory.settings.limits.offers_undecided
             and not book.returns.rests(job.user, job.request, now)
         )

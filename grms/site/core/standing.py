@@ -78,6 +78,7 @@ class PartnerDesk:
         book.reachable = True
         book.lost = False
         book.processors = event.processors
+        book.nodes = event.nodes
         if was_down:
             for job in list(book.open.values()):
                 if not job.question:

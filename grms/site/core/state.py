@@ -242,6 +242,7 @@ class SiteState:
 
     def _time_passed(self, event: TimePassed, turn: Turn) -> None:
         self._guests.time_passed(turn)
+        self._offers.time_passed(event.load, turn)
         self._deadlines.time_passed(event, turn)
 
     def _drain(self, event: Drain | Resume, _turn: Turn) -> None:
@@ -267,6 +268,7 @@ class SiteState:
                 if event.confirm_time_max is None
                 else event.confirm_time_max
             ),
+            translation=(settings.translation if event.translation is None else event.translation),
             partners=settings.partners if event.partners is None else event.partners,
         )
         self.memory.list_partners()

@@ -53,7 +53,7 @@ class Turn:
             LrmsSubmit(
                 self.cause,
                 job.lrms_key,
-                job.request,
+                job.asked_here,
                 job.payload,
                 lookup=lookup,
                 started=started,

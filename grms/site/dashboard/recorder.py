@@ -216,19 +216,26 @@ def standing(book: PartnerBook, *, up: bool) -> str:
     return "lost" if book.lost else "unreachable"
 
 
+def _why_unwell(book: PartnerBook) -> str:
+    if not book.reachable:
+        return "it did not answer"
+    if book.faulty:
+        return "it counts as faulty"
+    other = book.incompatible
+    return f"it speaks version {other} of the protocol" if other else ""
+
+
 def why_not_asked(book: PartnerBook, job: HomeJob, now: float) -> str:
     """Returns why a partner is not offered a job, as far as the site itself knows.
 
     `now` is in seconds.
     """
-    if not book.reachable:
-        return "it did not answer"
-    if book.faulty:
-        return "it counts as faulty"
-    if book.incompatible:
-        return f"it speaks version {book.incompatible} of the protocol"
+    if unwell := _why_unwell(book):
+        return unwell
     if book.returns.rests(job.user, job.request, now):
         return "it has sent such jobs back undone of late"
     if job.request.processors > book.processors:
         return f"it has {book.processors} processors, fewer than the job needs"
+    if not book.could_run(job.request):
+        return "it has no nodes for such a job"
     return "there is no policy for it, or its turn did not come"

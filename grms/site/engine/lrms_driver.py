@@ -33,6 +33,7 @@ from grms.lrms.port import (
     LrmsRefusedError,
     LrmsSnapshot,
     LrmsUnavailableError,
+    NodeView,
     WithProblem,
 )
 from grms.lrms.slips import Slips, WithSlips
@@ -170,7 +171,8 @@ class LrmsDriver:
         if seen.plan is not None:
             asked = partial(seen.plan.starts_now, now=seen.taken_at + age)
         refuses = seen.partitions.why_not if seen.partitions.each else None
-        return Load(seen.processors, seen.free, seen.waiting, asked, refuses=refuses)
+        nodes = None if seen.nodes is None else _Nodes(seen.nodes, seen.taken_at + age)
+        return Load(seen.processors, seen.free, seen.waiting, asked, refuses=refuses, nodes=nodes)
 
     @property
     def load_age(self) -> float | None:
@@ -399,6 +401,14 @@ class LrmsDriver:
     def _note(self, event: str, call: Call, error: Exception) -> None:
         name = self.lrms.encode(call.key)
         self._log.warning(event, step=call.step.value, lrms_job=name, problem=_why(error))
+
+
+class _Nodes:
+    # What a poll has shown of the nodes, at a moment on the batch system's clock.
+    def __init__(self, view: NodeView, now: float) -> None:
+        self.never = view.never
+        self.why_not = view.why_not
+        self.starts_now = partial(view.starts_now, now=now)
 
 
 def _job(command: LrmsSubmit, contents: Callable[[int, JobFile], Path] | None = None) -> LrmsJob:

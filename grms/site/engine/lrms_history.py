@@ -75,6 +75,7 @@ def lrms_job(
         simulated,
         name=message.program.name,
         home=home,
+        request=request.needs,
     )
 
 
@@ -110,6 +111,6 @@ def _runs(job: HomeJob | GuestJob) -> bool:
 def _job_of(job: HomeJob | GuestJob) -> LrmsJob | None:
     user, partner = job.owner
     try:
-        return lrms_job(job.lrms_key, job.request, job.payload, user=user, partner=partner)
+        return lrms_job(job.lrms_key, job.asked_here, job.payload, user=user, partner=partner)
     except LrmsRefusedError:
         return None  # it was refused then, and will be again

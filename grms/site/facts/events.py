@@ -21,7 +21,9 @@ from grms.policy.transfer import TransferPolicy
 from grms.site.facts.jobs import Completion, Load, OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.settings import PartnerSettings
+from grms.site.facts.translation import Translation
 from grms.values import dataclass
+from lrms_sim.node_kinds import NodeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class PoliciesChanged(Event):
         partners_asked: most partners asked about one job; `None`: all.
         reoffer: when local waiting jobs are offered again; `None`: never.
         confirm_time_max: how long places are held, seconds; `None` leaves it.
+        translation: of the names in partners' jobs; `None` leaves it.
     """
 
     transfer: Mapping[str, TransferPolicy]
@@ -81,6 +84,7 @@ class PoliciesChanged(Event):
     partners_asked: int | None = None
     reoffer: float | Rounds | None = None
     confirm_time_max: float | None = None
+    translation: Translation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +160,17 @@ class Pardon(Event):
 
 @dataclass(frozen=True, slots=True)
 class Submit(LoadedEvent):
-    """A user submits a job. Answered by `ReplyJob` or `Refuse`."""
+    """A user submits a job. Answered by `ReplyJob` or `Refuse`.
+
+    `unfit` is why the site's own batch system would never run it, in its words; empty if it may.
+    """
 
     user: str
     idempotency_key: str
     name: str
     request: Request
     payload: bytes
+    unfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,11 +381,13 @@ class PartnerUp(LoadedEvent):
     """A partner has identified itself, and can be asked.
 
     `processors` is its size; `offer_seen` the last of this site's offers that it knows of, if any.
+        Its `nodes` are empty if it does not disclose them.
     """
 
     partner: str
     processors: int
     offer_seen: OfferId | None = None
+    nodes: tuple[NodeKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

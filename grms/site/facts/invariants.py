@@ -59,6 +59,11 @@ def _check_lrms(memory: Memory) -> None:
         job.request.processors for job in everybody if job.state is JobState.SUBMITTING
     )
     assert memory.unconfirmed == unconfirmed, "unconfirmed"
+    coming = {job.lrms_key: job.asked_here for job in everybody if job.state is JobState.SUBMITTING}
+    assert memory.coming == coming, "coming"
+    for number, job in memory.unplaced.items():
+        assert job is memory.jobs[number], "unplaced"
+        assert job.state is JobState.RECEIVED, "unplaced"
     reserved = {guest.lrms_key: guest for guest in guests if guest.reserved}
     assert memory.reserved == reserved, "reserved"
     assert all(one.state is JobState.SUBMITTING for one in reserved.values()), "reserved"

@@ -5,10 +5,10 @@ the user to a batch system and never inspected here.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache, partial
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol, Self
 
 import msgspec
 
@@ -23,6 +23,7 @@ from grms.site.facts.lifecycle import (
     Outcome,
 )
 from grms.values import dataclass
+from lrms_sim.requests import Request as Needs
 
 KEY_PARTS = 3
 """Parts of a first `lrms_key`: home, epoch and number."""
@@ -36,6 +37,7 @@ class Request:
     """What a job asks for.
 
     `processors` are needed all at once, at least 1; `requested_time` is the wall-time limit, seconds, more than 0.
+    `needs` are the same with all that it asks for besides; `None` if it asks for processors alone.
 
     Raises:
         ValueError: a bound is violated.
@@ -43,6 +45,7 @@ class Request:
 
     processors: int
     requested_time: float
+    needs: Needs | None = None
 
     def __post_init__(self) -> None:
         """Checks the bounds."""
@@ -52,10 +55,49 @@ class Request:
             raise ValueError(
                 f"requested_time is {self.requested_time}; it must be finite and more than 0"
             )
+        needs = self.needs
+        if needs is not None and (needs.processors, needs.wall_time) != (
+            self.processors,
+            self.requested_time,
+        ):
+            raise ValueError(
+                f"needs are {needs.processors} processors for {needs.wall_time} s; they must be those "
+                f"of the request, {self.processors} for {self.requested_time} s"
+            )
+
+    @classmethod
+    def of(cls, needs: Needs) -> Self:
+        """Returns the request of a job that asks for all that; its wall time is known."""
+        assert needs.wall_time is not None
+        return cls(needs.processors, needs.wall_time, needs)
+
+    @property
+    def asked(self) -> Needs:
+        """All that it asks for, where it is processors alone as well."""
+        return self.needs or Needs.of_processors(self.processors, self.requested_time)
+
+    @property
+    def shape(self) -> Needs | None:
+        """What a machine of processors would not understand of it; None for nothing."""
+        needs = self.needs
+        return None if needs is None or (needs.processors_alone and not needs.partition) else needs
 
 
 StartsNow = Callable[[int, float], bool]
 """Says whether a job of so many processors and that requested time, seconds, would start now."""
+
+
+class Nodes(Protocol):
+    """What the batch system says of its nodes at the moment of an event, to be asked while that is handled."""
+
+    def never(self, needs: Needs) -> str:
+        """Returns why nothing here ever runs such a job; empty if something does."""
+
+    def why_not(self, needs: Needs) -> str:
+        """Returns why such a job would not start here, however much room there is; empty if it would."""
+
+    def starts_now(self, needs: Needs, *, before: Sequence[Needs] = ()) -> bool:
+        """Returns whether such a job would start at once, behind all that wait, and these as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +113,8 @@ class Load:
         waits: its own answer whether a job waits in its queue, by key; likewise. `None` if it has to be looked up.
         refuses: why a job of so many processors and that requested time, seconds, would not start here however
             much room there is; empty if it would. `None` if any would.
+        nodes: its answers about jobs that ask for more than processors; `None` if it has none about its nodes.
+        coming: requests of jobs that are on their way to it, which it does not know of.
     """
 
     processors: int
@@ -79,6 +123,8 @@ class Load:
     asked: StartsNow | None = field(default=None, compare=False, repr=False)
     waits: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
     refuses: Callable[[int, float], str] | None = field(default=None, compare=False, repr=False)
+    nodes: Nodes | None = field(default=None, compare=False, repr=False)
+    coming: Collection[Request] = field(default=(), compare=False, repr=False)
 
     def starts_now(self, request: Request) -> bool:
         """Returns whether the batch system would start a job at once, behind all that wait.
@@ -86,6 +132,11 @@ class Load:
         If it cannot be asked, only what is certain is a yes: no job waits, and there is room. The request is no wider
         than the machine.
         """
+        shape = request.shape
+        if shape is not None:
+            return self.nodes is not None and self.nodes.starts_now(
+                shape, before=[each.asked for each in self.coming]
+            )
         if self.asked is not None:
             return self.asked(request.processors, request.requested_time)
         return self.processors_waiting == 0 and request.processors <= self.processors_free
@@ -97,9 +148,28 @@ class Load:
         """
         if request.processors > self.processors:
             return f"{self.processors} processors work; it needs {request.processors}"
+        shape = request.shape
+        if shape is not None:
+            return NO_NODES if self.nodes is None else self.nodes.why_not(shape)
         if self.refuses is None:
             return ""
         return self.refuses(request.processors, request.requested_time)
+
+    def room_for(self, request: Request) -> int:
+        """Returns the free processors that a job could have: fewer than it needs where its nodes have none for it.
+
+        Args:
+            request: of the job, no wider than the machine.
+        """
+        free = self.processors_free
+        if request.shape is None or free < request.processors or self.starts_now(request):
+            return free
+        return request.processors - 1
+
+
+NO_NODES: Final = (
+    "it asks for more than processors, and the batch system here says nothing of its nodes"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +320,11 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         raise NotImplementedError
 
     @property
+    def asked_here(self) -> Request:
+        """What it asks of the own batch system, in the names of this site."""
+        return self.request
+
+    @property
     def came(self) -> float:
         """When it was submitted or accepted, seconds."""
         raise NotImplementedError
@@ -297,6 +372,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         attempts: how often in a row that question went unanswered.
         confirms: its partner holds a place for it, and is to be told to start it.
         revision: counts the changes.
+        unfit: why this site's own batch system would never run it, in its words; empty if it may.
+        unplaced: how often neither this site nor any partner asked could run it.
+        unplaced_time: of the last such finding, seconds; nan for none.
         weighed: input of its last decision; `None` before the first, and after a restart.
     """
 
@@ -327,6 +405,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     confirms: bool = False
     revision: int = 1
     story: list[JobState] = msgspec.field(default_factory=partial(list, (JobState.RECEIVED,)))
+    unfit: str = ""
+    unplaced: int = 0
+    unplaced_time: float = math.nan
     weighed: Weighed | None = None
 
     def __str__(self) -> str:
@@ -397,6 +478,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
 
     Attributes:
         accept_time: seconds.
+        here: its request in the names of this site; `None` if it names nothing.
         reserved: a place is held for it; its home site still has it, and it does not start.
         attempts: how often in a row its report went unanswered.
         reporting: a report is under way.
@@ -407,6 +489,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     partner: str
     offer: OfferId
     accept_time: float
+    here: Needs | None = None
     state: JobState = JobState.SUBMITTING
     reserved: bool = False
     attempts: int = 0
@@ -421,6 +504,11 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     def ref(self) -> GuestRef:
         """Its name in records."""
         return GuestRef(self.partner, self.offer)
+
+    @property
+    def asked_here(self) -> Request:
+        """What it asks of the own batch system, in the names of this site."""
+        return self.request if self.here is None else Request.of(self.here)
 
     @property
     def came(self) -> float:

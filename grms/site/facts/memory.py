@@ -17,6 +17,7 @@ from grms.site.facts.jobs import (
     JobRef,
     Load,
     OfferId,
+    Request,
     lrms_key,
     next_lrms_key,
 )
@@ -52,6 +53,7 @@ from grms.site.facts.records import (
     JobStarted,
     JobStays,
     JobTakenBack,
+    JobUnplaced,
     JobWrittenOff,
     PartnerBooks,
     PartnerFaulted,
@@ -84,6 +86,8 @@ class Memory:
         own_work: Σ p·m of local users' ended jobs, wherever they ran, processor seconds.
         own_requested: Σ p·m·requested time of the same.
         unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
+        coming: requests of these jobs, by key.
+        unplaced: local users' jobs that neither this site nor any partner asked could run, by number.
         at_lrms: unfinished jobs that the batch system has or is to get, by key, in the order of its queue; running
             ones in order of their starts.
         lrms_moment: of the last known event there, seconds; minus infinity without any.
@@ -110,6 +114,8 @@ class Memory:
         self.guard_found: GuardFound | None = None
         self.own_work = self.own_requested = 0.0
         self.unconfirmed = 0
+        self.coming: dict[str, Request] = {}
+        self.unplaced: dict[int, HomeJob] = {}
         self.at_lrms: dict[str, HomeJob | GuestJob] = {}
         self.lrms_moment = -math.inf
         self.reserved: dict[str, GuestJob] = {}
@@ -124,6 +130,7 @@ class Memory:
             JobDelegated: self._job_delegated,
             JobPromised: self._job_promised,
             JobKept: self._job_kept,
+            JobUnplaced: self._job_unplaced,
             JobReoffered: self._job_reoffered,
             JobReofferEnded: self._job_reoffer_ended,
             RoundHeld: self._round_held,
@@ -225,11 +232,17 @@ class Memory:
         """Notes that the batch system has a job; call it before the job's state changes."""
         if job.state is JobState.SUBMITTING:
             self.unconfirmed -= job.request.processors
+            del self.coming[job.lrms_key]
+
+    def _comes(self, job: HomeJob | GuestJob) -> None:
+        self.unconfirmed += job.request.processors
+        self.coming[job.lrms_key] = job.asked_here
 
     def load(self, told: Load | None) -> Load | None:
         """Returns the batch system's load plus the jobs on their way to it; `None` if it does not answer.
 
-        With jobs under way it cannot be asked whether it would start a job, as it does not know of them.
+               With jobs under way it cannot be asked whether it would start a job, as it does not know of them.
+        What it has said of its nodes can.
         """
         if self.lrms_away or told is None:
             return None
@@ -241,6 +254,8 @@ class Memory:
             told.processors_free - starting,
             told.processors_waiting + self.unconfirmed - starting,
             refuses=told.refuses,
+            nodes=told.nodes,
+            coming=self.coming.values(),
         )
 
     @property
@@ -262,6 +277,7 @@ class Memory:
             name=record.name,
             request=record.request,
             payload=record.payload,
+            unfit=record.unfit,
             submit_time=record.time,
         )
         self.jobs[number] = job
@@ -273,6 +289,7 @@ class Memory:
     def _job_offered(self, record: JobOffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
         job.move(JobState.OFFERING)
+        self.unplaced.pop(job.job, None)
         job.asked += (record.partner,)
         job.put += 1
         self._note_offer(job, book, record.number, record.time)
@@ -295,6 +312,8 @@ class Memory:
     def _job_delegated(self, record: JobDelegated) -> None:
         job = self.jobs[record.job]
         job.move(JobState.DELEGATED)
+        if job.unplaced:
+            job.reason = ""
         job.accept_time = record.time
         job.confirms = False
         job.overdue = False
@@ -314,10 +333,21 @@ class Memory:
     def _job_kept(self, record: JobKept) -> None:
         job = self.jobs[record.job]
         job.move(JobState.SUBMITTING)
-        self.unconfirmed += job.request.processors
+        if self.unplaced.pop(job.job, None) is not None:
+            job.reason = ""
+        self._comes(job)
         self._goes_behind(job, record.time)
         job.kept_time = record.time
         job.put = 0
+
+    def _job_unplaced(self, record: JobUnplaced) -> None:
+        job = self.jobs[record.job]
+        job.asked, job.put = (), 0
+        job.unplaced += 1
+        job.unplaced_time = record.time
+        self.unplaced[job.job] = job
+        job.reason = record.reason
+        job.revision += 1
 
     def _job_reoffered(self, record: JobReoffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
@@ -378,7 +408,7 @@ class Memory:
         # After a restart it is in the state before: nobody had confirmed it.
         if job.state is not JobState.SUBMITTING:
             job.move(JobState.SUBMITTING)
-            self.unconfirmed += job.request.processors
+            self._comes(job)
         self.unseen.pop(job.lrms_key, None)
         job.lost += 1
         job.kept_time = record.time
@@ -409,6 +439,7 @@ class Memory:
     def _job_ended(self, record: JobEnded) -> None:
         job = self.job(record.job)
         self.confirm(job)
+        self.unplaced.pop(record.job, None)  # type: ignore[arg-type]  # partners' are never in it
         job.move(JobState.ENDED)
         job.end_time, job.run_time = record.end_time, record.run_time
         job.outcome = record.outcome
@@ -541,6 +572,7 @@ class Memory:
             request=record.request,
             payload=record.payload,
             accept_time=record.time,
+            here=record.here,
             kept_time=record.time,
         )
         book.guests[offer] = guest
@@ -548,7 +580,7 @@ class Memory:
         book.guest_accepted += 1
         book.taken += record.request.requested_time * record.request.processors
         self._goes_behind(guest, record.time)
-        self.unconfirmed += guest.request.processors
+        self._comes(guest)
 
     def _guest_reserved(self, record: GuestReserved) -> None:
         guest = self.books[record.job.partner].guests[record.job.offer]

@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from grms.policy._awrt_order import history_with_open, order_by_awrt
 from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
-from grms.site.facts.jobs import GuestJob, HomeJob, OfferId
+from grms.site.facts.jobs import GuestJob, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.returns import ReturnBook
 from grms.site.facts.trust import PromiseBook
 from grms.site.facts.unused import AcceptanceBudget
+from lrms_sim.node_kinds import NodeKind, NodeMachine
+from lrms_sim.nodes import fits
 
 DISTRUST = 10
 """So many believable ends make good for one that cannot be believed."""
@@ -25,6 +28,7 @@ class PartnerBook:
         listed: it is on the allow-list. A removed partner is not asked and not answered; what the journal has of it
             stays.
         processors: its size; 0 while unknown.
+        nodes: its nodes, where it has told them.
         reachable: it can be asked.
         lost: it has been unreachable for too long.
         faulty: its violation of the protocol, until it is known to be well again; else empty.
@@ -60,6 +64,8 @@ class PartnerBook:
         given_back: number of its jobs sent back undone since the daemon's start.
         given_back_why: reason for the last of these, for the site's own operator; empty for none.
         given_back_time: of the last of these, seconds; nan for none.
+        no_meaning: the name in the last of its jobs declined for it that has no meaning here, for the site's own operator;
+            empty for none.
         away_why: why programs of its jobs do not arrive at this site; empty if they do.
         away_times: number of failed attempts in a row.
         away_until: until when its offers are declined, seconds.
@@ -96,6 +102,8 @@ class PartnerBook:
         "lost",
         "name",
         "next_number",
+        "no_meaning",
+        "nodes",
         "number_seen",
         "offered",
         "open",
@@ -115,6 +123,7 @@ class PartnerBook:
         self.name = name
         self.listed = listed
         self.processors = processors
+        self.nodes: tuple[NodeKind, ...] = ()
         self.reachable = False
         self.lost = False
         self.faulty = ""
@@ -152,11 +161,26 @@ class PartnerBook:
         self.given_back = 0
         self.given_back_why = ""
         self.given_back_time = math.nan
+        self.no_meaning = ""
         self.away_why = ""
         self.away_times = 0
         self.away_until = -math.inf
 
     # --- as home -------------------------------------------------------------------------------
+
+    def could_run(self, request: Request) -> bool:
+        """Returns whether it has room for such a job at all, by what it has told of itself.
+
+        What a job's names mean there is its own affair.
+        """
+        if request.processors > self.processors:
+            return False
+        shape = request.shape
+        if shape is None or not self.nodes:
+            return True
+        gpus = shape.gpus
+        unnamed = replace(shape, features=(), gpus=None if gpus is None else replace(gpus, type=""))
+        return fits(unnamed, NodeMachine(self.nodes))
 
     def settled(self) -> int:
         """Returns the number below which the outcome of every own offer is known."""

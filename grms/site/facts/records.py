@@ -11,6 +11,7 @@ import msgspec
 from grms.site.facts.jobs import Exit, GuestRef, JobRef, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.trust import PromiseRow
+from lrms_sim.requests import Request as Needs
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
@@ -23,7 +24,10 @@ class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unkn
 
 
 class JobReceived(Record, frozen=True):
-    """A user's job was accepted; `job` is the site's number of it, 1 and more."""
+    """A user's job was accepted; `job` is the site's number of it, 1 and more.
+
+    `unfit` is why this site's own batch system would never run it; empty if it may.
+    """
 
     job: int
     user: str
@@ -31,6 +35,7 @@ class JobReceived(Record, frozen=True):
     name: str
     request: Request
     payload: bytes
+    unfit: str = ""
 
 
 class JobOffered(Record, frozen=True):
@@ -63,6 +68,18 @@ class JobKept(Record, frozen=True):
     """The job runs at home; written before it is submitted to the batch system."""
 
     job: int
+
+
+class JobUnplaced(Record, frozen=True):
+    """This site cannot run the job, and no partner has taken it; all of them are asked again later.
+
+    Attributes:
+        job: number of the job.
+        reason: for its user.
+    """
+
+    job: int
+    reason: str
 
 
 class JobReoffered(Record, frozen=True):
@@ -263,12 +280,14 @@ class GuestAccepted(Record, frozen=True):
     """A partner's offer was accepted; written before the answer is given.
 
     Offers with numbers less than `settled_below` need not be remembered.
+    `here` is the request in the names of this site; `None` if it names nothing.
     """
 
     job: GuestRef
     settled_below: int
     request: Request
     payload: bytes
+    here: Needs | None = None
 
 
 class GuestReserved(Record, frozen=True):

@@ -11,6 +11,8 @@ from grms.policy.location import AwrtLocation, LocationPolicy
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy
 from grms.site.facts.reservations import Resource
+from grms.site.facts.translation import NO_TRANSLATION, Translation
+from lrms_sim.node_kinds import NodeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class SiteSettings:
             home.
         retry_first_s: pause before an unanswered question is repeated, wall seconds; it doubles each time.
         retry_most_s: the longest such pause.
+        translation: of the names in partners' jobs.
+        nodes: of the machine, as disclosed to partners; empty for not.
 
     Raises:
         ValueError: a name is duplicate or missing, or a bound is violated.
@@ -135,6 +139,8 @@ class SiteSettings:
     retry_first_s: float = 0.2
     retry_most_s: float = 60.0
     limits: Limits = field(default_factory=Limits)
+    translation: Translation = NO_TRANSLATION
+    nodes: tuple[NodeKind, ...] = ()
 
     @property
     def questions(self) -> int:

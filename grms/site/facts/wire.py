@@ -7,11 +7,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.kit.file_names import check_outputs
 from grms.kit.job_files import JobFile
+from grms.kit.job_needs import read_kinds, read_needs, write_needs
 from grms.kit.shared_folders import SharedFile, check_shared
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.groups import GROUPS
+from lrms_sim.node_kinds import NodeKind
 from lrms_sim.spelling import printable, shorten
 
 PROTOCOL_VERSION = 1
@@ -69,17 +71,7 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
     Raises:
         WireError: a bound is violated.
     """
-    try:
-        request = Request(message.processors, message.requested_time_s)
-    except ValueError as error:
-        name = str(error).partition(" ")[0]
-        wire_name = "requested_time_s" if name == "requested_time" else name
-        raise WireError(f"{field}.{wire_name}", str(error)) from error
-    if request.requested_time > REQUESTED_TIME_MAX:
-        raise WireError(
-            f"{field}.requested_time_s",
-            f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
-        )
+    request = _read_asked(message, field)
     if message.WhichOneof("payload") is None and len(UnknownFieldSet(message)):
         text = "what runs is of a kind that came with a later version; this one would run nothing"
         raise WireError(f"{field}.payload", text)
@@ -89,8 +81,8 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
         raise WireError(f"{field}.program.name", text)
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
-    program.ClearField("processors")
-    program.ClearField("requested_time_s")
+    for told in ("processors", "requested_time_s", "needs"):
+        program.ClearField(told)
     if program.HasField("simulated"):
         run_time = program.simulated.run_time_s
         if not (math.isfinite(run_time) and run_time > 0):
@@ -105,6 +97,27 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
                 f"user_group is {group}; it must be from 1 to {GROUPS[-1]}, or 0 for none",
             )
     return request, program.SerializeToString(deterministic=True)
+
+
+def _read_asked(message: request_pb2.JobRequest, field: str) -> Request:
+    try:
+        request = Request(message.processors, message.requested_time_s)
+    except ValueError as error:
+        name = str(error).partition(" ")[0]
+        wire_name = "requested_time_s" if name == "requested_time" else name
+        raise WireError(f"{field}.{wire_name}", str(error)) from error
+    if message.HasField("needs"):
+        try:
+            needs = read_needs(message.needs, request.requested_time)
+            request = Request(request.processors, request.requested_time, needs)
+        except ValueError as error:
+            raise WireError(f"{field}.needs", str(error)) from error
+    if request.requested_time > REQUESTED_TIME_MAX:
+        raise WireError(
+            f"{field}.requested_time_s",
+            f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
+        )
+    return request
 
 
 def _check_files(program: request_pb2.Program, field: str) -> None:
@@ -166,6 +179,8 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     message.ClearField("home")
     message.processors = request.processors
     message.requested_time_s = request.requested_time
+    if request.needs is not None:
+        message.needs.CopyFrom(write_needs(request.needs))
     return message
 
 
@@ -222,6 +237,18 @@ def read_seen(message: partner_pb2.DescribeResponse, *, epoch: int, now_ns: int)
             f"it says it has seen offer {seen.epoch}/{seen.number}, of an epoch that is still to come",
         )
     return seen
+
+
+def read_nodes(message: partner_pb2.DescribeResponse) -> tuple[NodeKind, ...]:
+    """Returns the nodes of a partner, where it has told them.
+
+    Raises:
+        WireError: no site has such nodes.
+    """
+    try:
+        return read_kinds(message.nodes)
+    except ValueError as error:
+        raise WireError("nodes", str(error)) from error
 
 
 def write_offer(offer: OfferId) -> partner_pb2.OfferId:

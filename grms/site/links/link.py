@@ -30,9 +30,10 @@ from grms.site.facts.events import (
     PartnerUp,
 )
 from grms.site.facts.jobs import OfferId
-from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_seen
+from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_nodes, read_seen
 from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer_to, in_short
 from grms.v1 import partner_pb2, partner_pb2_grpc
+from lrms_sim.node_kinds import NodeKind
 
 HEARTBEAT_S: Final = 10.0
 """Interval at which a partner that is up is probed, seconds."""
@@ -234,6 +235,7 @@ class PartnerLink:
             answer = await answer_to(stub.Describe(request, timeout=settings.offer_timeout_s))
             epoch = self._engine.state.memory.epoch
             seen = read_seen(answer, epoch=epoch, now_ns=time.time_ns())
+            nodes = read_nodes(answer)
         except (SenselessError, WireError) as error:
             if address == self.address:
                 self.senseless(f"asked who it is: {error}")
@@ -256,7 +258,7 @@ class PartnerLink:
             self._went_down(f"it says it has {answer.processors} processors")
         else:
             self.answered()
-            self._went_up(answer.processors, seen)
+            self._went_up(answer.processors, seen, nodes)
             if self._ends is None:
                 ends = await self._problems.certificates_end(self.name, address)
                 # By this clock it has ended, and the partner has taken it: its clock counts then.
@@ -292,7 +294,7 @@ class PartnerLink:
         """Notes that the partner has answered what makes no sense."""
         self._engine.tell(PartnerFaulty(*self._engine.stamp(), self.name, reason, probed))
 
-    def _went_up(self, processors: int, seen: OfferId | None) -> None:
+    def _went_up(self, processors: int, seen: OfferId | None, nodes: tuple[NodeKind, ...]) -> None:
         self.problem = ""
         self._backoff.reset()
         self._lost = False
@@ -304,7 +306,7 @@ class PartnerLink:
             self._up_since = time.monotonic()
             self._came_up.set()
             engine = self._engine
-            engine.tell(PartnerUp(*engine.stamp(), self.name, processors, seen))
+            engine.tell(PartnerUp(*engine.stamp(), self.name, processors, seen, nodes))
 
     def _went_down(self, problem: str) -> None:
         self.problem = problem

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from grms.kit.job_needs import write_needs
 from grms.kit.loop import NotWrittenError
 from grms.lrms.originals import VARIABLE, Fate, Original, OriginalRow, Watched
 from grms.lrms.port import LrmsError
@@ -24,6 +25,7 @@ from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.wire import WireError, read_request
 from grms.v1 import request_pb2
+from lrms_sim.requests import Request
 
 NAME_MAX: Final = 128
 """Most characters of a job's name at a site."""
@@ -125,6 +127,9 @@ class OriginalWatcher:
         message = request_pb2.JobRequest(
             processors=wanted.processors, requested_time_s=wanted.requested_time_s
         )
+        needs = wanted.request
+        if needs is not None and needs != Request.of_processors(wanted.processors, needs.wall_time):
+            message.needs.CopyFrom(write_needs(needs))
         message.program.script = wanted.script
         message.program.name = wanted.name[:NAME_MAX]
         message.program.environment[VARIABLE] = original.token

@@ -27,6 +27,7 @@ from grms.site.services.results import sent, write_results
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
+from lrms_sim.spelling import printable, shorten
 
 T = TypeVar("T")
 
@@ -39,6 +40,9 @@ included."""
 
 LOOKED_AT_MAX: Final = 20_000
 """Most jobs that one answer of `List` examines."""
+
+UNFIT_MAX: Final = 500
+"""Most characters of what a batch system has said of a job."""
 
 UPDATES_MAX: Final = 1000
 """Changes queued for a slow watcher; beyond, its call is ended."""
@@ -159,6 +163,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             request.name,
             wanted,
             payload,
+            shorten(printable(request.unfit), UNFIT_MAX),
         )
         answer = await self._door.ask(context, event, self._answer)
         self._door.audit(

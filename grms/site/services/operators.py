@@ -353,6 +353,8 @@ def undone_jobs(book: PartnerBook, now: float) -> str:
         )
     if book.away_why:
         said.append(f"what its jobs run does not come: {book.away_why}")
+    if book.no_meaning:
+        said.append(f"a job of it was declined: {book.no_meaning} (guests.translate)")
     if book.given_back and now - book.given_back_time < HOUR:
         said.append(
             f"{book.given_back} of its jobs were sent back undone, the last {now - book.given_back_time:.0f} s "

@@ -8,6 +8,7 @@ from typing import Final
 
 import grpc
 
+from grms.kit.job_needs import write_kinds
 from grms.kit.refusals import Context, refuse
 from grms.site.core.state import SiteState
 from grms.site.facts.commands import AnswerOffer, AnswerStatus
@@ -84,6 +85,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             site=state.settings.name,
             processors=state.settings.processors,
             protocol_version=PROTOCOL_VERSION,
+            nodes=write_kinds(state.settings.nodes),
         )
         seen = await self._door.look(context, lambda state: state.partners[partner].offer_seen)
         if seen:

@@ -21,6 +21,7 @@ from grms.site.configuration.files import (
     load_config,
     place_held,
     policies_of,
+    translation_of,
 )
 from grms.site.engine.engine import Engine
 from grms.site.facts.events import PoliciesChanged
@@ -120,6 +121,7 @@ class Reload:
                 config.partners_asked,
                 rounds_said(config.reoffer),
                 place_held(config),
+                translation_of(config),
             )
         )
         self._door.partners = frozenset(partner.name for partner in partners)

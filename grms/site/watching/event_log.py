@@ -26,6 +26,7 @@ from grms.site.facts.jobs import Exit, GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.watching.subscriber import Handled, Subscriber
+from lrms_sim.requests import Request as Needs
 
 ACTIVITY_S: Final = 60.0
 """Interval of `activity` entries, seconds."""
@@ -49,6 +50,7 @@ _WARNINGS: Final[tuple[type[Record], ...]] = (
 """Records of anomalies."""
 
 _DECISIONS: Final[tuple[type[Record], ...]] = (
+    records.JobUnplaced,
     records.JobTakenBack,
     records.JobResubmitted,
     records.JobWrittenOff,
@@ -285,7 +287,9 @@ def _values(thing: Event | LrmsNews | Record, site: str) -> dict[str, Any]:
             value = [_offer_name(offer) for offer in value]
         elif isinstance(value, Outcome):
             value = value.value
-        elif name in {"transfer", "location", "partners"}:
+        elif isinstance(value, Needs):
+            value = str(value)
+        elif name in {"transfer", "location", "partners", "translation", "nodes"}:
             continue
         values["lrms_key" if name == "key" else name] = value
     return values
@@ -298,7 +302,8 @@ def _offer_name(offer: OfferId) -> str:
 def _spread(value: Request | Exit | GuestRef) -> dict[str, Any]:
     # What is several values of an entry.
     if isinstance(value, Request):
-        return {"processors": value.processors, "requested_time_s": value.requested_time}
+        needs = {} if value.needs is None else {"needs": str(value.needs)}
+        return {"processors": value.processors, "requested_time_s": value.requested_time, **needs}
     if isinstance(value, GuestRef):
         return {"partner": value.partner, "offer": _offer_name(value.offer)}
     known = {"exit_code": value.code, "signal": value.signal}

@@ -58,8 +58,9 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "user": "ann",
         "idempotency_key": "k",
         "name": "ü\n",
-        "request": {"processors": 2, "requested_time": 60.0},
+        "request": {"processors": 2, "requested_time": 60.0, "needs": None},
         "payload": "/wA=",
+        "unfit": "",
     }
     assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
     assert third["job"] == ["away", {"epoch": 4, "number": 5}]

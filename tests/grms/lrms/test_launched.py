@@ -88,6 +88,45 @@ def test_the_script_has_what_it_is_given(tmp_path: Path, shell: str) -> None:
     assert done.returncode != 0
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("script", "status", "said"),
+    [
+        (
+            "trap 'echo got; exit 4' USR1; kill -USR1 $PPID; while :; do sleep 0.05; done",
+            4,
+            "got\n",
+        ),
+        (
+            "trap 'echo got; on=1' USR1; kill -USR1 $PPID; until test $on; do sleep 0.05; done; exit 3",
+            3,
+            "got\n",
+        ),
+        ("kill -USR2 $PPID; echo on; exit 0", 0, "on\n"),  # another one is not passed on
+        ("exit 200", 200, ""),
+        ("exit 0", 0, ""),
+    ],
+)
+def test_a_signal_for_the_batch_script_reaches_the_script(
+    tmp_path: Path, shell: str, script: str, status: int, said: str
+) -> None:
+    """The batch system sends it to what it has started; the script ends by itself, and is waited for."""
+    (tmp_path / "forward").write_text("USR1\n")
+    ended, out, _ = launched(tmp_path, shell, script)
+    assert (ended, out) == (status, said)
+    end = read_script_end((tmp_path / "begun").read_text())
+    assert end is not None
+    assert end.code == status
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_that_does_not_expect_the_signal_ends_by_it(tmp_path: Path, shell: str) -> None:
+    """A shell says so, or has an exit code for it."""
+    (tmp_path / "forward").write_text("USR1\n")
+    ended, _, _ = launched(tmp_path, shell, "kill -USR1 $PPID; exec sleep 60")
+    assert ended in {138, -10}
+
+
 def test_what_folders_say() -> None:
     """Also those of an older version, and those into which the job has written."""
     assert read_runs("0\n1\n0\n") == ["0", "1", "0"]

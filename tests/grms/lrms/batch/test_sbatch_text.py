@@ -11,6 +11,7 @@ from grms.lrms.batch.sbatch_text import (
     has_option,
     is_all,
     kept_at_home,
+    not_told,
     options_at_home,
     read_default_limit,
     read_dry_run,
@@ -19,6 +20,7 @@ from grms.lrms.batch.sbatch_text import (
     without_quiet,
     words_at_home,
 )
+from lrms_sim.requests import Memory, Request
 
 RULE = "sbatch: -------------------- --------------------\n"
 PLUGINS = "sbatch: select/cons_tres: common_init: select/cons_tres loaded\n"
@@ -111,34 +113,61 @@ def test_a_name_of_several_lines_forges_no_processors() -> None:
     ("options", "kept"),
     [
         ("ntasks : 4\ntime : 00:02:00\njob-name : a\nexport : NONE\noutput : /a/b", []),
-        ("array : 1-5\nconstraint : gpu\nlicenses : foo:2", ["array", "constraint", "licenses"]),
-        ("dependency : afterok:1\nmem-per-cpu : 100", ["dependency", "mem-per-cpu"]),
+        ("array : 1-5\nconstraint : gpu\nlicenses : foo:2", ["array"]),
+        ("dependency : afterok:1\nmem-per-cpu : 100", ["dependency"]),
         ("something-new : 1", ["something-new"]),
-        ("cpus-per-task : 2", ["cpus-per-task"]),
-        ("cpus-per-task : 1\nnodes : 1", ["cpus-per-task", "nodes"]),
-        ("ntasks-per-node : 1", ["ntasks-per-node"]),
+        ("cpus-per-task : 2\nnodes : 1\nntasks-per-node : 1\nmem : 0?\nexclusive : user", []),
+        ("partition : gpu\naccount : p\nqos : q\nsignal : B:USR1@60\nrequeue : requeue", []),
+        ("comment : x y\nmail-type : END\nnice : 10\nwckey : k\nexclude : n1", []),
+        ("distribution : cyclic\nhint : nomultithread\nprefer : skylake\nchdir : /a", []),
+        ("nodelist : n1\ntmp : 10G\nreservation : r", ["nodelist", "reservation", "tmp"]),
+        ("constraint : a|b", ["constraint"]),
+        ("gres : gres:disk:1", ["gres"]),
+        ("gpus : a100:1,v100:1", ["gpus"]),
+        ("nodes : 2\nntasks : 8\nntasks-per-node : 2", ["nodes"]),
         ("ntasks : 1\nwait : set", []),
         ("time : UNLIMITED", ["time"]),
         ('export : A="1,2"', ["export"]),
     ],
 )
 def test_what_a_partner_cannot_be_told_keeps_a_job_at_home(options: str, kept: list[str]) -> None:
-    """Everything does that is not known to travel, each with its reason."""
+    """Everything does that is neither known to travel nor of no account there, each with its reason."""
     found = kept_at_home(read_dry_run(printed(options, ESTIMATE), 0))
     assert sorted(found) == kept
     assert all(found.values())
 
 
-def test_a_job_of_one_processor_is_on_one_node() -> None:
-    """So how its processors are spread says nothing."""
-    estimate = ESTIMATE.replace("using 8", "using 1")
-    assert not kept_at_home(read_dry_run(printed("nodes : 1-4", estimate), 0))
+def test_what_a_job_leaves_behind_is_told() -> None:
+    """What is of the home alone, and how it would have been laid out."""
+    text = "comment : x\ndistribution : cyclic\nmem : 1G\narray : 1-5"
+    trial = read_dry_run(printed(text, ESTIMATE), 0)
+    assert not_told(trial) == ["comment", "distribution"]
+    assert not_told(trial, frozenset(("mem", "array"))) == ["comment", "distribution", "mem"]
+
+
+def test_what_a_job_asks_for_is_read_without_what_it_may_go_without() -> None:
+    """Processors are Slurm's count of them, where it asks for nothing else."""
+    trial = read_dry_run(printed("ntasks : 4\nmem : 1G\ntime : 00:02:00", ESTIMATE), 0)
+    assert trial.request() == Request(4, memory=Memory(1024, "node"), wall_time=120.0)
+    assert trial.request(frozenset(("mem",))) == Request(8, wall_time=120.0)
+
+
+def test_a_job_that_is_too_much_for_this_cluster_is_told_from_a_mistake() -> None:
+    """Another cluster may have what it asks for."""
+    wide = printed(
+        "ntasks : 9999", "allocation failure: Requested node configuration is not available\n"
+    )
+    assert read_dry_run(wide, 1).too_much
+    assert read_dry_run(wide, 1).request() == Request(9999)
+    wrong = printed("partition : nope", "sbatch: error: invalid partition specified: nope\n")
+    assert not read_dry_run(wrong, 1).too_much
 
 
 def test_a_job_may_go_without_an_option_unless_it_would_be_another() -> None:
     """An array without its indexes is not what was asked for."""
-    trial = read_dry_run(printed("array : 1-5\nmem : 100M", ESTIMATE), 0)
-    assert sorted(kept_at_home(trial, frozenset(("mem", "array")))) == ["array"]
+    trial = read_dry_run(printed("array : 1-5\ntmp : 100M\nconstraint : a|b", ESTIMATE), 0)
+    assert sorted(kept_at_home(trial, frozenset(("tmp", "array")))) == ["array", "constraint"]
+    assert list(kept_at_home(trial, frozenset(("tmp", "constraint")))) == ["array"]
 
 
 def test_a_job_of_several_parts_stays_at_home() -> None:
@@ -260,12 +289,14 @@ def test_what_is_said_reaches_sbatch_at_home_as_it_was_said() -> None:
     assert words == (
         *("--contiguous", "--cpus-per-task=1", "--exclusive", "--gres=gpu:1,disk:2"),
         *("--nodes=1-2", "--ntasks=4", "--open-mode=append", "--output=/users/ann/%x-%j"),
+        "--partition=main",
     )
     found = options_at_home(words, "a%b/c", 8)
     assert found.streams == ("--open-mode=append", "--output=/users/ann/a%%b_c-%j")
-    assert found.others == words[:6]
+    assert found.others == (*words[:6], "--partition=main")
     assert options_at_home(["--error=/a/b\\\\%x"], "n", 1).streams == ("--error=/a/b\\\\%x",)
     assert options_at_home(["--error=%5x%%x"], "n", 1).streams == ("--error=n%%x",)
     assert words_at_home(read_dry_run(printed("exclusive : user", ESTIMATE), 0)) == (
         "--exclusive=user",
     )
+    assert words_at_home(read_dry_run(printed("mem : 0?", ESTIMATE), 0)) == ("--mem=0",)

@@ -9,7 +9,6 @@ import pytest
 
 from grms.lrms.batch.programs import ERROR_CHARACTERS_MAX, Answer, Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings, failure
-from grms.lrms.batch.slurm_machine import SIZES_FORMAT
 from grms.lrms.batch.table import Ending, JobRow, Question
 from grms.lrms.port import (
     HomeRun,
@@ -19,6 +18,8 @@ from grms.lrms.port import (
     LrmsUnavailableError,
     Program,
 )
+from lrms_sim.requests import Gpus, Memory, Request
+from tests.clusters.fake_slurm import Machine, Part
 
 NAME, NUMBER, SUBMITTED = "hanse:A:B/1/2", "12", 1795342847.0
 LINE = (
@@ -214,11 +215,13 @@ class Records(Programs):
     Attributes:
         words: of each call.
         shown: the name of the one job that there is.
+        machine: that there is.
     """
 
     def __init__(self, shown: str = "") -> None:
         super().__init__({})
         self.shown = shown
+        self.machine = Machine(Path("none"), {"n1": 4})
         self.words: list[tuple[str, ...]] = []
 
     async def run(
@@ -238,23 +241,55 @@ class Records(Programs):
 
     def answer(self, program: str, arguments: Sequence[str]) -> Answer:
         """Returns what a program says."""
+        if program == "scontrol" and arguments[0].startswith("--all"):
+            return said(self.machine.scontrol(list(arguments)))
         if program == "scontrol":
             return said(SHOWN.format(self.shown, "RUNNING", "0:0"))
-        machine = "main*|up|infinite|1-infinite|4|1\nb|up|infinite|1-infinite|4|1\n"
-        sizes = "up|1/3/0/4\n" if SIZES_FORMAT in arguments else machine
-        return said(sizes if program == "sinfo" else "")
+        return said("")
 
 
-async def test_all_jobs_are_looked_at_and_the_sites_part_of_the_machine() -> None:
-    """Those of hidden partitions and of others than the site's too; `sinfo` takes no partition with `-a`."""
-    for partitions, words in (((), ("-a",)), (("main", "b"), ("-p", "main,b"))):
+async def test_all_jobs_are_looked_at_and_the_whole_machine() -> None:
+    """Those of hidden partitions and of others than the site's too."""
+    for partitions in ((), ("main", "urgent")):
         programs = Records()
-        await Slurm(programs, SlurmSettings("A", "grid", partitions)).look()
+        table = await Slurm(programs, SlurmSettings("A", "grid", partitions)).look()
         (squeue,) = [each for each in programs.words if each[1] == "squeue"]
         assert squeue[1:7] == ("squeue", "-h", "-r", "-a", "-t", "all")
         assert "-p" not in squeue
-        for sinfo in (each for each in programs.words if each[1] == "sinfo"):
-            assert sinfo[-2 - len(words) : -2] == words
+        shown = [each[2:] for each in programs.words if each[2].startswith("--")]
+        assert {words[:3] for words in shown} == {("--all", "--oneliner", "show")}
+        assert [words[3] for words in shown] == ["node", "partition", "reservation"]
+        assert (table.processors, table.processors_all, table.free) == (4, 4, 4)
+        assert [part.name for part in table.partitions.each] == list(partitions or ["main"])
+
+
+class Tells(Records):
+    """The same, of which the configuration and the licences are told too."""
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if arguments[-1] == "license":
+            return said("LicenseName=matlab Total=10 Used=4 Free=6 Reserved=0 Remote=no\n")
+        if arguments == ("show", "config"):
+            text = self.machine.scontrol(list(arguments)) + "Licenses                = matlab:10\n"
+            return said(text)
+        return super().answer(program, arguments)
+
+
+async def test_nodes_are_told_where_the_rules_are_known() -> None:
+    """How jobs are placed is asked for seldom, and what it does not say is not guessed."""
+    system = Slurm(programs := Tells(), SlurmSettings("A", "grid"))
+    table = await system.look()
+    await system.look()
+    assert programs.words.count(("", "scontrol", "show", "config")) == 1
+    nodes = table.nodes
+    assert nodes is not None
+    assert nodes.starts_now(Request(4, licences=(("matlab", 6),), partition="urgent"), 0.0)
+    assert not nodes.starts_now(Request(licences=(("matlab", 7),)), 0.0)
+    assert nodes.never(Request(licences=(("matlab", 11),)))
+    assert nodes.never(Request(5)) == "the widest job in main may have 4 processors"
+    silent = await Slurm(Records(), SlurmSettings("A", "grid")).look()
+    assert silent.nodes is None
 
 
 async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:
@@ -374,8 +409,6 @@ class Takes(Programs):
         umask: int = -1,
     ) -> Answer:
         """Answers."""
-        if program == "sinfo":
-            return said("infinite\n")
         assert (program, also, dies_with_us, account) == ("sbatch", None, True, "")
         self.taken.append((list(arguments), folder, umask))
         return said("7\n")
@@ -391,10 +424,12 @@ class Waits(Records):
             return said("7\n")
         if program == "squeue":
             token = arguments[-1].partition("|")[0]
-            row = f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||main|{self.shown}\n"
+            row = (
+                f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||(null)|main|{self.shown}\n"
+            )
             return said(row)
-        machine = "main*|up|1:00:00|1-infinite|4|1\nb|down|infinite|1-infinite|4|1\n"
-        return said("up|1/3/0/4\n" if SIZES_FORMAT in arguments else machine)
+        self.machine.partitions = {"main": Part("1:00:00"), "b": Part("UNLIMITED", state="down")}
+        return super().answer(program, arguments)
 
 
 @pytest.mark.parametrize("word", ["", "my job"])
@@ -478,7 +513,7 @@ async def test_a_folder_that_cannot_be_used_leaves_the_rest() -> None:
 @pytest.mark.parametrize(
     "word",
     [
-        *("--uid=0", "--account=x", "--partition=x", "--comment=grid", "mem=1", "--mem=1\n"),
+        *("--uid=0", "--reservation=x", "--priority=9", "--time=9", "mem=1", "--mem=1\n"),
         *("--ntasks=4", "--ntasks=x", "--nice=-5", "--wrap=x", "--export=ALL", "--chdir=/"),
     ],
 )
@@ -486,6 +521,58 @@ async def test_what_is_not_a_users_to_say_is_refused(word: str) -> None:
     """Whoever speaks to the site could have written it."""
     with pytest.raises(LrmsRefusedError):
         await submitted(replace(JOB, home=replace(HOME, options=(word,))))
+
+
+USERS = ("--account=x", "--comment=grid", "--partition=b", "--qos=long")
+
+
+async def test_what_a_user_says_goes_before_what_the_sites_file_says() -> None:
+    """At home; a partner's job has the file's words where its own have no meaning here."""
+    file = {"partitions": ("main",), "slurm_account": "own", "qos": "normal", "guest_qos": "low"}
+    words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=USERS)), **file)
+    assert {*USERS} <= {*words}
+    assert not {"--partition=main", "--account=own", "--qos=normal"} & {*words}
+    words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=USERS[1:2])), **file)
+    assert {"--partition=main", "--account=own", "--qos=normal"} <= {*words}
+    guest = replace(JOB, partner="B", request=Request(3, wall_time=60.0, partition="b,c"))
+    words, _, _ = await submitted(guest, **file)
+    assert {"--ntasks=3", "--partition=b,c", "--account=own", "--qos=low"} <= {*words}
+
+
+async def test_a_users_words_are_not_those_by_which_the_watcher_knows_originals() -> None:
+    """The site's job would be held, and made into another one, for ever."""
+    watched = {"watched_comment": "grid", "watched_partition": "b"}
+    for options in (USERS, ("--comment=grid:held",)):
+        words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=options)), **watched)
+        assert not {"--comment=grid", "--comment=grid:held", "--partition=b"} & {*words}
+    assert "--account=x" in (await submitted(replace(JOB, home=replace(HOME, options=USERS))))[0]
+
+
+async def test_what_a_job_asks_for_reaches_sbatch() -> None:
+    """Of a partner's, and of one that was written for no batch system; else its user's words say it."""
+    request = Request(2, 4, memory=Memory(1024), gpus=Gpus(1, "task", "a100"), wall_time=60.0)
+    job = replace(JOB, processors=8, request=request)
+    asked = ["--ntasks=2", "--cpus-per-task=4", "--mem-per-cpu=1024M", "--gpus-per-task=a100:1"]
+    for each in (job, replace(job, partner="B")):
+        words, _, _ = await submitted(each, shape=("--nodes={processors}",))
+        assert words[-5:-1] == asked
+    words, _, _ = await submitted(replace(job, home=HOME))
+    assert not {*asked} & {*words}
+    plain = replace(JOB, request=Request(3, wall_time=60.0, signal="B:USR1", account="p"))
+    words, _, _ = await submitted(plain, shape=("--nodes={processors}", "--exclusive"))
+    assert words[-5:-1] == ["--nodes=3", "--exclusive", "--signal=B:USR1@60", "--account=p"]
+
+
+async def test_a_job_is_run_again_where_both_its_user_and_the_site_allow_it() -> None:
+    """Nobody has said it is the site's word."""
+    for requeue in (False, True):
+        for said_by_user in (None, False, True):
+            job = replace(JOB, request=Request(3, wall_time=60.0, requeue=said_by_user))
+            system = Slurm(programs := Takes(), SlurmSettings("A", "grid", requeue=requeue))
+            await system.submit(system.encode(job.key), job, OWN)
+            words = programs.taken[0][0]
+            again = requeue and said_by_user is not False
+            assert ("--requeue" in words, "--no-requeue" in words) == (again, not again)
 
 
 def test_all_that_slurm_says_is_told() -> None:

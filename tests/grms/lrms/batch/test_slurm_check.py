@@ -118,7 +118,7 @@ def test_holds() -> None:
 
 def programs(folder: Path, **texts: str) -> Programs:
     """Returns programs that are lines of shell."""
-    for name in ("squeue", "sinfo", "sbatch", "scontrol", "scancel"):
+    for name in ("squeue", "sbatch", "scontrol", "scancel"):
         path = folder / name
         path.write_text(f"#!/bin/sh\n{texts.get(name, 'echo slurm-wlm 22.05.8')}\n")
         path.chmod(0o755)

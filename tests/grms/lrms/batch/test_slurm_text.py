@@ -15,6 +15,7 @@ from grms.lrms.batch.slurm_text import (
     read_log,
     read_queue,
 )
+from grms.lrms.nodes import Promised
 from grms.lrms.plan import QueuePlan, Taken
 from grms.lrms.port import LrmsPhase
 from grms.outcomes import Outcome
@@ -29,27 +30,27 @@ def whose(name: str) -> str:
 
 
 RECORDED = """\
-5|PD|1|1795342787|1795346387|1795349987|BeginTime|bob||main|launch
-3_0|PD|2|1795342787|N/A|N/A|JobHeldUser|bob||main|array
-3_1|PD|2|1795342787|N/A|N/A|Priority|bob||main|array
-3_2|PD|2|1795342787|N/A|N/A|Resources|bob||main|array
-16|PD|99|1795342847|N/A|N/A|PartitionConfig|bob||main|wide
-18|PD|7|1795342847|N/A|N/A|Dependency|bob||main|after
-19|PD|17|1795342847|N/A|N/A|Priority|bob||main|wider than the machine
-20|PD|4|1795342847|N/A|N/A|ReqNodeNotAvail, UnavailableNodes:n1|bob||main|later
-13|CA|1|1795342847|1795342848|1795342849|None|grid|n1|main|hanse:A:A/1/1
-17|CA|9|1795342847|1795342849|1795342849|JobHeldUser|grid||main|hanse:A:A/1/2
-9|F|2|1795342847|1795342848|1795342850|NonZeroExitCode|grid|n1|main|hanse:A:A/1/3
-15|PD|1|1795342849|1795342970|1795343030|BeginTime|grid||main|hanse:A:A/1/4
-14|S|1|1795342847|1795342848|1795342908|None|grid|n1|main|hanse:A:A/1/5
-21|PD|8|1795342847|N/A|N/A|Resources|grid||main|hanse:A:A/1/6
-22|PD|8|1795342847|N/A|N/A|JobHeldAdmin|grid||main|hanse:A:A/1/7
-23|R|8|1795342847|1795342848|1795342908|None|grid|n[1-2]|main|hanse:A:A/1/8
-24|CD|8|1795342847|1795342848|1795342908|None|grid|n[1-2]|main|hanse:A:A/1/9
-25|TO|8|1795342847|1795342848|1795342933|TimeLimit|grid|n[1-2]|main|hanse:A:A/1/10
-26|XX|8|1795342847|1795342848|N/A|None|grid|n[1-2]|main|hanse:A:A/1/11
-27|R|8|1795342847|1795342848|1795342908|None|mallory|n1|main|hanse:A:A/1/12
-28|R|8|1795342847|1795342848|1795342908|None|grid|n1|main|hanse:B:A/1/13"""
+5|PD|1|1795342787|1795346387|1795349987|BeginTime|bob||(null)|main|launch
+3_0|PD|2|1795342787|N/A|N/A|JobHeldUser|bob||(null)|main|array
+3_1|PD|2|1795342787|N/A|N/A|Priority|bob||(null)|main|array
+3_2|PD|2|1795342787|N/A|N/A|Resources|bob||(null)|main|array
+16|PD|99|1795342847|N/A|N/A|PartitionConfig|bob||(null)|main|wide
+18|PD|7|1795342847|N/A|N/A|Dependency|bob||(null)|main|after
+19|PD|17|1795342847|N/A|N/A|Priority|bob||(null)|main|wider than the machine
+20|PD|4|1795342847|N/A|N/A|ReqNodeNotAvail, UnavailableNodes:n1|bob||(null)|main|later
+13|CA|1|1795342847|1795342848|1795342849|None|grid|n1|(null)|main|hanse:A:A/1/1
+17|CA|9|1795342847|1795342849|1795342849|JobHeldUser|grid||(null)|main|hanse:A:A/1/2
+9|F|2|1795342847|1795342848|1795342850|NonZeroExitCode|grid|n1|(null)|main|hanse:A:A/1/3
+15|PD|1|1795342849|1795342970|1795343030|BeginTime|grid||(null)|main|hanse:A:A/1/4
+14|S|1|1795342847|1795342848|1795342908|None|grid|n1|(null)|main|hanse:A:A/1/5
+21|PD|8|1795342847|N/A|N/A|Resources|grid||(null)|main|hanse:A:A/1/6
+22|PD|8|1795342847|N/A|N/A|JobHeldAdmin|grid||(null)|main|hanse:A:A/1/7
+23|R|8|1795342847|1795342848|1795342908|None|grid|n[1-2]|(null)|main|hanse:A:A/1/8
+24|CD|8|1795342847|1795342848|1795342908|None|grid|n[1-2]|(null)|main|hanse:A:A/1/9
+25|TO|8|1795342847|1795342848|1795342933|TimeLimit|grid|n[1-2]|(null)|main|hanse:A:A/1/10
+26|XX|8|1795342847|1795342848|N/A|None|grid|n[1-2]|(null)|main|hanse:A:A/1/11
+27|R|8|1795342847|1795342848|1795342908|None|mallory|n1|(null)|main|hanse:A:A/1/12
+28|R|8|1795342847|1795342848|1795342908|None|grid|n1|(null)|main|hanse:B:A/1/13"""
 
 
 def table(text: str) -> str:
@@ -109,13 +110,13 @@ def test_ends_are_read() -> None:
 
 
 ELSEWHERE = """\
-1|R|4|1|2|900|None|bob|n1|main|one
-2|R|4|1|2|900|None|bob|n2|urgent|two
-3|PD|2|1|900|950|Priority|bob||urgent|three
-4|PD|2|1|900|950|Priority|bob||main,urgent|four
-5|PD|1|1|N/A|N/A|Priority|grid||urgent|hanse:A:A/1/1
-6|R|1|1|2|900|None|grid|n2|urgent|hanse:A:A/1/2
-7|PD|1|1|900|950|Priority|grid||main|hanse:A:A/1/3"""
+1|R|4|1|2|900|None|bob|n1|(null)|main|one
+2|R|4|1|2|900|None|bob|n2|(null)|urgent|two
+3|PD|2|1|900|950|Priority|bob||(null)|urgent|three
+4|PD|2|1|900|950|Priority|bob||(null)|main,urgent|four
+5|PD|1|1|N/A|N/A|Priority|grid||(null)|urgent|hanse:A:A/1/1
+6|R|1|1|2|900|None|grid|n2|(null)|urgent|hanse:A:A/1/2
+7|PD|1|1|900|950|Priority|grid||(null)|main|hanse:A:A/1/3"""
 
 
 def test_own_jobs_count_wherever_they_are_and_others_where_the_site_is() -> None:
@@ -141,11 +142,11 @@ def test_own_jobs_count_wherever_they_are_and_others_where_the_site_is() -> None
 
 
 PLANNED = """\
-1|R|100|1795391863|1795391864|1795393064|None|root|n1|main|one
-3|R|20|1795391870|1795391870|1795392470|None|root|n1|main|three
-2|PD|128|1795391866|1795393064|1795394864|Resources|root||main|two
-4|PD|29|1795391873|1795394820|1795395420|Priority|root||main|four
-7|PD|99|1795391873|N/A|N/A|JobHeldUser|root||main|held"""
+1|R|100|1795391863|1795391864|1795393064|None|root|n1|(null)|main|one
+3|R|20|1795391870|1795391870|1795392470|None|root|n1|(null)|main|three
+2|PD|128|1795391866|1795393064|1795394864|Resources|root||(null)|main|two
+4|PD|29|1795391873|1795394820|1795395420|Priority|root||(null)|main|four
+7|PD|99|1795391873|N/A|N/A|JobHeldUser|root||(null)|main|held"""
 
 
 def planned(text: str) -> tuple[Taken, ...] | None:
@@ -164,19 +165,43 @@ def test_the_plan_of_the_backfill_scheduler_is_read() -> None:
     assert not plan.starts_now(9, 60.0, now)
 
 
+def test_nodes_are_promised_to_who_waits() -> None:
+    """By plan; who has none, although nodes that work would do for him, may take any of his partitions."""
+    text = """\
+1|PD|4|1|500|900|Resources|bob||n[1-2],m7|main,urgent|planned
+2|PD|4|1|500|900|Priority|bob||(null)|urgent,main|no nodes
+3|PD|4|1|N/A|N/A|Resources|grid||(null)|gpu|hanse:A:A/1/1
+4|PD|4|1|N/A|N/A|JobHeldUser|bob||(null)|held|held
+5|PD|4|1|N/A|N/A|ReqNodeNotAvail, UnavailableNodes:n3|bob||(null)|away|n3 is down
+6|R|4|1|2|900|None|bob|n4|(null)|full|runs"""
+    for partitions in ((), ("main",)):
+        queue = read_queue(
+            table(text),
+            token=TOKEN,
+            account=whose,
+            prefix=PREFIX,
+            processors=16,
+            partitions=partitions,
+        )
+        assert queue.promised == (Promised(500.0, 900.0, frozenset(["n1", "n2", "m7"])),)
+        assert queue.unplanned == {"urgent", "main", "gpu"}
+
+
 def test_without_a_planned_start_nobody_knows() -> None:
     """One that waits for room and is not planned may take any; running jobs may have no end."""
-    assert planned(PLANNED + "\n9|PD|1|1795391873|N/A|N/A|Priority|root||main|nine") is None
+    assert planned(PLANNED + "\n9|PD|1|1795391873|N/A|N/A|Priority|root||(null)|main|nine") is None
     assert (
-        planned(PLANNED + "\n9|PD|999|1795391873|N/A|N/A|Resources|root||main|too wide") is not None
+        planned(PLANNED + "\n9|PD|999|1795391873|N/A|N/A|Resources|root||(null)|main|too wide")
+        is not None
     )
     assert (
-        planned("9|PD|1|1795391873|1795394820|1795394819|Priority|root||main|ends before") is None
+        planned("9|PD|1|1795391873|1795394820|1795394819|Priority|root||(null)|main|ends before")
+        is None
     )
-    assert planned("9|PD|1|1795391873|1795394820|1795394821|Priority|grid||main|hanse:A:A/1/2") == (
-        Taken(1, 1795394820.0, 1795394821.0),
-    )
-    endless = table("1|R|5|1795391863|1795391864|N/A|None|root|n1|main|one")
+    assert planned(
+        "9|PD|1|1795391873|1795394820|1795394821|Priority|grid||(null)|main|hanse:A:A/1/2"
+    ) == (Taken(1, 1795394820.0, 1795394821.0),)
+    endless = table("1|R|5|1795391863|1795391864|N/A|None|root|n1|(null)|main|one")
     queue = read_queue(endless, token=TOKEN, account=whose, prefix=PREFIX, processors=128)
     assert queue.running == (Taken(5, -math.inf, math.inf),)
 
@@ -184,9 +209,9 @@ def test_without_a_planned_start_nobody_knows() -> None:
 @given(st.text(alphabet="abc|\n =" + TOKEN, max_size=40))
 def test_a_name_cannot_be_rows(name: str) -> None:
     """Whatever somebody calls a job, with line feeds and bars, no row comes of it but its own."""
-    forged = f"9|R|1|1795342847|1795342848|1795342908|None|grid|n1|main|{PREFIX}A/1/99"
+    forged = f"9|R|1|1795342847|1795342848|1795342908|None|grid|n1|(null)|main|{PREFIX}A/1/99"
     text = table(
-        f"5|PD|3|1795342787|N/A|N/A|Priority|mallory||main|{name}\n{forged}".split("\n")[0]
+        f"5|PD|3|1795342787|N/A|N/A|Priority|mallory||(null)|main|{name}\n{forged}".split("\n")[0]
     )
     text += "\n".join(f"{name}\n{forged}".split("\n")[1:]) + "\n"
     assert read(text) == ({}, 3)
@@ -271,7 +296,7 @@ def test_the_log_is_read() -> None:
 
 def test_a_job_is_its_accounts() -> None:
     """One that somebody else has given the name of a job of the site's is none, in the table and in the log."""
-    row = "{}|9|R|2|1|1|N/A|None|{}|n1|main|{}"
+    row = "{}|9|R|2|1|1|N/A|None|{}|n1|(null)|main|{}"
     users = [
         ("ann", "hanse:A:lent"),
         ("grid", "hanse:A:lent"),
@@ -343,7 +368,7 @@ def test_accounting_is_read() -> None:
 def test_every_state_has_its_phase() -> None:
     """What squeue can print of an ended job has an outcome, and of the others none."""
     ended = {state for state, phase in PHASES.items() if phase is LrmsPhase.ENDED}
-    line = "9|{}|1|1795342847|1795342848|1795342849|None|grid|n1|main|hanse:A:A/1/1"
+    line = "9|{}|1|1795342847|1795342848|1795342849|None|grid|n1|(null)|main|hanse:A:A/1/1"
     for state in PHASES:
         queue = read_queue(
             table(line.format(state)),

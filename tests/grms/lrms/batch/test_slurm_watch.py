@@ -1,14 +1,23 @@
 """Which of Slurm's jobs are at a site's disposal, and which of them can go."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm_text import read_job
-from grms.lrms.batch.slurm_watch import NO_JOB, check_rights, read_rows, read_wanted
+from grms.lrms.batch.slurm_watch import (
+    NO_JOB,
+    SlurmWatch,
+    check_rights,
+    read_rows,
+    read_wanted,
+)
 from grms.lrms.checks import FindingLevel
+from grms.lrms.originals import OriginalRow
 from grms.lrms.port import LrmsRefusedError
+from lrms_sim.requests import Memory, Request
 
 TABLE = """t|1|PD|1000|ann|Resources|main|grid
 t|2|PD|1000|ann|JobHeldUser|main|grid
@@ -50,10 +59,54 @@ SHOWN = (
 
 
 def test_what_a_partner_can_be_told_goes() -> None:
-    """Processors, time and script."""
+    """Processors, time and script; what it asks for besides, where it does."""
     wanted = read_wanted(read_job(SHOWN), "#!/bin/sh\ntrue\n\n\n")
     assert (wanted.processors, wanted.requested_time_s) == (3, 86580.0)
     assert (wanted.name, wanted.script, wanted.reason) == ("job.sh", "#!/bin/sh\ntrue\n", "")
+    assert wanted.request == Request(3, wall_time=86580.0, requeue=False)
+
+
+ASKS = SHOWN.replace("Features=", "Features=fast").replace("MinMemoryNode=0", "MinMemoryCPU=100M")
+
+
+@pytest.mark.parametrize(
+    ("partition", "watched", "part", "request_"),
+    [
+        ("main", "", "Default=YES DefMemPerCPU=100", Request(3, features=("fast",))),
+        ("main", "", "Default=YES DefMemPerNode=UNLIMITED", Request(3, features=("fast",))),
+        (
+            "main",
+            "",
+            "Default=YES DefMemPerCPU=50",
+            Request(3, features=("fast",), memory=Memory(100)),
+        ),
+        ("far", "far", "Default=NO DefMemPerCPU=100", Request(3, features=("fast",))),
+        (
+            "far,main",
+            "far",
+            "DefMemPerCPU=100",
+            Request(3, features=("fast",), partition="far,main"),
+        ),
+        ("long", "", "DefMemPerCPU=100", Request(3, features=("fast",), partition="long")),
+    ],
+)
+async def test_what_slurm_fills_in_is_not_what_a_job_asks_for(
+    tmp_path: Path, partition: str, watched: str, part: str, request_: Request
+) -> None:
+    """The default partition, the one that puts a job at the site's disposal, and the usual memory."""
+    shown = ASKS.replace("Power=", f"Partition={partition}").strip()
+    rules = (
+        "DefMemPerCPU = 100\nJobRequeue = 0\nSelectType = select/cons_tres\n"
+        "SelectTypeParameters = CR_CORE_MEMORY"
+    )
+    script = (
+        f"case \"$2\" in job) echo '{shown}';; partition) echo 'PartitionName=x {part}';; "
+        f"config) echo '{rules}';; *) echo '#!/bin/sh';; esac"
+    )
+    system = SlurmWatch(slurm(tmp_path, scontrol=script, scancel=""), comment="", partition=watched)
+    row = OriginalRow("3", 1000, "ann", True, False, True, True, True)
+    wanted = await system.wanted(row)
+    assert wanted.request == replace(request_, wall_time=86580.0)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +114,11 @@ def test_what_a_partner_can_be_told_goes() -> None:
     [
         ("job.sh WorkDir", "job.sh a b WorkDir", "it has arguments"),
         ("Command=/tmp/job.sh", "Command=(null)", "no script"),
-        ("Features=", "Features=fast", "Features=fast"),
-        ("Dependency=(null)", "Dependency=afterok:1(unfulfilled)", "Dependency=afterok"),
-        ("Licenses=", "Licenses=matlab:1", "Licenses=matlab"),
-        ("CPUs/Task=1", "CPUs/Task=2", "CPUs/Task=2"),
-        ("ReqNodeList=(null)", "ReqNodeList=n1", "ReqNodeList=n1"),
-        ("OverSubscribe=OK", "OverSubscribe=NO", "OverSubscribe=NO"),
-        ("Power=", "Power= TresPerNode=gres:gpu:1", "TresPerNode"),
+        ("Features=", "Features=fast|slow", "--constraint"),
+        ("Dependency=(null)", "Dependency=afterok:1(unfulfilled)", "--dependency: afterok"),
+        ("ReqNodeList=(null)", "ReqNodeList=n1", "--nodelist: n1"),
+        ("MinTmpDiskNode=0", "MinTmpDiskNode=1G", "--tmp: 1G"),
+        ("Power=", "Power= Reservation=r", "--reservation: r"),
         ("TimeLimit=1-00:03:00", "TimeLimit=UNLIMITED", "no time limit"),
     ],
 )

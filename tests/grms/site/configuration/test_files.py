@@ -28,7 +28,9 @@ from grms.site.configuration.files import (
     location_policy,
     parse_config,
     place_held,
+    translation_of,
 )
+from grms.site.facts.translation import NO_TRANSLATION
 
 GOOD = """
 name = "kth"
@@ -156,6 +158,49 @@ def test_what_is_wrong_with_rounds_is_said_with_its_key(said: str, text: str) ->
     """As of any other table."""
     said_of_it = errors(f"reoffer = {said}\n{GOOD}")
     assert any(line.startswith(f"site.toml: {text}") for line in said_of_it), said_of_it
+
+
+def test_names_of_partners_have_their_meaning_in_the_file() -> None:
+    """In tables by what they name; without one only agreed features and types of GPUs pass."""
+    text = f"""{GOOD}
+[[nodes]]
+nodes = 4
+cores = 8
+memory_mib = 16_000
+[guests.translate.partitions]
+batch = "std,long"
+"north:*" = ""
+[guests.translate.modules]
+"*" = "*"
+"""
+    config = parse_config(text.encode(), folder=Path("/etc"), shown="x")
+    found = translation_of(config)
+    assert found.partitions == {"batch": "std,long", "north:*": ""}
+    assert (found.modules, found.features, found.accounts) == ({"*": "*"}, {"*": "*"}, {})
+    assert [(one.nodes, one.gpus) for one in config.nodes] == [(4, 0)]
+    plain = parse_config(GOOD.encode(), folder=Path("/etc"), shown="x")
+    assert translation_of(plain) == NO_TRANSLATION
+    assert plain.nodes == []
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ('[guests.translate.accounts]\na = "-b"', "guests.translate.accounts.a: '-b' is no name"),
+        ('[guests.translate.accounts]\na = "b,c"', "guests.translate.accounts.a: 'b,c' is no name"),
+        (
+            '[guests.translate.partitions]\na = "b,"',
+            "guests.translate.partitions.a: 'b,' has an empty name",
+        ),
+        ('[guests.translate.images]\na = "-v"', "guests.translate.images.a: '-v' is no container"),
+        ('[guests.translate.partition]\na = "b"', "guests.translate.partition: "),
+        ("[[nodes]]\nnodes = 1\ncores = 0", "nodes[0].cores: is 0; it must be at least 1"),
+    ],
+)
+def test_what_is_no_name_or_node_is_said(said: str, text: str) -> None:
+    """With its key."""
+    found = errors(f"{GOOD}\n{said}")
+    assert any(text in line for line in found), found
 
 
 @pytest.mark.parametrize(

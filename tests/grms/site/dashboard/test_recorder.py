@@ -14,6 +14,8 @@ from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import JobKept, JobOffered, JobReceived
 from grms.site.watching.subscriber import OfferTimes, Subscriber
 from grms.v1 import job_pb2
+from lrms_sim.node_kinds import NodeKind
+from lrms_sim.requests import Request as Needs
 from tests.grms.site.daemons import Running, two_sites
 from tests.waiting import run, until
 
@@ -113,6 +115,7 @@ def test_who_was_not_asked_is_said_with_the_reason(tmp_path: Path) -> None:
         ({"faulty": "it lied"}, "faulty"),
         ({"incompatible": 3}, "version 3"),
         ({"processors": 2}, "2 processors"),
+        ({"nodes": (NodeKind("1", 8, 1),)}, "no nodes for such a job"),
     ],
 )
 def test_the_reason_is_the_first_that_holds(change: dict[str, Any], reason: str) -> None:
@@ -128,7 +131,7 @@ def test_the_reason_is_the_first_that_holds(change: dict[str, Any], reason: str)
         user="u",
         idempotency_key="",
         name="",
-        request=Request(4, 10.0),
+        request=Request.of(Needs(tasks=2, cores_per_task=2, wall_time=10.0)),
         payload=b"",
         submit_time=0.0,
     )

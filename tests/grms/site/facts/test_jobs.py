@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -16,6 +17,8 @@ from grms.site.facts.jobs import (
     next_lrms_key,
 )
 from grms.site.facts.lifecycle import IllegalMove, JobState, Outcome
+from lrms_sim.requests import Gpus
+from lrms_sim.requests import Request as Needs
 
 
 def home_job() -> HomeJob:
@@ -183,3 +186,51 @@ def test_what_is_out_of_bounds_is_not_known_of_an_exit(
 ) -> None:
     """A job may leave an exit code, a signal, both or neither."""
     assert Exit.known(code, signal) == left
+
+
+GPU = Request.of(Needs(tasks=2, gpus=Gpus(1), wall_time=60.0))
+
+
+class OneGpu:
+    """A batch system with one GPU, which is free."""
+
+    def never(self, needs: Needs) -> str:
+        """Says no to more."""
+        return "" if needs.gpus is None or needs.gpus.count == 1 else "one GPU is all there is"
+
+    why_not = never
+
+    def starts_now(self, needs: Needs, *, before: Sequence[Needs] = ()) -> bool:
+        """Says yes as long as nobody before takes it."""
+        return not self.never(needs) and all(each.gpus is None for each in before)
+
+
+def test_needs_are_those_of_the_request() -> None:
+    """Whoever decides by processors and time decides about the same job."""
+    assert (GPU.processors, GPU.requested_time, GPU.needs) == (2, 60.0, GPU.asked)
+    assert Request(3, 60.0).asked == Needs.of_processors(3, 60.0)
+    with pytest.raises(ValueError, match=r"needs are 2 processors for 60\.0 s"):
+        Request(2, 61.0, GPU.needs)
+
+
+def test_what_is_more_than_processors_is_asked_of_the_nodes() -> None:
+    """Where the batch system says nothing of them it is not known to run there, and where it does it decides."""
+    blind, sees = Load(4, 4, 0), Load(4, 4, 0, nodes=OneGpu())
+    assert not blind.starts_now(GPU)
+    assert "nothing of its nodes" in blind.refusal(GPU)
+    assert sees.starts_now(GPU)
+    assert sees.refusal(GPU) == ""
+    assert sees.refusal(Request.of(Needs(gpus=Gpus(2), wall_time=1.0))) == "one GPU is all there is"
+    # Of processors alone nobody else is asked, whatever else is said of them.
+    plain = Request.of(Needs(tasks=4, account="proj", wall_time=1.0))
+    assert blind.starts_now(plain)
+    assert blind.refusal(plain) == ""
+
+
+def test_free_processors_count_where_the_job_could_have_them() -> None:
+    """A policy that looks at them finds too few where its GPU is taken, by one that is on the way as well."""
+    assert Load(4, 3, 0, nodes=OneGpu()).room_for(GPU) == 3
+    assert Load(4, 3, 0, nodes=OneGpu(), coming=[Request(1, 1.0)]).room_for(GPU) == 3
+    assert Load(4, 3, 0, nodes=OneGpu(), coming=[GPU]).room_for(GPU) == 1
+    assert Load(4, 1, 0, nodes=OneGpu()).room_for(GPU) == 1
+    assert Load(4, 3, 9).room_for(Request(2, 1.0)) == 3

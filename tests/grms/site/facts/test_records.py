@@ -13,6 +13,8 @@ from grms.site.facts.jobs import Exit, GuestRef, JobRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import KINDS, JobEnded, JobKept, JobStarted, Record
 from grms.site.facts.trust import PromiseRow
+from lrms_sim.requests import Request as Needs
+from tests.any_requests import any_requests
 
 CODEC = RecordCodec(KINDS)
 
@@ -28,7 +30,9 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "bytes": st.binary(max_size=20),
     "Request": st.builds(
         Request, st.integers(1, 2**31 - 1), st.floats(1e-300, 1e300, exclude_min=True)
-    ),
+    )
+    | any_requests().map(Request.of),
+    str(Needs | None): st.none() | any_requests(),
     "GuestRef": guests,
     str(JobRef): numbers | guests,
     "Outcome": st.sampled_from(Outcome),

@@ -38,6 +38,8 @@ from grms.site.facts.wire import (
     write_status,
 )
 from grms.v1 import job_pb2, partner_pb2, request_pb2
+from lrms_sim.requests import Request as Needs
+from tests.any_requests import any_requests
 from tests.field_paths import is_field
 
 offers = st.builds(OfferId, st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1))
@@ -74,6 +76,27 @@ def test_a_request_comes_back_as_it_was(
     carried = request_pb2.JobRequest.FromString(payload)
     assert (carried.processors, carried.requested_time_s) == (0, 0.0)
     assert write_request(request, payload) == message
+
+
+@given(needs=any_requests())
+def test_all_that_a_job_needs_comes_back_as_it_was(needs: Needs) -> None:
+    """Beside what runs, and not in it."""
+    request = Request.of(needs)
+    message = write_request(request, b"")
+    message.program.script = "#!/bin/sh\n"
+    read, payload = read_request(message, "job")
+    assert read == request
+    assert not request_pb2.JobRequest.FromString(payload).HasField("needs")
+    assert write_request(read, payload) == message
+
+
+def test_needs_are_of_the_processors_that_are_said() -> None:
+    """One number for who decides by processors, the same for who looks closer."""
+    message = request_pb2.JobRequest(processors=3, requested_time_s=60.0)
+    message.needs.tasks, message.needs.cores_per_task = 2, 2
+    with pytest.raises(WireError, match="needs are 4 processors") as found:
+        read_request(message, "job")
+    assert found.value.field == "job.needs"
 
 
 @given(data=st.binary(max_size=60))

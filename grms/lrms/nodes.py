@@ -1,0 +1,464 @@
+"""Nodes of a machine at one poll, and whether a job would start on them. Pure.
+
+A job starts at once if its nodes have what it asks for now, nobody else is to have them before it is over, and nobody
+waits of whom it is unknown what he is to have. That is less than what a batch system would start: it may find room that
+it has promised to nobody. It is never more, as far as the batch system tells what it goes by.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from grms.lrms.partitions import Partition, states_of
+from lrms_sim.node_kinds import NodeKind
+from lrms_sim.requests import Gpus, Memory, Request, counted, size_text
+
+MARGIN_S: Final = 60.0
+"""How long before others are to have its nodes a job must be over, seconds: batch systems plan in steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes that are alike, and of which as much is free.
+
+    Attributes:
+        names: of the nodes.
+        partitions: which have them.
+        cores: that jobs may have, of each.
+        memory: MiB of each; 0 where nobody counts it: then every job's memory fits.
+        gpus: how many of each type.
+        features: names that jobs may ask for.
+        free_cores, free_memory, free_gpus: what no job holds.
+        idle: no job is on it.
+        away: why it starts no job, in the batch system's words; empty if it works.
+        step: cores are given out in multiples of so many.
+        task_step: likewise to each task of a job.
+        weight: nodes of the least weight are taken first.
+    """
+
+    names: tuple[str, ...]
+    partitions: frozenset[str]
+    cores: int
+    memory: int = 0
+    gpus: tuple[tuple[str, int], ...] = ()
+    features: frozenset[str] = frozenset()
+    free_cores: int = 0
+    free_memory: int = 0
+    free_gpus: tuple[tuple[str, int], ...] = ()
+    idle: bool = True
+    away: str = ""
+    step: int = 1
+    task_step: int = 1
+    weight: int = 1
+
+    def as_empty(self) -> "NodeGroup":
+        """Returns the nodes as they are when everything works and nobody uses them."""
+        return replace(
+            self,
+            free_cores=self.cores,
+            free_memory=self.memory,
+            free_gpus=self.gpus,
+            idle=True,
+            away="",
+        )
+
+
+def grouped(nodes: Iterable[NodeGroup]) -> tuple[NodeGroup, ...]:
+    """Returns the groups of nodes, given one by one, in order of their first nodes."""
+    found: dict[NodeGroup, list[str]] = {}
+    for node in nodes:
+        found.setdefault(replace(node, names=()), []).extend(node.names)
+    return tuple(replace(group, names=tuple(names)) for group, names in found.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """Nodes that somebody else is to have: a waiting job by its plan, or a reservation.
+
+    Attributes:
+        begin, end: seconds.
+        nodes: their names.
+    """
+
+    begin: float
+    end: float
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """What is counted for all nodes together."""
+
+    total: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a job takes of a node in one partition.
+
+    Attributes:
+        whole: it takes all of each node.
+        all_memory: it takes all memory of each node.
+    """
+
+    request: Request
+    memory: Memory | None
+    gpus: Gpus | None
+    whole: bool
+    all_memory: bool
+    nodes_min: int
+    nodes_max: int
+    cores_max: int | None
+    memory_max: int | None
+    core_memory_max: int | None
+
+    @classmethod
+    def of(cls, request: Request, partition: Partition) -> "_Need":
+        memory = request.memory or (None if request.exclusive else partition.default_memory)
+        most = request.tasks
+        if request.on_one_node:
+            most = 1
+        elif request.nodes_max is not None:
+            most = min(most, request.nodes_max)
+        if partition.nodes_max is not None and partition.nodes_max < most:
+            # A batch system does not take a lower number for one that it was given.
+            given = request.nodes_max is not None or request.nodes_min > 1
+            most = 0 if given else partition.nodes_max
+        return cls(
+            request,
+            memory,
+            request.node_gpus(),
+            request.exclusive or partition.whole_nodes,
+            memory is None and (request.exclusive or partition.all_memory),
+            max(request.nodes_min, partition.nodes_min),
+            most,
+            partition.cores_max,
+            partition.memory_max,
+            partition.core_memory_max,
+        )
+
+    def held(self, tasks: int, node: NodeGroup) -> tuple[int, int, int]:
+        """Returns cores, memory (MiB) and GPUs that so many tasks hold on a node."""
+        each = -(-self.request.cores_per_task // node.task_step) * node.task_step
+        cores = -(-tasks * each // node.step) * node.step
+        if self.whole:
+            cores = max(cores, node.cores)
+        gpus = 0 if self.gpus is None else self.gpus.count
+        if self.gpus is not None and self.gpus.per == "task":
+            gpus *= tasks
+        if self.memory is None:
+            return cores, node.memory if self.all_memory else 0, gpus
+        times = {"node": 1, "core": cores, "gpu": gpus}[self.memory.per]
+        return cores, self.memory.mib * times, gpus
+
+    def most(self, node: NodeGroup) -> int:
+        """Returns how many tasks a node has room for, as it is."""
+        request = self.request
+        if not set(request.features) <= node.features or (self.whole and not node.idle):
+            return 0
+        cores, memory, _ = self.held(1, node)
+        if self.core_memory_max is not None and memory > self.core_memory_max * cores:
+            return 0  # the batch system would give it more cores for it
+        whole = request.tasks - (self.nodes_min - 1)
+        each = request.tasks_per_node
+        if each is not None and each < request.tasks:
+            # Batch systems give every node room for as many, whether or not there are so many tasks.
+            return min(each, whole) if self._fits(node, each) else 0
+        low, high = 0, max(whole, 0)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._fits(node, middle) else (low, middle - 1)
+        return low
+
+    def _fits(self, node: NodeGroup, tasks: int) -> bool:
+        cores, memory, gpus = self.held(tasks, node)
+        if cores > node.free_cores:
+            return False
+        if self.cores_max is not None and tasks * self.request.cores_per_task > self.cores_max:
+            return False
+        if self.memory_max is not None and memory > self.memory_max:
+            return False
+        return (not node.memory or memory <= node.free_memory) and gpus <= self._gpus_of(node)
+
+    def _gpus_of(self, node: NodeGroup) -> int:
+        kind = "" if self.gpus is None else self.gpus.type
+        return sum(count for name, count in node.free_gpus if kind in {"", name})
+
+    def dealt(self, groups: Sequence[NodeGroup]) -> list[tuple[NodeGroup, int, int]] | None:
+        """Returns where the tasks would go: nodes of a group, and tasks on each; `None` if they do not fit.
+
+        Groups are taken in their order, unless the job then has too many nodes.
+        """
+        rooms = [(group, room) for group in groups if (room := self.most(group))]
+        in_order = self._deal(rooms)
+        if in_order is None:
+            return self._deal(sorted(rooms, key=lambda pair: -pair[1]))
+        return in_order
+
+    def _deal(
+        self, rooms: Iterable[tuple[NodeGroup, int]]
+    ) -> list[tuple[NodeGroup, int, int]] | None:
+        left, nodes = self.request.tasks, 0
+        found: list[tuple[NodeGroup, int, int]] = []
+        for group, room in rooms:
+            for _ in group.names:
+                if left == 0 or nodes == self.nodes_max:
+                    break
+                others = max(0, self.nodes_min - nodes - 1)
+                tasks = min(room, max(left - others, 1))
+                found.append((group, 1, tasks))
+                left, nodes = left - tasks, nodes + 1
+        return found if left == 0 and nodes >= self.nodes_min else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTable:
+    """Nodes and partitions at one poll; see `NodeView`.
+
+    Attributes:
+        groups: nodes by what they have; all of the machine.
+        partitions: all of the machine.
+        usual: names of those that take a job that names none.
+        promised: nodes that others are to have.
+        unplanned: partitions in which somebody waits of whom no plan is known.
+        licences: by name.
+        before: jobs that are to start, and that the batch system has not planned.
+    """
+
+    groups: tuple[NodeGroup, ...]
+    partitions: tuple[Partition, ...]
+    usual: tuple[str, ...]
+    promised: tuple[Promised, ...] = ()
+    unplanned: frozenset[str] = frozenset()
+    licences: Mapping[str, Licence] = field(default_factory=dict)
+    before: tuple[Request, ...] = ()
+
+    def behind(self, request: Request) -> "NodeTable":
+        """Returns the table with one more job that is to start before others."""
+        return replace(self, before=(*self.before, request))
+
+    # --- what is there -----------------------------------------------------------------------------
+
+    def kinds(self) -> tuple[NodeKind, ...]:
+        """Returns the kinds of nodes in the usual partitions, each by the name of its first node."""
+        found: dict[tuple[object, ...], list[NodeGroup]] = {}
+        for group in self.groups:
+            if group.partitions & set(self.usual):
+                key = (group.cores, group.memory, group.gpus, group.features)
+                found.setdefault(key, []).append(group)
+        return tuple(
+            NodeKind(
+                groups[0].names[0],
+                sum(len(group.names) for group in groups),
+                groups[0].cores,
+                groups[0].memory,
+                sum(count for _, count in groups[0].gpus),
+                groups[0].gpus[0][0] if groups[0].gpus else "",
+                groups[0].features,
+            )
+            for groups in found.values()
+        )
+
+    def chosen(self, request: Request) -> tuple[Partition, ...]:
+        """Returns the partitions of which one would run such a job."""
+        names = request.partition.split(",") if request.partition else self.usual
+        return tuple(part for part in self.partitions if part.name in names)
+
+    # --- the view ----------------------------------------------------------------------------------
+
+    def never(self, request: Request) -> str:
+        """Returns why nothing here ever runs such a job; empty if something does."""
+        for name, count in request.licences:
+            total = self.licences.get(name, Licence(0, 0)).total
+            if total < count:
+                return f"there are {counted(total, 'licence')} of {name}; it asks for {count}"
+        parts = self.chosen(request)
+        if not parts:
+            return f"there is no partition {request.partition or ','.join(self.usual)}"
+        reasons = [self._never_in(part, request) for part in parts]
+        return "; ".join(reasons) if all(reasons) else ""
+
+    def shut(self, request: Request) -> str:
+        """Returns why no partition that runs such a job accepts one now; empty if one does."""
+        fit = [part for part in self.chosen(request) if not self._never_in(part, request)]
+        return "" if any(part.takes for part in fit) else states_of(fit)
+
+    def why_not(self, request: Request) -> str:
+        """Returns why such a job, submitted now, would not start even with room; empty if it would."""
+        return self._blocked(request, new=True)
+
+    def stays(self, request: Request) -> str:
+        """Returns why such a job, already waiting, does not start even with room; empty if it does."""
+        return self._blocked(request, new=False)
+
+    def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:
+        """Returns whether such a job would start at once, behind all others and those of `before`."""
+        groups: Sequence[NodeGroup] = self.groups
+        before = (*self.before, *before)
+        for other in before:
+            after = self._placed(other, groups, now)
+            if after is None:
+                return False  # it waits, and nobody knows where it is to run
+            groups = after
+        if any(self._free_licences(name, before) < count for name, count in request.licences):
+            return False
+        return self._placed(request, groups, now) is not None
+
+    # --- how ---------------------------------------------------------------------------------------
+
+    def _free_licences(self, name: str, before: Sequence[Request]) -> int:
+        taken = sum(count for other in before for word, count in other.licences if word == name)
+        return self.licences.get(name, Licence(0, 0)).free - taken
+
+    def _of(self, part: Partition) -> Iterator[NodeGroup]:
+        return (group for group in self.groups if part.name in group.partitions)
+
+    def _never_in(self, part: Partition, request: Request) -> str:
+        why = part.too_much(request.processors, request.wall_time or 0.0)
+        if why:
+            return why
+        need = _Need.of(request, part)
+        empty = [group.as_empty() for group in self._of(part)]
+        return "" if need.dealt(empty) is not None else _lacking(need, part, empty)
+
+    def _blocked(self, request: Request, *, new: bool) -> str:
+        why = self.never(request)
+        if why:
+            return why
+        reasons = []
+        for part in self.chosen(request):
+            if self._never_in(part, request):
+                continue
+            need = _Need.of(request, part)
+            left = [group.as_empty() for group in self._of(part) if not group.away]
+            if (new and not part.takes) or not part.starts:
+                reasons.append(states_of([part]))
+            elif need.dealt(left) is None:
+                states = sorted({group.away for group in self._of(part) if group.away})
+                reasons.append(f"nodes of {part.name} that it needs are {', '.join(states)}")
+            else:
+                return ""
+        return "; ".join(reasons)
+
+    def _placed(
+        self, request: Request, groups: Sequence[NodeGroup], now: float
+    ) -> Sequence[NodeGroup] | None:
+        # The groups with the job on them; `None` if it does not start.
+        until = now + (request.wall_time or 0.0) + MARGIN_S
+        taken = frozenset[str]().union(
+            *(each.nodes for each in self.promised if each.begin < until and each.end > now)
+        )
+        for part in self.chosen(request):
+            if not (part.takes and part.starts) or part.name in self.unplanned:
+                continue
+            if part.too_much(request.processors, request.wall_time or 0.0):
+                continue
+            there = [
+                replace(group, names=names)
+                for group in groups
+                if part.name in group.partitions and not group.away
+                if (names := tuple(name for name in group.names if name not in taken))
+            ]
+            need = _Need.of(request, part)
+            place = need.dealt(sorted(there, key=lambda group: (group.weight, group.free_cores)))
+            if place is not None:
+                return _with(groups, need, place)
+        return None
+
+
+def _with(
+    groups: Sequence[NodeGroup], need: _Need, place: Iterable[tuple[NodeGroup, int, int]]
+) -> Sequence[NodeGroup]:
+    # The groups with one job's tasks on nodes of theirs.
+    used: dict[str, NodeGroup] = {}
+    given: dict[tuple[str, ...], int] = {}
+    for group, _, tasks in place:
+        at = given.get(group.names, 0)
+        given[group.names] = at + 1
+        used[group.names[at]] = _less(group, need, tasks)
+    rest = []
+    for group in groups:
+        left = tuple(name for name in group.names if name not in used)
+        rest += [replace(group, names=left)] if left else []
+    return grouped([*rest, *(replace(group, names=(name,)) for name, group in used.items())])
+
+
+def _less(group: NodeGroup, need: _Need, tasks: int) -> NodeGroup:
+    cores, memory, gpus = need.held(tasks, group)
+    kind = "" if need.gpus is None or need.whole else need.gpus.type
+    if need.whole:
+        gpus = sum(count for _, count in group.free_gpus)
+    left = []
+    for name, count in group.free_gpus:
+        here = min(count, gpus) if kind in {"", name} else 0
+        gpus -= here
+        left.append((name, count - here))
+    return replace(
+        group,
+        free_cores=group.free_cores - cores,
+        free_memory=0 if need.whole else max(0, group.free_memory - memory),
+        free_gpus=tuple(left),
+        idle=False,
+    )
+
+
+# --- what is missing -----------------------------------------------------------------------------
+
+
+def _lacking(need: _Need, part: Partition, empty: Sequence[NodeGroup]) -> str:
+    # Why a job does not go on the nodes of a partition although all of them are idle: what is missing first.
+    if not empty:
+        return f"{part.name} has no nodes"
+    features = need.request.features
+    for name in features:
+        if not any(name in group.features for group in empty):
+            return f"no node of {part.name} has the feature {name}"
+    there = [group for group in empty if set(features) <= group.features]
+    if not there:
+        return f"no node of {part.name} has all of {', '.join(features)}"
+    checks = (_few_gpus, _few_cores, _little_memory, _little_room)
+    return next(why for check in checks if (why := check(need, part, there)))
+
+
+def _few_gpus(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
+    if need.gpus is None:
+        return ""
+    kind, asked = need.gpus.type, need.gpus.count
+    most = max(sum(n for name, n in group.gpus if kind in {"", name}) for group in there)
+    what = f"{kind} GPU" if kind else "GPU"
+    if most == 0:
+        return f"no node of {part.name} has {what}s"
+    return f"no node of {part.name} has more than {counted(most, what)}" if most < asked else ""
+
+
+def _few_cores(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
+    most = max(group.cores for group in there)
+    most = most if need.cores_max is None else min(most, need.cores_max)
+    if most >= need.request.cores_per_task:
+        return ""
+    return f"no node of {part.name} gives a task more than {counted(most, 'core')}"
+
+
+def _little_memory(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
+    # Of the job's least share of a node.
+    sizes = [group.memory for group in there]
+    most = max(sizes) if all(sizes) else need.memory_max
+    if most is None:
+        return ""
+    most = most if need.memory_max is None else min(most, need.memory_max)
+    if any(need.held(1, group)[1] <= most for group in there):
+        return ""
+    return f"no node of {part.name} gives a job more than {size_text(most)}"
+
+
+def _little_room(need: _Need, part: Partition, there: Sequence[NodeGroup]) -> str:
+    rooms = [room for group in there for room in [need.most(group)] * len(group.names) if room]
+    if need.nodes_max < need.nodes_min:
+        return (
+            f"a job in {part.name} has at most {counted(part.nodes_max or need.nodes_max, 'node')}"
+        )
+    if len(rooms) < need.nodes_min:
+        return f"{part.name} has {counted(len(rooms), 'node')} that will do"
+    room = sum(sorted(rooms, reverse=True)[: need.nodes_max])
+    return f"{part.name} has room for {room} of {counted(need.request.tasks, 'task')}"

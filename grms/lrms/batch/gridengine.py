@@ -13,6 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from grms.lrms.batch.gridengine_request import (
+    Cell,
+    read_resources,
+    read_rule,
+    resource_options,
+)
 from grms.lrms.batch.gridengine_text import (
     MARK,
     Accounted,
@@ -33,6 +39,7 @@ from grms.lrms.port import (
     LrmsRefusedError,
     LrmsUnavailableError,
 )
+from lrms_sim.requests import Request, RequestError
 
 RECORDS_S: Final = 30.0
 """The accounting file is written every 15 s unless `accounting_flush_time` says otherwise."""
@@ -81,6 +88,9 @@ class GridEngineSettings:
     guest_project: str = ""
     guest_priority: int = 0
     requeue: bool = False
+    memory: str = ""
+    gpus: str = ""
+    gpu_type: str = ""
 
 
 class GridEngine:
@@ -166,12 +176,14 @@ class GridEngine:
         arguments = ["-terse", "-h", "-N", shown, "-C", "", "-b", "n", "-S", "/bin/sh"]
         arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]
         arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
-        arguments += ["-r", "y" if settings.requeue else "n", "-ac", f"HANSE={job.key}"]
-        if job.processors > 1:
-            arguments += ["-pe", settings.parallel_environment, str(job.processors)]
-        if settings.queues:
-            arguments += ["-q", ",".join(settings.queues)]
+        request = job.request or Request.of_processors(job.processors)
+        again = settings.requeue and request.requeue is not False
+        arguments += ["-r", "y" if again else "n", "-ac", f"HANSE={job.key}"]
+        arguments += await self._resources(request)
+        queues = request.partition or ",".join(settings.queues)
+        arguments += ["-q", queues] if queues else []
         project = (job.partner and settings.guest_project) or settings.project
+        project = request.account or project
         arguments += ["-P", project] if project else []
         if job.partner and settings.guest_priority:
             arguments += ["-p", str(settings.guest_priority)]
@@ -187,6 +199,30 @@ class GridEngine:
         if len(self._wanted) > ACCOUNTED_MAX:
             self._wanted.popitem(last=False)
         return number
+
+    async def _resources(self, request: Request) -> list[str]:
+        settings = self._settings
+        cell = Cell(
+            {},
+            settings.parallel_environment,
+            memory=settings.memory,
+            gpus=settings.gpus,
+            gpu_type=settings.gpu_type,
+        )
+        if not request.processors_alone:
+            resources, environment = await asyncio.gather(
+                self._ask("qconf", "-sc"),
+                self._ask("qconf", "-sp", settings.parallel_environment),
+            )
+            try:
+                found = read_resources(_text(resources.output))
+            except ValueError as error:
+                raise LrmsUnavailableError(str(error)) from error
+            cell = replace(cell, resources=found, rule=read_rule(_text(environment.output)))
+        try:
+            return resource_options(request, cell)
+        except RequestError as error:
+            raise LrmsRefusedError(str(error)) from error
 
     async def release(self, row: JobRow) -> None:
         """Lifts the submission hold."""

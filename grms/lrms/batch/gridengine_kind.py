@@ -33,6 +33,10 @@ class GridEngineTable(BatchSettings):
         project: for all jobs.
         guest_project: for partners' jobs; default: `project`.
         guest_priority: for partners' jobs, 0 or less.
+        memory: resource of which a job is given the memory that it asks for, such as `h_vmem`; default: none,
+            and such a job is refused.
+        gpus: likewise for GPUs.
+        gpu_type: likewise for the type of GPUs.
         records_s: delay in seconds until the accounting file has the end of a job.
     """
 
@@ -46,6 +50,9 @@ class GridEngineTable(BatchSettings):
     project: Word | None = None
     guest_project: Word | None = None
     guest_priority: Annotated[int, Field(ge=-1023, le=0)] = 0
+    memory: Word | None = None
+    gpus: Word | None = None
+    gpu_type: Word | None = None
     records_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = RECORDS_S
 
     @property
@@ -67,6 +74,9 @@ class GridEngineTable(BatchSettings):
             guest_project=self.guest_project or "",
             guest_priority=self.guest_priority,
             requeue=self.requeue,
+            memory=self.memory or "",
+            gpus=self.gpus or "",
+            gpu_type=self.gpu_type or "",
         )
         place |= {"SGE_ROOT": self.root, "SGE_CELL": self.cell}
         return self.runner(place), settings

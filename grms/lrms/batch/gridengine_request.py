@@ -1,0 +1,178 @@
+"""What a job asks for, in the words of `qsub`. Pure.
+
+Grid Engine counts slots, and whatever else a cell has made a resource of; how each is counted, `qconf -sc` says
+(complex(5)): for every slot, once for a job, or not at all, so that it is only compared with what a host has. Which of
+them is memory, and which are GPUs, the site's file says. How slots are dealt out over hosts is the rule of the parallel
+environment (sge_pe(5), "allocation_rule").
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lrms_sim.requests import Gpus, Request, RequestError
+
+ONE_HOST: Final = "$pe_slots"
+"""Allocation rule by which all slots of a job are on one host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource of a cell.
+
+    Attributes:
+        type: such as `MEMORY`, `INT`, `BOOL` or `STRING`.
+        relation: such as `<=`; `EXCL` of the one by which a job has its hosts for itself.
+        counted: `YES` for every slot of a job, `JOB` once for a job, `NO` if it is only compared.
+    """
+
+    type: str
+    relation: str
+    counted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a cell and the site's file say of resources.
+
+    Attributes:
+        resources: by name.
+        environment: name of the parallel environment.
+        rule: its allocation rule; empty if unknown.
+        memory, gpus, gpu_type: names of resources; empty for none.
+    """
+
+    resources: Mapping[str, Resource]
+    environment: str = "smp"
+    rule: str = ""
+    memory: str = ""
+    gpus: str = ""
+    gpu_type: str = ""
+
+
+def read_resources(text: str) -> dict[str, Resource]:
+    """Returns the resources that `qconf -sc` shows.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 8 and not line.startswith("#"):
+            found[words[0]] = Resource(words[2], words[3], words[5])
+    if "slots" not in found:
+        raise ValueError(f"qconf says {text.strip()[:80]!r}, not resources")
+    return found
+
+
+def read_rule(text: str) -> str:
+    """Returns the allocation rule of the parallel environment that `qconf -sp` shows; empty if it shows none."""
+    found = re.search(r"^allocation_rule\s+(\S+)", text, re.MULTILINE)
+    return "" if found is None else found[1]
+
+
+def resource_options(request: Request, cell: Cell) -> list[str]:
+    """Returns the options of `qsub` with which a job gets what it asks for; without its wall time and its queues.
+
+    Raises:
+        RequestError: the cell has no words for it.
+    """
+    for asked, what in (
+        (request.signal, "signal"),
+        (request.image, "container image"),
+        (request.qos, "QOS"),
+    ):
+        if asked:
+            raise RequestError(f"Grid Engine has no {what} for a job; it asks for {asked}")
+    _check_spread(request, cell)
+    words = list(_resources(request, cell))
+    slots = request.processors
+    options = ["-pe", cell.environment, str(slots)] if slots > 1 else []
+    return options + (["-l", ",".join(words)] if words else [])
+
+
+def _check_spread(request: Request, cell: Cell) -> None:
+    # Whether the slots of a job come to lie on hosts as it wants them.
+    if request.processors_alone or request.processors == 1:
+        return
+    rule, each = cell.rule, request.tasks_per_node or request.tasks
+    if rule == ONE_HOST:
+        will_do, does = request.nodes_min == 1 and each >= request.tasks, "gives every job one host"
+    elif rule.isdecimal():
+        will_do, does = _as_many(request, int(rule), each), f"gives a job {rule} slots on each host"
+    else:
+        will_do, does = _anywhere(request), "may spread a job over any hosts"
+    if not will_do:
+        raise RequestError(f"the parallel environment {cell.environment} {does}")
+
+
+def _as_many(request: Request, slots: int, each: int) -> bool:
+    # Whether it wants so many slots on each host.
+    hosts, rest = divmod(request.processors, slots)
+    tasks, part = divmod(slots, request.cores_per_task)
+    most = 1 if request.on_one_node else request.nodes_max or request.tasks
+    return rest == part == 0 and request.nodes_min <= hosts <= most and tasks <= each
+
+
+def _anywhere(request: Request) -> bool:
+    # Whether it does not matter which slots share a host.
+    bounds = (request.nodes_max, request.tasks_per_node)
+    memory = request.memory is None or request.memory.per == "core"
+    gpus = request.gpus is None or request.gpus.per == "task"
+    alone = request.exclusive or request.cores_per_task > 1 or request.nodes_min > 1
+    return bounds == (None, None) and memory and gpus and not alone
+
+
+def _resources(request: Request, cell: Cell) -> Iterator[str]:
+    gpus = request.node_gpus()
+    if request.memory is not None:
+        mib = request.memory.mib
+        of_gpus = 0 if gpus is None else _of_host(gpus, request)
+        whole = {"core": mib * request.processors, "node": mib, "gpu": mib * of_gpus}
+        name = _named(cell, cell.memory, "memory")
+        yield f"{name}={_share(cell, name, whole[request.memory.per], request, exact=False)}M"
+    if gpus is not None:
+        name = _named(cell, cell.gpus, "gpus")
+        yield f"{name}={_share(cell, name, _of_host(gpus, request), request)}"
+        if gpus.type:
+            yield f"{_named(cell, cell.gpu_type, 'gpu_type')}={gpus.type}"
+    for name in request.features:
+        if cell.resources.get(name, Resource("", "", "")).type != "BOOL":
+            raise RequestError(f"no host of this cell has a feature {name}")
+        yield f"{name}=TRUE"
+    if request.exclusive:
+        found = [name for name, each in cell.resources.items() if each.relation == "EXCL"]
+        if not found:
+            raise RequestError("this cell has no resource by which a job has a host for itself")
+        yield f"{found[0]}=TRUE"
+    for name, count in request.licences:
+        if cell.resources.get(name, Resource("", "", "NO")).counted == "NO":
+            raise RequestError(f"this cell counts no licences of {name}")
+        yield f"{name}={_share(cell, name, count, request)}"
+
+
+def _of_host(gpus: Gpus, request: Request) -> int:
+    # GPUs of a job on one host; on several, if every task has its own, of the job as a whole.
+    return gpus.count * (request.tasks if gpus.per == "task" else 1)
+
+
+def _share(cell: Cell, name: str, whole: int, request: Request, *, exact: bool = True) -> int:
+    # The number to be asked for, for so much of a resource in all.
+    if cell.resources[name].counted != "YES":
+        return whole
+    share, rest = divmod(whole, request.processors)
+    if rest and exact:
+        raise RequestError(
+            f"{name} is counted for each of the job's {request.processors} slots, and {whole} is no multiple of that"
+        )
+    return share + bool(rest)
+
+
+def _named(cell: Cell, name: str, key: str) -> str:
+    if not name:
+        raise RequestError(f"the site's file does not say which resource to ask for (lrms.{key})")
+    if name not in cell.resources:
+        raise RequestError(f"this cell has no resource {name} (lrms.{key})")
+    return name

@@ -383,7 +383,15 @@ class _Handed(NamedTuple):
 
     @property
     def name(self) -> str:
-        return Path(self.words.script).name or "sbatch"
+        if self.words.script:
+            return Path(self.words.script).name
+        return "sbatch" if self.stdin is not None else "wrap"
+
+    @property
+    def wrapped(self) -> str:
+        from grms.lrms.batch.sbatch_text import wrapped  # noqa: PLC0415  # as above
+
+        return wrapped(self.words.options)
 
     def command(self, options: Sequence[str]) -> list[str]:
         words = self.words
@@ -393,7 +401,7 @@ class _Handed(NamedTuple):
     def text(self) -> bytes:
         if self.words.script:
             return Path(self.words.script).read_bytes()
-        return self.stdin or b""  # of `--wrap` there is none
+        return os.fsencode(self.wrapped) if self.stdin is None else self.stdin
 
 
 def _for_slurm(

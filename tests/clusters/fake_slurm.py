@@ -444,10 +444,10 @@ class Machine:
         self._update(dict(word.split("=", 1) for word in rest))
         return ""
 
-    def _machine_shown(self, what: str) -> str:
+    def _machine_shown(self, what: str, name: str = "") -> str:
         return {
             "node": self._nodes_shown(),
-            "partition": self._partitions_shown(),
+            "partition": self._partitions_shown(name),
             "reservation": "No reservations in the system\n",
             "config": _CONFIGURATION,
         }[what]
@@ -465,12 +465,13 @@ class Machine:
             )
         return "".join(lines)
 
-    def _partitions_shown(self) -> str:
+    def _partitions_shown(self, wanted: str) -> str:
         return "".join(
             f"PartitionName={name} Default={'YES' if name == 'main' else 'NO'} MaxNodes={part.nodes} "
             f"MaxTime={part.limit} MinNodes=0 MaxCPUsPerNode=UNLIMITED OverSubscribe=NO "
             f"State={part.state.upper()} DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n"
             for name, part in self.partitions.items()
+            if wanted in {"", name}
         )
 
     def sbatch(self, arguments: list[str]) -> str:
@@ -528,7 +529,7 @@ class Machine:
         """Shows, holds, releases, requeues, and sets nodes and limits."""
         act, *rest = (word for word in arguments if not word.startswith("--"))
         if act == "show" and rest[0] != "job":
-            return self._machine_shown(rest[0])
+            return self._machine_shown(*rest)
         if act in {"update", "write"}:
             return self._updated_or_written(act, rest)
         job = self._table.get(rest[-1])
@@ -646,7 +647,10 @@ def _shown(job: Job) -> str:
         "StartTime": job["start"] or "Unknown",
         "EndTime": job["end"] or "Unknown",
         "NodeList": ",".join(job["nodes"]) or "(null)",
+        "NumNodes": 1,
         "NumCPUs": job["cpus"],
+        "NumTasks": job["cpus"],
+        "CPUs/Task": 1,
         "Command": " ".join([job["script"], *job["arguments"]]),
     }
     return " ".join(f"{name}={value}" for name, value in fields.items()) + "\n"

@@ -18,12 +18,13 @@ PAGE = page("slurm-site.md")
 
 def test_the_sites_file_is_taken(tmp_path: Path) -> None:
     """As it stands on the page; every key is one."""
-    (text,) = blocks(PAGE, "toml")
+    text, names = blocks(PAGE, "toml")
     path = tmp_path / "north.toml"
-    path.write_text(text)
+    path.write_text(f"{text}\n{names}")
     config = load_config(path)
     assert isinstance(config.lrms, SlurmTable)
     assert (config.lrms.spool, config.lrms.guest_nice) == ("/shared/hanse", 1000)
+    assert config.guests.translate.partitions == {"*": ""}
 
 
 def test_keys_are_made_as_the_page_says(

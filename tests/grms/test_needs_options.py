@@ -33,7 +33,7 @@ def test_options_make_a_request(tmp_path: Path, words: str, needs: Request | Non
     async def scene() -> None:
         async with running(document(tmp_path, processors=8), tmp_path) as site:
             socket = tmp_path / "home.sock"
-            given = ["submit", "--site", socket, "-p", "8", "-t", "60", "--run-time", "1"]
+            given = ["submit", "--site", str(socket), "-p", "8", "-t", "60", "--run-time", "1"]
             assert await grms(*given, *words.split()) == 0
             (job,) = site.core.engine.state.jobs()
             expected = None if needs is None else (needs.tasks, str(needs))

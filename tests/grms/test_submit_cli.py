@@ -293,9 +293,9 @@ def test_a_script_may_be_wrapped_or_come_by_standard_input(
 ) -> None:
     """As with sbatch; a job of numbers does not read what stands there."""
     site = ["submit", "--site", str(slurm.folder / "nobody.sock"), "--timeout", "0.1"]
-    slurm.says("wrap : echo hi")
+    slurm.says("wrap : echo hi", "array : 1-2")
     assert run_command([*site, "--wrap=echo hi", "-n4"]) == 3
-    assert "it stays at home for --wrap=echo hi: " in capfd.readouterr().err
+    assert "it stays at home for --array=1-2: " in capfd.readouterr().err
     assert slurm.asked[-1] == "--wrap=echo hi -n4"
     given = io.TextIOWrapper(io.BytesIO(b"#!/bin/sh\ncat\n"))
     monkeypatch.setattr("sys.stdin", given)

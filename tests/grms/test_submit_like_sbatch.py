@@ -129,6 +129,7 @@ CASES: Final = {
     "quiet": Case(HI, ("-Q",)),
     "quiet beside others": Case(HI, ("-Qn2", "--quiet")),
     "waits": Case("#!/bin/sh\n#SBATCH -t 5 --wait\nexit 4\n", status=4),
+    "wrapped": Case("", ("--wrap=echo hi",)),
     "by standard input": Case(BASH + "pwd; echo $SLURM_NTASKS\n", ("-n", "2"), stdin=True),
     # --- what asks for more than processors
     "memory": Case(BASH + "echo $SLURM_MEM_PER_NODE\n", ("--mem=100M",)),
@@ -158,7 +159,6 @@ CASES: Final = {
     "1 MB": stays(BASH + ("# " + "x" * 98 + "\n") * 10500 + "echo big\n", "its script: it has"),
     "not UTF-8": stays(BASH.encode() + b"echo \xff\n", "its script: it, or an argument, is not UTF-8"),
     "quiet inside": Case(BASH + "#SBATCH -Q\necho hi\n"),
-    "wrapped": stays("", "--wrap=echo hi", "--wrap=echo hi"),
     # --- what neither takes
     "CRLF": stays(b"#!/bin/bash\r\n#SBATCH -t 5\r\necho hi\r\n", "DOS line breaks", status=1),
     "no first line": stays("#SBATCH -t 5\necho hi\n", "line must start with #!", status=1),

@@ -172,6 +172,7 @@ class BatchLrms:
                 home=job.home,
                 repeats=self._repeats,
                 signal="" if job.request is None else job.request.signal,
+                modules=() if job.request is None else job.request.modules,
             )
         except LrmsDiskError as error:
             raise LrmsDiskError(error.reason, unbegun=True) from error

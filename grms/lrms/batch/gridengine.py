@@ -6,6 +6,7 @@ running one looks like one killed by a signal.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from grms.lrms.batch.gridengine_nodes import read_grid_table, shown_resources
 from grms.lrms.batch.gridengine_request import (
     Cell,
     read_resources,
@@ -46,6 +48,9 @@ RECORDS_S: Final = 30.0
 
 ACCOUNTED_MAX: Final = 50_000
 """Jobs of this site whose accounting lines are kept."""
+
+CELL_AGE_S: Final = 600.0
+"""How long the cell's resources and the parallel environment are cached, real seconds."""
 
 UTC: Final = {"TZ": "UTC"}
 """Moments are printed in this zone; `qsub` does not get it, as jobs would inherit it."""
@@ -108,7 +113,9 @@ class GridEngine:
         self._clock = clock
         self._prefix = f"hanse+{settings.site}+"
         self._log = FollowedRecords(settings.accounting, self._accounted, most=ACCOUNTED_MAX)
-        self._wanted: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._wanted: OrderedDict[str, Request] = OrderedDict()
+        self._cell, self._cell_asked_at = Cell({}), -CELL_AGE_S
+        self._most: dict[tuple[str, str], float] = {}
 
     @property
     def forgets(self) -> bool:
@@ -131,10 +138,12 @@ class GridEngine:
         """Polls the queue."""
         began_at = self._clock()
         settings = self._settings
-        jobs, queues, limits = await asyncio.gather(
+        cell = await self._known_cell()
+        jobs, queues, limits, hosts = await asyncio.gather(
             self._ask("qstat", "-u", "*", "-xml", "-r"),
             self._ask("qstat", "-g", "c", "-xml"),
             self._ask("qconf", "-sq", *(settings.queues or ("*",))),
+            self._ask("qstat", "-f", "-F", ",".join(shown_resources(cell)), "-xml"),
         )
         try:
             parts = read_parts(_text(queues.output), _text(limits.output), settings.queues)
@@ -146,6 +155,12 @@ class GridEngine:
                 prefix=self._prefix,
                 processors=everything,
             )
+            waiting = table.waiting_others > 0 or any(
+                row.phase is LrmsPhase.WAITING for row in table.rows
+            )
+            nodes = await asyncio.to_thread(
+                read_grid_table, _text(hosts.output), parts.each, cell, self._most, waiting=waiting
+            )
         except (ValueError, KeyError) as error:
             raise LrmsUnavailableError(f"qstat's answer cannot be read: {error}") from error
         return Table(
@@ -155,15 +170,43 @@ class GridEngine:
             everything,
             free,
             table.waiting_others,
-            tuple(self._with_hindrance(row, parts) for row in table.rows),
+            tuple(self._with_request(row, parts) for row in table.rows),
             partitions=parts,
+            nodes=nodes,
         )
 
-    def _with_hindrance(self, row: JobRow, parts: Partitions) -> JobRow:
+    async def _known_cell(self) -> Cell:
+        # What operators seldom change.
+        if time.monotonic() - self._cell_asked_at >= CELL_AGE_S:
+            settings = self._settings
+            resources = await self._ask("qconf", "-sc")
+            rule = ""
+            with contextlib.suppress(LrmsRefusedError):  # a cell for jobs of one processor has none
+                environment = await self._ask("qconf", "-sp", settings.parallel_environment)
+                rule = read_rule(_text(environment.output))
+            try:
+                found = read_resources(_text(resources.output))
+            except ValueError as error:
+                raise LrmsUnavailableError(str(error)) from error
+            self._cell = Cell(
+                found,
+                settings.parallel_environment,
+                rule,
+                settings.memory,
+                settings.gpus,
+                settings.gpu_type,
+            )
+            self._cell_asked_at = time.monotonic()
+        return self._cell
+
+    def _with_request(self, row: JobRow, parts: Partitions) -> JobRow:
+        request = self._wanted.get(self._tag(row.name))
+        row = row if request is None else replace(row, request=request)
         if row.phase is not LrmsPhase.WAITING:
             return row
-        wanted = self._wanted.get(self._tag(row.name))
-        why = parts.still if wanted is None else parts.stays(*wanted)
+        why = parts.still
+        if request is not None:
+            why = parts.stays(request.processors, request.wall_time or 0.0)
         return replace(row, hindered=why) if why else row
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
@@ -176,7 +219,7 @@ class GridEngine:
         arguments = ["-terse", "-h", "-N", shown, "-C", "", "-b", "n", "-S", "/bin/sh"]
         arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]
         arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
-        request = job.request or Request.of_processors(job.processors)
+        request = job.request or Request.of_processors(job.processors, job.requested_time)
         again = settings.requeue and request.requeue is not False
         arguments += ["-r", "y" if again else "n", "-ac", f"HANSE={job.key}"]
         arguments += await self._resources(request)
@@ -195,32 +238,14 @@ class GridEngine:
         number = _text(answer.output).strip()
         if not number.isdecimal():
             raise LrmsUnavailableError(f"qsub has printed {number[:80]!r} for a job's id")
-        self._wanted[name] = (job.processors, job.requested_time)
+        self._wanted[name] = request
         if len(self._wanted) > ACCOUNTED_MAX:
             self._wanted.popitem(last=False)
         return number
 
     async def _resources(self, request: Request) -> list[str]:
-        settings = self._settings
-        cell = Cell(
-            {},
-            settings.parallel_environment,
-            memory=settings.memory,
-            gpus=settings.gpus,
-            gpu_type=settings.gpu_type,
-        )
-        if not request.processors_alone:
-            resources, environment = await asyncio.gather(
-                self._ask("qconf", "-sc"),
-                self._ask("qconf", "-sp", settings.parallel_environment),
-            )
-            try:
-                found = read_resources(_text(resources.output))
-            except ValueError as error:
-                raise LrmsUnavailableError(str(error)) from error
-            cell = replace(cell, resources=found, rule=read_rule(_text(environment.output)))
         try:
-            return resource_options(request, cell)
+            return resource_options(request, await self._known_cell())
         except RequestError as error:
             raise LrmsRefusedError(str(error)) from error
 

@@ -25,7 +25,7 @@ import shlex
 import shutil
 import stat
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -157,15 +157,31 @@ def usable(home: HomeRun | None) -> HomeRun | None:
     return replace(home, folder="")
 
 
+_MODULES: Final = """\
+if ! command -v module >/dev/null 2>&1; then
+	for init in "${MODULESHOME:-/none}/init/sh" /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/sh; do
+		test ! -r "$init" || { . "$init"; break; }
+	done
+fi
+"""
+# Where Environment Modules and Lmod are, unless they were there from the beginning.
+
+
 def values_text(
-    program: Program, *, lent: bool = False, name: str = "", home: HomeRun | None = None
+    program: Program,
+    *,
+    lent: bool = False,
+    name: str = "",
+    home: HomeRun | None = None,
+    modules: Sequence[str] = (),
 ) -> str:
     """Returns the file by which a POSIX shell sets a job's arguments and variables.
 
     The shell's first word is then the program, in the folder that was its first word before.
 
     With `lent` the job runs as another account, and its files get that account's group. `name` is the job's name for
-    the script; empty for the batch system's.
+    the script; empty for the batch system's. `modules` of software are loaded first; a job without one of them does
+    not begin.
     """
     lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
     first = ["umask 007"] if lent else []
@@ -180,7 +196,10 @@ def values_text(
     odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
     words = [*map(shlex.quote, ["/usr/bin/env", *odd] if odd else []), '"$1/program"']
     words += [shlex.quote(word) for word in program.arguments]
-    return "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {' '.join(words)}"])
+    loads = "".join(f"module load {shlex.quote(each)} || exit 125\n" for each in modules)
+    text = "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {' '.join(words)}"])
+    # Before the words are set, as a module's own script may have words of its own.
+    return f"{_MODULES}{loads}{text}" if modules else text
 
 
 def collect_text(program: Program) -> str:
@@ -271,6 +290,7 @@ class Spool:
         home: HomeRun | None = None,
         repeats: bool = False,
         signal: str = "",
+        modules: Sequence[str] = (),
     ) -> Path:
         """Creates a job's folder anew and returns it.
 
@@ -284,6 +304,7 @@ class Spool:
             name: of the job for its script; empty for the batch system's.
             home: settings at home, from `usable`; `None` for guests, or if not given.
             repeats: it may run again once it has begun; else `launch` does not run the script twice.
+            modules: of software that it needs.
             signal: sent by the batch system, as `USR1`; after `B:` to `launch` alone, which then passes it on.
 
         Raises:
@@ -297,7 +318,8 @@ class Spool:
         if group is not None:
             self._notes.runs_as(place.name, account)
         try:
-            values = values_text(program, lent=group is not None, name=name, home=home)
+            lent = group is not None
+            values = values_text(program, lent=lent, name=name, home=home, modules=modules)
             own: list[tuple[str, str | bytes, int]] = [
                 ("launch", LAUNCH if repeats else LAUNCH_ONCE, 0o500),
                 ("values", os.fsencode(values), 0o400),

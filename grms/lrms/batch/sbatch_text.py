@@ -48,7 +48,7 @@ WITHOUT_VALUE: Final = frozenset(
 SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
 """Short options whose value may be the next word; all others have none."""
 
-CARRIED: Final = ASKED | {"job-name", "export", "chdir"}
+CARRIED: Final = ASKED | {"job-name", "export", "chdir", "wrap"}
 """Options that travel with a job: what it asks for, and how it is run.
 
 At a partner its folder is one of its own, whatever `--chdir` says.
@@ -109,7 +109,7 @@ _WHY: Final = {
 }
 _WHY_OTHERWISE: Final = "a partner cannot be told"
 
-ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "wrap", "input"))
+ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "input"))
 """Options without which a job would be another; it cannot be transferred without them."""
 
 _OPTION = r"sbatch: ([a-z][a-z0-9-]*) *: (.*)"
@@ -176,6 +176,16 @@ def split_words(words: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str
 def has_option(options: Sequence[str], name: str) -> bool:
     """Returns whether an option is there by its long name, which may have a value behind `=`."""
     return any(word == f"--{name}" or word.startswith(f"--{name}=") for word in options)
+
+
+def wrapped(options: Sequence[str]) -> str:
+    """Returns the script that sbatch makes of `--wrap`; empty without the option."""
+    for number, word in enumerate(options):
+        name, is_given, value = word.partition("=")
+        if name == "--wrap":
+            text = value if is_given else "".join(options[number + 1 : number + 2])
+            return f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{text}\n"
+    return ""
 
 
 def says_test_only(script: str) -> bool:

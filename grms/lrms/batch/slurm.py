@@ -47,6 +47,7 @@ from grms.lrms.batch.slurm_text import (
 )
 from grms.lrms.batch.table import Ending, JobRow, Question, Table
 from grms.lrms.job_names import shown_name, tag_of
+from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
@@ -219,9 +220,7 @@ class Slurm:
         plan = None
         if queue.planned and rules is not None and rules.scheduler == "backfill":
             plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
-        nodes = machine.nodes
-        promised = (*nodes.promised, *queue.promised)
-        nodes = replace(nodes, promised=promised, unplanned=queue.unplanned)
+        nodes = self._nodes(machine, queue)
         return Table(
             began_at,
             taken_at,
@@ -233,6 +232,22 @@ class Slurm:
             plan,
             machine.partitions,
             None if rules is None else nodes,
+        )
+
+    def _nodes(self, machine: SlurmMachine, queue: Queue) -> NodeTable:
+        # A job of this site that was released a moment ago has no plan yet, and is known by what it asks for.
+        unplanned, before = set(queue.unplanned), []
+        for name, parts in queue.own_unplanned:
+            request = self._wanted.get(self._tag(name))
+            if request is None:
+                unplanned |= parts
+            else:
+                before.append(request)
+        return replace(
+            machine.nodes,
+            promised=(*machine.nodes.promised, *queue.promised),
+            unplanned=frozenset(unplanned),
+            before=tuple(before),
         )
 
     async def _machine(self, rules: SlurmRules | None) -> SlurmMachine:

@@ -101,7 +101,8 @@ class Queue:
         planned: everybody's jobs that wait and could start, with Slurm's planned starts; `None` if one of them
             has no plan.
         promised: nodes that those of all partitions are to have.
-        unplanned: partitions in which one of them waits that has no plan.
+        unplanned: partitions in which another's of them waits that has no plan.
+        own_unplanned: the same for jobs of this site: their names, each with its partitions.
     """
 
     rows: tuple[JobRow, ...]
@@ -110,6 +111,7 @@ class Queue:
     planned: tuple[Taken, ...] | None = ()
     promised: tuple[Promised, ...] = ()
     unplanned: frozenset[str] = frozenset()
+    own_unplanned: tuple[tuple[str, frozenset[str]], ...] = ()
 
 
 def read_queue(
@@ -131,8 +133,7 @@ def read_queue(
     rows: list[JobRow] = []
     running: list[Taken] = []
     planned: list[Taken] | None = []
-    promised: list[Promised] = []
-    unplanned: set[str] = set()
+    expected: list[tuple[bool, list[str]]] = []
     waiting = 0
     for line in text.split("\n"):
         fields = line.split("|", _FIELDS - 1)
@@ -145,10 +146,8 @@ def read_queue(
         if ours:
             row = _row(fields)
             rows.append(replace(row, can_start=False) if elsewhere else row)
-        if waits and (promise := _promised(fields)) is not None:
-            promised.append(promise)
-        elif waits and _reason(fields[7]) not in _TAKES_NOTHING:
-            unplanned.update(parts)
+        if waits:
+            expected.append((ours, fields))
         if elsewhere:
             continue
         if fields[2] == "R":
@@ -165,9 +164,28 @@ def read_queue(
         waiting,
         tuple(running),
         None if planned is None else tuple(planned),
-        tuple(promised),
-        frozenset(unplanned),
+        *_expected(expected),
     )
+
+
+def _expected(
+    waiting: Iterable[tuple[bool, list[str]]],
+) -> tuple[tuple[Promised, ...], frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
+    # What is promised to jobs that wait, and where those wait to whom nothing is; own ones by their names.
+    promised: list[Promised] = []
+    unplanned: set[str] = set()
+    own: list[tuple[str, frozenset[str]]] = []
+    for ours, fields in waiting:
+        promise, parts = _promised(fields), frozenset(fields[11].split(","))
+        if promise is not None:
+            promised.append(promise)
+        elif _reason(fields[7]) in _TAKES_NOTHING:
+            continue
+        elif ours:
+            own.append((fields[12], parts))
+        else:
+            unplanned |= parts
+    return tuple(promised), frozenset(unplanned), tuple(own)
 
 
 def _promised(fields: list[str]) -> Promised | None:

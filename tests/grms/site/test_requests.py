@@ -1,18 +1,34 @@
 """Two daemons, and jobs that ask for more than processors, or for more than home has."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from grpc import aio
 
-from grms.kit.job_needs import write_needs
+from grms.kit.job_needs import read_needs, write_needs
+from grms.kit.ports import free_port
 from grms.site.facts.records import GuestDeclined, JobDelegated, JobUnplaced
-from grms.v1 import job_pb2, operator_pb2
+from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Gpus, Request
-from tests.grms.site.daemons import Running, two_sites
+from lrms_sim.requests import Gpus, Memory, Request
+from tests.grms.site.daemons import Running, document, running, two_sites
+from tests.recorder import Exchange, Recorder
+from tests.scenarios.test_traffic import message, violations
 from tests.waiting import run, until
 
+NAMED = Request(
+    tasks=2,
+    cores_per_task=1,
+    memory=Memory(1024, "node"),
+    gpus=Gpus(1, "task", "v100"),
+    features=("skylake",),
+    licences=(("matlab", 1),),
+    partition="batch",
+    account="proj",
+    qos="long",
+    modules=("gcc/12",),
+)
 NODES = [{"nodes": 2, "cores": 6, "memory_mib": 4000, "gpus": 1}, {"nodes": 2, "cores": 2}]
 
 
@@ -92,6 +108,35 @@ def test_a_partner_that_declines_keeps_nothing_of_the_job(tmp_path: Path) -> Non
             assert "meaning" not in other.problem
 
     run(scene)
+
+
+def test_what_a_partner_that_declines_has_been_told(tmp_path: Path) -> None:
+    """The request and nothing else: every field is on the list, and of what runs and whose it is there is none."""
+    exchanges: list[Exchange] = []
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("home", "away")}
+        async with Recorder("home", "away", f"127.0.0.1:{ports['away']}", exchanges.append) as way:
+            home = document(tmp_path, "home", 4, {"away": way.port}, ports["home"])
+            away = document(tmp_path, "away", 8, {"home": ports["home"]}, ports["away"])
+            async with running(home, tmp_path) as here, running(away, tmp_path):
+                await here.linked()
+                given = asks(NAMED)
+                given.name = "a word of mine"
+                given.request.ClearField("simulated")
+                given.request.program.script = "#!/bin/sh\necho secret\n"
+                given.request.home.folder = str(tmp_path)
+                given.request.home.environment.append(b"SECRET=here")
+                await here.ended((await here.jobs.Submit(given)).job_id)
+
+    run(scene)
+    assert violations(exchanges) == []
+    said = [message(each, answer=False) for each in exchanges]
+    (offer,) = [one for one in said if isinstance(one, partner_pb2.OfferRequest)]
+    assert read_needs(offer.job.needs, 60.0) == replace(NAMED, wall_time=60.0)
+    assert {type(one).__name__ for one in said} == {"DescribeRequest", "OfferRequest"}
+    for secret in (b"secret", b"SECRET", b"word of mine", str(tmp_path).encode()):
+        assert not any(secret in each.request for each in exchanges)
 
 
 def test_a_request_that_contradicts_itself_is_refused(tmp_path: Path) -> None:

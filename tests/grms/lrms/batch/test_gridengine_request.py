@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grms.lrms.batch.gridengine import GridEngine
 from grms.lrms.batch.gridengine_kind import GridEngineTable
 from grms.lrms.batch.gridengine_request import (
     Cell,
@@ -119,7 +120,7 @@ def test_slots_may_lie_as_the_environment_deals_them(request_: Request, rule: st
     assert resource_options(request_, replace(CELL, rule=rule))[:3] == ["-pe", "smp", "4"]
 
 
-COUNTED = {"h_vmem": "h_vmem MEMORY <= YES YES 1G 0", "gpu": "gpu INT <= YES YES 0 0"}
+COUNTED = {"h_vmem": "h_vmem MEMORY <= YES YES 0 0", "gpu": "gpu INT <= YES YES 0 0"}
 
 
 def shared_out(cluster: GridEngineCluster) -> None:
@@ -135,7 +136,7 @@ def shared_out(cluster: GridEngineCluster) -> None:
 
 
 async def test_a_real_cell_gives_a_job_what_it_asks_for(tmp_path: Path) -> None:
-    """Memory and GPUs are gone from the host while the job has them, and what it has not got is refused."""
+    """Memory and GPUs are gone from the host while the job has them; what is said to start starts, and nothing else."""
     need_gridengine()
     with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as name:  # its paths are short
         cluster = GridEngineCluster(Path(name))
@@ -155,18 +156,54 @@ async def test_a_real_cell_gives_a_job_what_it_asks_for(tmp_path: Path) -> None:
             )
             system = table.system("S")
             request = Request(2, memory=Memory(2048), gpus=Gpus(1, "task"), wall_time=600.0)
-            job = LrmsJob("B/1/2", 2, 600.0, program=Program("#!/bin/sh\n"), request=request)
-            (tmp_path / "launch").write_text("sleep 600\n")
-            number = await system.submit(system.encode(job.key), job, tmp_path)
-            cluster.ask("qrls", "-h", "u", number)
+            assert await started(cluster, system, tmp_path, request)
             left = "dominance='hc'>12.000G<", "dominance='hc'>2.000000<"
-            wait_for(
-                all(each in cluster.ask("qhost", "-F", "h_vmem,gpu", "-xml") for each in left)
-                for _ in iter(int, 1)
-            )
+            assert all(each in cluster.ask("qhost", "-F", "h_vmem,gpu", "-xml") for each in left)
+            for asked, expected in (
+                (Request(gpus=Gpus(2, "node"), memory=Memory(1024)), True),
+                (Request(gpus=Gpus(3, "node"), memory=Memory(1024)), False),
+                (Request(2, memory=Memory(6144)), True),
+                (Request(2, memory=Memory(6200)), False),
+                (Request(29, memory=Memory(100)), True),
+                (Request(31, memory=Memory(100)), False),
+            ):
+                each = replace(asked, wall_time=600.0)
+                seen = await system.look()
+                assert seen.nodes is not None
+                assert seen.nodes.starts_now(each, seen.taken_at) is expected
+                assert seen.nodes.never(each) == ""
+                assert await started(cluster, system, tmp_path, each, ends=True) is expected
             with pytest.raises(LrmsRefusedError, match="no container image"):
-                await system.submit(
-                    "x", replace(job, request=replace(request, image="i")), tmp_path
-                )
+                await started(cluster, system, tmp_path, replace(request, image="i"))
         finally:
             cluster.down()
+
+
+def waiting(cluster: GridEngineCluster) -> dict[str, str]:
+    """Returns the states of jobs by their numbers."""
+    lines = cluster.ask("qstat", "-u", "*").splitlines()[2:]
+    return {line.split()[0]: line.split()[4] for line in lines}
+
+
+async def started(
+    cluster: GridEngineCluster,
+    system: GridEngine,
+    folder: Path,
+    request: Request,
+    *,
+    ends: bool = False,
+) -> bool:
+    """Hands in a job, and another one behind it that is sure to start; returns whether the first has as well."""
+    (folder / "launch").write_text("sleep 600\n")
+    numbers = []
+    for each in (request, Request(wall_time=600.0)):
+        program = Program("#!/bin/sh\n")
+        job = LrmsJob("B/1/2", each.processors, 600.0, program=program, request=each)
+        numbers.append(await system.submit(system.encode(job.key), job, folder))
+        cluster.ask("qrls", "-h", "u", numbers[-1])
+    wait_for(waiting(cluster)[numbers[1]] == "r" for _ in iter(int, 1))
+    found = waiting(cluster)[numbers[0]] == "r"
+    gone = numbers if ends else numbers[1:]
+    cluster.ask("qdel", *gone)
+    wait_for(not waiting(cluster).keys() & {*gone} for _ in iter(int, 1))
+    return found

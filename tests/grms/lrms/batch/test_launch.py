@@ -110,6 +110,38 @@ def test_what_means_something_to_shells_and_loaders_is_data(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize(
+    ("modules", "code", "printed", "said"),
+    [
+        (("gcc/12", "openmpi"), 0, "a gcc/12 openmpi", ""),
+        (("gcc/12", "none"), 125, "", "there is no none"),
+        ((), 0, "a", ""),
+    ],
+)
+def test_modules_are_loaded_before_the_script_begins(
+    tmp_path: Path, modules: tuple[str, ...], code: int, printed: str, said: str
+) -> None:
+    """Their variables are there; without one of them it does not begin."""
+    (tmp_path / "init").mkdir()
+    (tmp_path / "init/sh").write_text(
+        "module() { set -- $2; test $1 != none || { echo there is no $1 >&2; return 1; }; "
+        'export LOADED="$LOADED $1"; }\n'
+    )
+    program = Program('#!/bin/sh\nprintf "%s%s" "$1" "$LOADED"\n', ("a",))
+    folder = Spool(tmp_path / "jobs").prepare("A/1/1", program, run=True, modules=modules)
+    done = subprocess.run(  # noqa: S603  # the folder's own launcher
+        ["/bin/sh", str(folder / "launch")],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "MODULESHOME": str(tmp_path)},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (code, printed)
+    assert said in done.stderr
+
+
 def test_the_folder_is_its_owners(tmp_path: Path) -> None:
     """Nobody else reads a job's script or values."""
     spool = Spool(tmp_path / "spool")

@@ -523,6 +523,36 @@ async def test_what_is_not_a_users_to_say_is_refused(word: str) -> None:
         await submitted(replace(JOB, home=replace(HOME, options=(word,))))
 
 
+class Releases(Tells):
+    """The same; a job of the site's has just been released, and has no plan yet."""
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program == "sbatch":
+            (self.shown,) = (w[11:] for w in arguments if w.startswith("--job-name="))
+            return said("7\n")
+        if program == "squeue":
+            token = arguments[-1].partition("|")[0]
+            return said(f"{token}|7|PD|3|1795342847|N/A|N/A|None|grid||(null)|main|{self.shown}\n")
+        return super().answer(program, arguments)
+
+
+async def test_a_job_without_a_plan_yet_has_its_room() -> None:
+    """Where it is this process's; of another's it is not known what it may take."""
+    settings = SlurmSettings("A", "grid")
+    system = Slurm(programs := Releases(), settings)
+    job = replace(JOB, request=Request(3, wall_time=60.0))
+    await system.submit(system.encode(job.key), job, OWN)
+    nodes = (await system.look()).nodes
+    assert nodes is not None
+    assert nodes.starts_now(Request(1), 0.0)
+    assert not nodes.starts_now(Request(2), 0.0)
+    nodes = (await Slurm(programs, settings).look()).nodes
+    assert nodes is not None
+    assert not nodes.starts_now(Request(1), 0.0)
+    assert nodes.starts_now(Request(4, partition="urgent"), 0.0)
+
+
 USERS = ("--account=x", "--comment=grid", "--partition=b", "--qos=long")
 
 

@@ -184,7 +184,8 @@ def test_nodes_are_promised_to_who_waits() -> None:
             partitions=partitions,
         )
         assert queue.promised == (Promised(500.0, 900.0, frozenset(["n1", "n2", "m7"])),)
-        assert queue.unplanned == {"urgent", "main", "gpu"}
+        assert queue.unplanned == {"urgent", "main"}
+        assert queue.own_unplanned == (("hanse:A:A/1/1", frozenset(["gpu"])),)
 
 
 def test_without_a_planned_start_nobody_knows() -> None:

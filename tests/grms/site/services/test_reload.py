@@ -18,6 +18,7 @@ from grms.site import daemon
 from grms.site.configuration.files import load_config
 from grms.site.core.state import SiteState
 from grms.site.engine.lrms_driver import ProgramGoneError
+from grms.site.facts.lifecycle import JobState
 from grms.site.services.reload import differences
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
@@ -432,5 +433,40 @@ def test_operators_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             with pytest.raises(ProgramGoneError, match="banned"):
                 await site.daemon.owners.take("away", "away/1/1", "0" * 32)
             assert (door.is_operator(ann), door.is_operator(bob)) == (False, True)
+
+    run(scene)
+
+
+def test_names_of_partners_get_a_meaning_without_a_restart(tmp_path: Path) -> None:
+    """What was declined for a name is accepted after that; one of another account still is not."""
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("home", "away")}
+        home = document(tmp_path, "home", 4, {"away": ports["away"]}, ports["home"])
+        away = document(tmp_path, "away", 4, {"home": ports["home"]}, ports["away"])
+        async with running(home, tmp_path) as here, running(away, tmp_path) as there:
+            await here.linked()
+            await here.submit("fills", processors=4, run_time_s=90.0)
+
+            async def goes(account: str) -> bool:
+                message = job_pb2.SubmitRequest(idempotency_key=f"{account}{len(seen)}")
+                message.request.processors = 1
+                message.request.requested_time_s = 60.0
+                message.request.simulated.run_time_s = 0.05
+                message.request.needs.tasks = message.request.needs.cores_per_task = 1
+                message.request.needs.account = account
+                job = await here.jobs.Submit(message)
+                seen.append(job.job_id)
+                found = here.core.engine.state.job(job.job_id)
+                assert found is not None
+                await until(lambda: found.shown not in {JobState.RECEIVED, JobState.OFFERING})
+                return found.partner == "away"
+
+            seen: list[str] = []
+            assert not await goes("proj")
+            table = {"translate": {"accounts": {"home:proj": ""}}}
+            assert not (await reload(there, tmp_path, away | {"guests": table})).restart_needed
+            assert await goes("proj")
+            assert not await goes("other")
 
     run(scene)

@@ -182,7 +182,7 @@ def demand_row(request: Request, machine: NodeMachine) -> tuple[int, ...]:
 
 def fits(request: Request, machine: NodeMachine) -> bool:
     """Returns whether a job fits on a machine when it is empty."""
-    return scheduler_on_nodes(machine, Demands.of([request]), "fcfs").first_misfit() is None
+    return not scheduler_on_nodes(machine, Demands.of([request]), "fcfs").misfits()
 
 
 def scheduler_on_nodes(machine: NodeMachine, demands: Demands, discipline: str) -> NodeScheduler:

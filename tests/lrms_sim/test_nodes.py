@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from lrms_sim.disciplines import discipline_by_name
 from lrms_sim.jobs import JobTable
 from lrms_sim.machine import simulate
-from lrms_sim.node_kinds import Placement
 from lrms_sim.nodes import (
     NODE_DISCIPLINES,
     Demands,

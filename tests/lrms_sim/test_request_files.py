@@ -8,7 +8,7 @@ from hypothesis import given
 from lrms_sim.request_files import RequestFileError, read_requests, write_requests
 from lrms_sim.request_text import fields_of, request_of
 from lrms_sim.requests import Gpus, Memory, Request
-from tests.lrms_sim.test_nodes import requests
+from tests.node_strategies import requests
 
 FULL = Request(
     tasks=4,

@@ -103,6 +103,8 @@ def test_the_script_has_what_it_is_given(tmp_path: Path, shell: str) -> None:
             "got\n",
         ),
         ("kill -USR2 $PPID; echo on; exit 0", 0, "on\n"),  # another one is not passed on
+        ("trap 'exit 127' USR1; kill -USR1 $PPID; while :; do sleep 0.05; done", 127, ""),
+        ("kill -TERM $PPID; sleep 0.2; kill -USR2 $PPID; exit 6", 6, ""),
         ("exit 200", 200, ""),
         ("exit 0", 0, ""),
     ],

@@ -5,13 +5,13 @@ waits of whom it is unknown what he is to have. That is less than what a batch s
 it has promised to nobody. It is never more, as far as the batch system tells what it goes by.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from grms.lrms.partitions import Partition, states_of
 from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Gpus, Memory, Request, counted, size_text
+from lrms_sim.requests import MEMORY_MAX, Gpus, Memory, Request, counted, size_text
 
 MARGIN_S: Final = 60.0
 """How long before others are to have its nodes a job must be over, seconds: batch systems plan in steps."""
@@ -155,7 +155,9 @@ class _Need:
     def most(self, node: NodeGroup) -> int:
         """Returns how many tasks a node has room for, as it is."""
         request = self.request
-        if not set(request.features) <= node.features or (self.whole and not node.idle):
+        if request.cores_per_task > node.free_cores or (self.whole and not node.idle):
+            return 0
+        if not node.features.issuperset(request.features):
             return 0
         cores, memory, _ = self.held(1, node)
         if self.core_memory_max is not None and memory > self.core_memory_max * cores:
@@ -165,11 +167,18 @@ class _Need:
         if each is not None and each < request.tasks:
             # Batch systems give every node room for as many, whether or not there are so many tasks.
             return min(each, whole) if self._fits(node, each) else 0
-        low, high = 0, max(whole, 0)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._fits(node, middle) else (low, middle - 1)
-        return low
+        if whole < 1 or not self._fits(node, 1):
+            return 0
+        room = min(whole, node.free_cores // request.cores_per_task)
+        of_task = 0 if self.gpus is None or self.gpus.per == "node" else self.gpus.count
+        if of_task:
+            room = min(room, self._gpus_of(node) // of_task)
+        if self.memory is not None and node.memory and not self.whole:
+            times = {"node": 0, "core": request.cores_per_task, "gpu": of_task}[self.memory.per]
+            room = min(room, node.free_memory // (self.memory.mib * times)) if times else room
+        while not self._fits(node, room):
+            room -= 1  # what is given out in multiples; one task fits
+        return room
 
     def _fits(self, node: NodeGroup, tasks: int) -> bool:
         cores, memory, gpus = self.held(tasks, node)
@@ -190,11 +199,20 @@ class _Need:
 
         Groups are taken in their order, unless the job then has too many nodes.
         """
-        rooms = [(group, room) for group in groups if (room := self.most(group))]
-        in_order = self._deal(rooms)
-        if in_order is None:
+        rooms: list[tuple[NodeGroup, int]] = []
+        in_order = self._deal(self._rooms(groups, rooms))
+        if in_order is None and len(rooms) > 1:
             return self._deal(sorted(rooms, key=lambda pair: -pair[1]))
         return in_order
+
+    def _rooms(
+        self, groups: Iterable[NodeGroup], kept: list[tuple[NodeGroup, int]]
+    ) -> Iterator[tuple[NodeGroup, int]]:
+        # Groups with room, as far as they are asked for.
+        for group in groups:
+            if room := self.most(group):
+                kept.append((group, room))
+                yield kept[-1]
 
     def _deal(
         self, rooms: Iterable[tuple[NodeGroup, int]]
@@ -202,6 +220,8 @@ class _Need:
         left, nodes = self.request.tasks, 0
         found: list[tuple[NodeGroup, int, int]] = []
         for group, room in rooms:
+            if left == 0:
+                break
             for _ in group.names:
                 if left == 0 or nodes == self.nodes_max:
                     break
@@ -233,6 +253,9 @@ class NodeTable:
     unplanned: frozenset[str] = frozenset()
     licences: Mapping[str, Licence] = field(default_factory=dict)
     before: tuple[Request, ...] = ()
+    _kept: dict[tuple[str, str], tuple[NodeGroup, ...]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def behind(self, request: Request) -> "NodeTable":
         """Returns the table with one more job that is to start before others."""
@@ -241,10 +264,13 @@ class NodeTable:
     # --- what is there -----------------------------------------------------------------------------
 
     def kinds(self) -> tuple[NodeKind, ...]:
-        """Returns the kinds of nodes in the usual partitions, each by the name of its first node."""
+        """Returns the kinds of nodes in the usual partitions, each by the name of its first node.
+
+        An amount that is not known (`MEMORY_MAX`) is left out.
+        """
         found: dict[tuple[object, ...], list[NodeGroup]] = {}
         for group in self.groups:
-            if group.partitions & set(self.usual):
+            if group.cores and group.partitions & set(self.usual):
                 key = (group.cores, group.memory, group.gpus, group.features)
                 found.setdefault(key, []).append(group)
         return tuple(
@@ -252,8 +278,8 @@ class NodeTable:
                 groups[0].names[0],
                 sum(len(group.names) for group in groups),
                 groups[0].cores,
-                groups[0].memory,
-                sum(count for _, count in groups[0].gpus),
+                groups[0].memory % MEMORY_MAX,
+                sum(count % MEMORY_MAX for _, count in groups[0].gpus),
                 groups[0].gpus[0][0] if groups[0].gpus else "",
                 groups[0].features,
             )
@@ -297,10 +323,10 @@ class NodeTable:
         groups: Sequence[NodeGroup] = self.groups
         before = (*self.before, *before)
         for other in before:
-            after = self._placed(other, groups, now)
-            if after is None:
+            found = self._placed(other, groups, now)
+            if found is None:
                 return False  # it waits, and nobody knows where it is to run
-            groups = after
+            groups = _with(groups, *found)
         if any(self._free_licences(name, before) < count for name, count in request.licences):
             return False
         return self._placed(request, groups, now) is not None
@@ -311,15 +337,30 @@ class NodeTable:
         taken = sum(count for other in before for word, count in other.licences if word == name)
         return self.licences.get(name, Licence(0, 0)).free - taken
 
-    def _of(self, part: Partition) -> Iterator[NodeGroup]:
-        return (group for group in self.groups if part.name in group.partitions)
+    def _once(
+        self, what: str, part: Partition, make: Callable[[Iterable[NodeGroup]], Iterable[NodeGroup]]
+    ) -> tuple[NodeGroup, ...]:
+        # Nodes of a partition as many questions need them.
+        key = what, part.name
+        if key not in self._kept:
+            there = (group for group in self.groups if part.name in group.partitions)
+            self._kept[key] = tuple(make(there))
+        return self._kept[key]
+
+    def _empty(self, part: Partition) -> tuple[NodeGroup, ...]:
+        # As they are when everything works and nobody uses them.
+        return self._once("empty", part, _emptied)
+
+    def _working(self, part: Partition) -> tuple[NodeGroup, ...]:
+        # Those that work, as they are when nobody uses them.
+        return self._once("working", part, lambda groups: _emptied(_usable(groups)))
 
     def _never_in(self, part: Partition, request: Request) -> str:
         why = part.too_much(request.processors, request.wall_time or 0.0)
         if why:
             return why
         need = _Need.of(request, part)
-        empty = [group.as_empty() for group in self._of(part)]
+        empty = self._empty(part)
         return "" if need.dealt(empty) is not None else _lacking(need, part, empty)
 
     def _blocked(self, request: Request, *, new: bool) -> str:
@@ -331,11 +372,13 @@ class NodeTable:
             if self._never_in(part, request):
                 continue
             need = _Need.of(request, part)
-            left = [group.as_empty() for group in self._of(part) if not group.away]
             if (new and not part.takes) or not part.starts:
                 reasons.append(states_of([part]))
-            elif need.dealt(left) is None:
-                states = sorted({group.away for group in self._of(part) if group.away})
+            elif need.dealt(self._working(part)) is None:
+                away = self._once(
+                    "away", part, lambda groups: (each for each in groups if each.away)
+                )
+                states = sorted({group.away for group in away})
                 reasons.append(f"nodes of {part.name} that it needs are {', '.join(states)}")
             else:
                 return ""
@@ -343,8 +386,8 @@ class NodeTable:
 
     def _placed(
         self, request: Request, groups: Sequence[NodeGroup], now: float
-    ) -> Sequence[NodeGroup] | None:
-        # The groups with the job on them; `None` if it does not start.
+    ) -> tuple[_Need, list[tuple[NodeGroup, int, int]]] | None:
+        # What a job takes, and where; `None` if it does not start.
         until = now + (request.wall_time or 0.0) + MARGIN_S
         taken = frozenset[str]().union(
             *(each.nodes for each in self.promised if each.begin < until and each.end > now)
@@ -354,17 +397,36 @@ class NodeTable:
                 continue
             if part.too_much(request.processors, request.wall_time or 0.0):
                 continue
-            there = [
-                replace(group, names=names)
-                for group in groups
-                if part.name in group.partitions and not group.away
-                if (names := tuple(name for name in group.names if name not in taken))
-            ]
+            if groups is self.groups:
+                there: Sequence[NodeGroup] = self._once("now", part, _in_order)
+            else:
+                there = _in_order(group for group in groups if part.name in group.partitions)
             need = _Need.of(request, part)
-            place = need.dealt(sorted(there, key=lambda group: (group.weight, group.free_cores)))
+            place = need.dealt([group for each in there for group in _without(each, taken)])
             if place is not None:
-                return _with(groups, need, place)
+                return need, place
         return None
+
+
+def _emptied(groups: Iterable[NodeGroup]) -> tuple[NodeGroup, ...]:
+    return grouped(group.as_empty() for group in groups)
+
+
+def _usable(groups: Iterable[NodeGroup]) -> Iterator[NodeGroup]:
+    return (group for group in groups if not group.away)
+
+
+def _in_order(groups: Iterable[NodeGroup]) -> list[NodeGroup]:
+    # Those that work, in the order in which they are taken.
+    return sorted(_usable(groups), key=lambda group: (group.weight, group.free_cores))
+
+
+def _without(group: NodeGroup, taken: frozenset[str]) -> Iterator[NodeGroup]:
+    # A group but for nodes that are taken.
+    if taken.isdisjoint(group.names):
+        yield group
+    elif names := tuple(name for name in group.names if name not in taken):
+        yield replace(group, names=names)
 
 
 def _with(
@@ -377,11 +439,9 @@ def _with(
         at = given.get(group.names, 0)
         given[group.names] = at + 1
         used[group.names[at]] = _less(group, need, tasks)
-    rest = []
-    for group in groups:
-        left = tuple(name for name in group.names if name not in used)
-        rest += [replace(group, names=left)] if left else []
-    return grouped([*rest, *(replace(group, names=(name,)) for name, group in used.items())])
+    gone = frozenset(used)
+    rest = [left for group in groups for left in _without(group, gone)]
+    return [*rest, *(replace(group, names=(name,)) for name, group in used.items())]
 
 
 def _less(group: NodeGroup, need: _Need, tasks: int) -> NodeGroup:

@@ -19,6 +19,8 @@ from grms.lrms.batch.system import BatchSystem
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.port import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, Program
 from grms.outcomes import Outcome
+from lrms_sim.node_kinds import NodeKind
+from lrms_sim.requests import Gpus, counted, size_text
 
 SPACE_MIN: Final = 1 << 30
 """Less free space than this is reported, bytes."""
@@ -95,7 +97,16 @@ async def check_size(system: BatchSystem, processors: int) -> Finding:
     if table.processors != processors:
         cure = f"set processors = {table.processors} in the site's file, or name partitions"
         return doubt(what, f"{text}; the site's file says {processors}", cure)
-    return good(what, text)
+    kinds = () if table.nodes is None else table.nodes.kinds()
+    return good(what, "; ".join([text, *(f"nodes: {_shown(kind)}" for kind in kinds)]))
+
+
+def _shown(kind: NodeKind) -> str:
+    # As `[[nodes]]` of the site's file has it.
+    said = [f"{kind.nodes} of {counted(kind.cores, 'core')}"]
+    said += [size_text(kind.memory)] if kind.memory else []
+    said += [str(Gpus(kind.gpus, "job", kind.gpu_type))] if kind.gpus else []
+    return ", ".join([*said, *sorted(kind.features)])
 
 
 async def check_run(lrms: BatchLrms, spool: Path, site: str, timeout_s: float) -> list[Finding]:

@@ -20,6 +20,8 @@ from grms.lrms.batch.checks import (
 )
 from grms.lrms.batch.launch import KEY, Spool
 from grms.lrms.checks import Finding, FindingLevel
+from grms.lrms.nodes import NodeGroup, NodeTable
+from grms.lrms.partitions import Partition
 from grms.lrms.port import (
     Ended,
     LrmsEnd,
@@ -64,15 +66,27 @@ def test_accounting_files(tmp_path: Path) -> None:
 
 
 async def test_sizes() -> None:
-    """What the batch system shows is compared with the site's file."""
+    """What the batch system shows is compared with the site's file; nodes are told as that has them."""
+    parts, gpus = frozenset(["main"]), (("a100", 2),)
+    one = NodeGroup(("a", "b"), parts, 4, 4096, features=frozenset(["skylake", "avx512"]))
+    other_kind = NodeGroup(("c",), parts, 8, gpus=gpus)
+    nodes = NodeTable((one, other_kind), (Partition("main", "UP"),), ("main",))
 
     async def look() -> Any:
-        return SimpleNamespace(processors=8, free=4, waiting_others=2)
+        return SimpleNamespace(processors=8, free=4, waiting_others=2, nodes=nodes)
 
     async def away() -> Any:
         raise LrmsUnavailableError("nobody answers")
 
-    assert (await check_size(SimpleNamespace(look=look), 8)).level is GOOD
+    good = await check_size(SimpleNamespace(look=look), 8)
+    assert good.level is GOOD
+    assert good.text.split("; ") == [
+        "8 processors, 4 free, 2 waited for",
+        "nodes: 2 of 4 cores, 4 GiB, avx512, skylake",
+        "nodes: 1 of 8 cores, 2 GPUs (a100)",
+    ]
+    nodes = None  # type: ignore[assignment]  # of a batch system that tells none
+    assert (await check_size(SimpleNamespace(look=look), 8)).text.endswith("waited for")
     other = await check_size(SimpleNamespace(look=look), 9)
     assert (other.level, "processors = 8" in other.cure) == (DOUBT, True)
     found = await check_size(SimpleNamespace(look=away), 8)

@@ -79,6 +79,7 @@ def test_queues_on_hosts_are_read() -> None:
     )
     assert (busy.free_cores, busy.free_memory, busy.free_gpus) == (14, 12_288, (("a100", 2),))
     assert (busy.memory, busy.idle) == (MEMORY_MAX, False)
+    assert [(kind.memory, kind.gpus) for kind in table(BUSY, IDLE).kinds()] == [(0, 0), (16_384, 4)]
     most: dict[tuple[str, str], float] = {}
     table({**IDLE, "name": "main@a"}, most=most)
     (later,) = table(BUSY, most=most).groups

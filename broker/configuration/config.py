@@ -41,8 +41,10 @@ class CycleConfig(Model):
         gather_s: least time between a plan and one that can wait a little, such as for failures.
         margin_s: by which a reservation is longer than its run: room for latency to the site and
             for predecessors that end late.
-        extension: share of its time by which an overrunning task is extended each time.
-        extension_max: share of its time by which it is extended in all; then it is cut off.
+        extension: share of its time by which a run that takes longer gets more each time.
+        extension_max: share of its time that it gets in all; then it is cut off.
+        early: a task that can begin does so where units are free; else each waits for its time in
+            the plan.
     """
 
     every_s: Seconds = 180.0
@@ -52,6 +54,7 @@ class CycleConfig(Model):
     margin_s: Seconds = 2.0
     extension: Annotated[float, Field(ge=0, le=1000)] = 0.25
     extension_max: Annotated[float, Field(ge=0, le=1000)] = 1.0
+    early: bool = True
 
 
 class SearchConfig(Model):
@@ -199,6 +202,7 @@ class BrokerConfig(Model):
             margin=self.cycle.margin_s,
             extension=self.cycle.extension,
             extension_max=self.cycle.extension_max,
+            early=self.cycle.early,
             runs_max=self.limits.runs,
             tasks_max=self.limits.open_tasks,
             ended_max=self.limits.ended_workflows,

@@ -127,13 +127,14 @@ class Launch(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Extend(Command):
-    """Moves the end of all reservations of an attempt to `end`, in seconds.
+class Move(Command):
+    """Moves all reservations of an attempt, or none, to a window from `begin` to `end`, in seconds.
 
-    Leads to `Extended` or `ExtensionRefused`.
+    Where its run has begun only the end is moved. Leads to `Moved` or `MoveRefused`.
     """
 
     booking: Booking
+    begin: float
     end: float
 
 

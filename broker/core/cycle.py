@@ -41,6 +41,7 @@ class Cycle:
         self._until = -math.inf
         self._taken: list[Taken] = []
         self._others: dict[str, tuple[Taken, ...]] = {}
+        self._spans: dict[str, list[tuple[float, float]]] | None = None
         self._replaced = False
         self._number = memory.plan.number if memory.plan else 0
         self.running = 0
@@ -101,10 +102,20 @@ class Cycle:
     def avoid(self, taken: Taken) -> None:
         """Keeps plans away from time that others hold."""
         self._taken = [*self._taken[-TAKEN_MAX + 1 :], taken]
+        self._spans = None
 
     def avoid_others(self, site: str, taken: tuple[Taken, ...]) -> None:
         """Keeps plans away from time that others have at a site, as it says; until it says more."""
         self._others[site] = taken
+        self._spans = None
+
+    def taken_of(self, resource: str) -> list[tuple[float, float]]:
+        """Returns time of a resource that others hold: begin and end of spans, in seconds."""
+        if self._spans is None:
+            self._spans = {}
+            for each in (*self._taken, *(one for some in self._others.values() for one in some)):
+                self._spans.setdefault(each.resource, []).append((each.begin, each.end))
+        return self._spans.get(resource, [])
 
     def advance(self, turn: Turn, down: Collection[str]) -> None:
         """Begins planning if it is due."""
@@ -118,6 +129,7 @@ class Cycle:
         self._begun = turn.now
         self._until = turn.now + self._settings.slot
         self._taken = [each for each in self._taken if each.end > turn.now]
+        self._spans = None
         situation = self._situation(turn.now, down)
         turn.do(StartPlanning(self._number, situation, self.reason))
 

@@ -62,7 +62,9 @@ class Desk:
         turn.note(
             WorkflowSubmitted(turn.now, workflow_id, event.key, event.workflow, event.programs)
         )
-        turn.changed(self._memory.workflows[workflow_id])
+        workflow = self._memory.workflows[workflow_id]
+        turn.touched += [task for task in workflow.tasks.values() if not task.predecessors]
+        turn.changed(workflow)
         turn.do(ReplyWorkflow(event.id, workflow_id))
 
     def _refusal(self, event: Submit) -> Refuse | None:

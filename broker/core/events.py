@@ -132,17 +132,18 @@ class BookingLost(BookingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class Extended(BookingEvent):
-    """Its reservations end later now, at `end`, in seconds."""
+class Moved(BookingEvent):
+    """Its reservations are from `begin` to `end` now, in seconds."""
 
+    begin: float
     end: float
 
 
 @dataclass(frozen=True, slots=True)
-class ExtensionRefused(BookingEvent):
-    """Its reservations keep their end.
+class MoveRefused(BookingEvent):
+    """Its reservations stay where they are.
 
-    If `taken`, the time after them belongs to others; else it is not available at all.
+    If `taken`, the time belongs to others; else it is not available at all.
     """
 
     reason: str

@@ -2,25 +2,29 @@
 
 A task is fixed, and its resources are booked, when its start comes to lie within the planning slot
 and all its predecessors are fixed or have ended. It is launched at its start, after its
-predecessors have ended. Whatever goes wrong before its launch (a refusal, a broken resource, a
-site that does not answer, a predecessor that is late) frees it: the booking is released in the
-background and the task is planned again. After its launch it counts as running until its site
-says what became of it.
+predecessors have ended; before, where they have ended and its units are free from now on. A task
+that can begin, and is not booked, begins where units are free (`dispatch`). What is late is moved
+(`moves`). What else goes wrong before its launch (a refusal, a broken resource, a site that does not
+answer) frees it: the booking is released in the background and the task is planned again. After its
+launch it counts as running until its site says what became of it.
 """
 
 import heapq
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
-from broker.core.commands import Book, Launch, Release
+from broker.core.commands import Book, Launch, Move, Release
 from broker.core.cycle import Cycle
+from broker.core.dispatch import Dispatch
 from broker.core.events import (
     Booked,
     BookingEvent,
     BookingLost,
     Ended,
+    Moved,
     Released,
     Restarted,
     SiteDown,
@@ -28,13 +32,14 @@ from broker.core.events import (
     SiteUp,
     Started,
 )
+from broker.core.free_time import TOLERANCE, FreeTime, View
 from broker.core.lifecycle import AT_SITE, DONE, HELD, Outcome, TaskState
 from broker.core.memory import Booking, LiveTask, LiveWorkflow, Memory
-from broker.core.overruns import Overruns
+from broker.core.moves import Moves
 from broker.core.records import (
     BookingReleased,
     Hold,
-    Supply,
+    Place,
     TaskBooked,
     TaskEnded,
     TaskEnding,
@@ -46,6 +51,10 @@ from broker.core.records import (
 from broker.core.settings import BrokerSettings
 from broker.core.situation import Taken
 from broker.core.turn import Turn
+from broker.model.plan import Placement
+
+SOONER = 2.0
+"""A booked task goes to another resource if it ends sooner there by so many margins."""
 
 SLOT_TOLERANCE = 1e-6
 """Seconds beyond the planning slot that still belong to it, for rounding."""
@@ -56,15 +65,12 @@ _DONE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Stay:
-    # Where a task's placement would be, in the words of sites.
-    holds: tuple[Hold, ...]
-    run_time: float
+def _planned_start(task: LiveTask) -> float:
+    return math.inf if task.placement is None else task.placement.start
 
 
 class Floor:
-    """Executes tasks; `down` are the sites that do not answer, `overruns` extends long runs."""
+    """Executes tasks; `down` are the sites that do not answer, `moves` moves reservations."""
 
     def __init__(self, memory: Memory, settings: BrokerSettings, cycle: Cycle, epoch: str) -> None:
         self._memory = memory
@@ -72,8 +78,14 @@ class Floor:
         self._cycle = cycle
         self._epoch = epoch
         self.down: set[str] = set()
-        self.overruns = Overruns(memory, settings, cycle, self.free)
+        self._free_time = FreeTime(memory, cycle, settings.margin)
+        self._dispatch = Dispatch(memory, settings, self._free_time)
+        self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
         self._all = True
+        self._ready: dict[tuple[str, str], LiveTask] = {}
+        self._fresh: set[tuple[str, str]] = set()
+        self._freed: set[Place] = set()
+        self._orphaned: list[tuple[LiveTask, str]] = []
         self._due: list[tuple[float, int, LiveTask]] = []
         self._entries = itertools.count()
 
@@ -88,16 +100,25 @@ class Floor:
 
     def advance(self, turn: Turn) -> None:
         """Does what is due now, for the tasks touched, or for all if any may be affected."""
-        tasks = turn.touched
+        self._free_time.now = turn.now
         if self._cycle.take_replaced() or self._all:
             self._all = False
             self._due.clear()
-            tasks = list(self._memory.tasks())
+            self._ready.clear()
+            turn.touched = sorted(self._memory.tasks(), key=_planned_start)
+            self._free_time.planned(turn.touched)
         while self._due and self._due[0][0] <= turn.now:
-            tasks.append(heapq.heappop(self._due)[2])
-        # Fixing a task lets those that wait for it be fixed, so a list may grow.
-        for task in tasks:
-            self._advance(task, turn, tasks)
+            turn.touched.append(heapq.heappop(self._due)[2])
+        # What is done for one task may give another one something to do.
+        again = bool(self._freed) or self.moves.wanted
+        while turn.touched or self._orphaned or again:
+            again = False
+            tasks, turn.touched = turn.touched, []
+            for task in tasks:  # fixing a task lets those that wait for it be fixed
+                self._advance(task, turn, tasks)
+            self._begin(turn)
+            self._free_orphans(turn)
+            self.moves.shift(turn, self.down)
 
     def _advance(self, task: LiveTask, turn: Turn, tasks: list[LiveTask]) -> None:
         if task.owner.closing:
@@ -105,24 +126,101 @@ class Floor:
         if task.state is TaskState.WAITING:
             if self._fix(task, turn):
                 tasks += task.successors
+            else:
+                self._look(task, turn)
         elif task.state in HELD:
             assert task.booking is not None
             self._advance_held(task, task.booking, turn)
         elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
             assert task.booking is not None
-            self._wake(task, self.overruns.advance(task.booking, turn))
+            self._wake(task, self.moves.advance(task.booking, turn))
+
+    def _look(self, task: LiveTask, turn: Turn) -> None:
+        # Notes a task that can begin before its time.
+        if not self._settings.early or any(b.state not in DONE for b in task.predecessors):
+            return
+        soonest = task.owner.planned.earliest_start
+        if soonest > turn.now:
+            self._wake(task, soonest)
+            return
+        key = task.owner.workflow_id, task.task.name
+        self._ready[key] = task
+        self._fresh.add(key)
 
     def _advance_held(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
         start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
         ready = task.state is TaskState.BOOKED and all(
             before.state in DONE for before in task.predecessors
         )
-        if turn.now > late:
-            self.free(task, turn, "could not be launched in time")
-        elif ready and turn.now >= start:
+        if booking.moving is not None:
+            return  # its site says where it is
+        if ready and start <= turn.now <= late:
             self._launch(task, booking, turn)
-        else:
+        elif turn.now <= late:
             self._wake(task, start if ready else math.nextafter(late, math.inf))
+            if ready:
+                self._look(task, turn)
+        elif turn.now <= late + self._settings.margin / 2 and self.moves.can_move(task):
+            self.moves.wanted = True
+            self._wake(task, math.nextafter(late + self._settings.margin / 2, math.inf))
+        else:
+            self.free(task, turn, "could not be launched in time")
+
+    def _begin(self, turn: Turn) -> None:
+        # Lets what can begin now begin, where time has become free or for what has come to be ready.
+        fresh, freed = self._fresh, self._freed
+        if not (self._ready and (fresh or freed)):
+            freed.clear()
+            return
+        self._fresh, self._freed = set(), set()
+        order = sorted(
+            self._ready.items(),
+            key=lambda one: one[1].placement.start if one[1].placement else turn.now,
+        )
+        for key, task in order:
+            if task.owner.closing or task.state not in {TaskState.WAITING, TaskState.BOOKED}:
+                del self._ready[key]
+            elif task.state is TaskState.WAITING:
+                places = None if key in fresh else freed
+                where = self._dispatch.choose(task, turn.now, self.down, places)
+                if where is not None:
+                    self._fix_at(task, where, turn)
+                    del self._ready[key]
+            elif self.moves.can_move(task):
+                self._earlier(task, turn, None if key in fresh else freed)
+
+    def _earlier(self, task: LiveTask, turn: Turn, freed: Collection[Place] | None) -> None:
+        # Moves a booked task to now if its units are free until its beginning, or to where it ends
+        # sooner; with `freed` only where that comes of time at these places.
+        booking = task.booking
+        assert booking is not None
+        place = booking.placement
+        if place.start <= turn.now + TOLERANCE:
+            return
+        now = False
+        if freed is None or any(hold.place in freed for hold in booking.holds):
+            needs = self._free_time.needs(place.demands, self.down)
+            own = View({booking.booking})
+            now = needs is not None and self._free_time.fits(needs, turn.now, place.start, own)
+        start = turn.now if now else place.start
+        soonest = start + booking.run_time - SOONER * self._settings.margin
+        where = self._dispatch.choose(task, turn.now, self.down, freed, sooner_than=soonest)
+        if where is not None:
+            turn.note(TaskFreed(turn.now, booking.booking, "begins sooner elsewhere"))
+            turn.do(Release(booking))
+            self._fix_at(task, where, turn)
+        elif now:
+            self.moves.move(booking, turn.now, turn.now + place.end - place.start, turn)
+
+    def _free_orphans(self, turn: Turn) -> None:
+        # What waits for a task without a place has none either.
+        while self._orphaned:
+            task, reason = self._orphaned.pop(0)
+            if not task.plannable:
+                continue  # it has another place already
+            for after in task.successors:
+                if after.state in HELD:
+                    self.free(after, turn, reason)
 
     def _wake(self, task: LiveTask, moment: float) -> None:
         # A task that changes before is looked at in vain then.
@@ -138,13 +236,32 @@ class Floor:
             return False
         if any(before.plannable for before in task.predecessors):
             return False
-        stay = self._stay(task)
-        if stay is None:
+        needs = self._free_time.needs(placement.demands, self.down)
+        if needs is None:
             self._cycle.want(turn, f"{task.name} has lost its resource")
             return False
-        if turn.now > placement.end - stay.run_time - self._settings.margin / 2:
-            self._cycle.want(turn, f"{task.name} could not be booked in time")
+        length = placement.end - placement.start
+        run_time = min(needs[0].supply.resource.duration(task.task.work), length)
+        ends = [each.booking.end for each in task.predecessors if each.booking is not None]
+        since = max([placement.start, *ends])
+        if turn.now > since + length - run_time - self._settings.margin / 2:
+            since = turn.now
+        start = self._free_time.earliest(needs, since, length)
+        if start > turn.now + self._settings.slot + SLOT_TOLERANCE:
+            if start < math.inf:
+                self._wake(task, start - self._settings.slot)
             return False
+        self._fix_at(task, replace(placement, start=start, end=start + length), turn)
+        return True
+
+    def _fix_at(self, task: LiveTask, placement: Placement, turn: Turn) -> None:
+        supplies = [self._memory.supplies[name] for name in placement.resources]
+        holds = tuple(
+            Hold(*supply.place, demand.units)
+            for supply, demand in zip(supplies, placement.demands, strict=True)
+        )
+        length = placement.end - placement.start
+        run_time = min(supplies[0].resource.duration(task.task.work), length)
         name = f"{self._epoch}-{self._memory.bookings_count + 1}"
         turn.note(
             TaskFixed(
@@ -153,36 +270,20 @@ class Floor:
                 task.task.name,
                 name,
                 placement,
-                stay.holds,
-                stay.run_time,
+                holds,
+                run_time,
             )
         )
         assert task.booking is not None
         turn.do(Book(task.booking))
         turn.changed(task.owner)
         self._advance_held(task, task.booking, turn)
-        return True
-
-    def _stay(self, task: LiveTask) -> _Stay | None:
-        assert task.placement is not None
-        supplies: list[Supply] = []
-        for name in task.placement.resources:
-            supply = self._memory.supplies.get(name)
-            if supply is None or supply.broken or supply.site in self.down:
-                return None
-            supplies.append(supply)
-        holds = tuple(
-            Hold(supply.site, supply.site_resource or supply.name, demand.units)
-            for supply, demand in zip(supplies, task.placement.demands, strict=True)
-        )
-        length = task.placement.end - task.placement.start
-        return _Stay(holds, min(supplies[0].resource.duration(task.task.work), length))
 
     def _launch(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
         turn.note(TaskLaunched(turn.now, booking.booking))
         turn.do(self._launching(task, booking))
         turn.changed(task.owner)
-        self._wake(task, self.overruns.advance(booking, turn))
+        self._wake(task, self.moves.advance(booking, turn))
 
     def _launching(self, task: LiveTask, booking: Booking) -> Launch:
         program = task.owner.programs.get(task.task.name)
@@ -194,7 +295,7 @@ class Floor:
         """Gives up a booking, and those of the tasks that wait for this one."""
         assert task.booking is not None
         booking = task.booking
-        self.overruns.over(booking.booking)
+        self.moves.over(booking.booking)
         turn.note(TaskFreed(turn.now, booking.booking, reason))
         turn.do(Release(booking))
         turn.changed(task.owner)
@@ -202,10 +303,7 @@ class Floor:
         self._again(task, turn, f"{task.name}: {reason}")
 
     def _again(self, task: LiveTask, turn: Turn, reason: str) -> None:
-        # What waits for a task without a place has none either.
-        for after in task.successors:
-            if after.state in HELD:
-                self.free(after, turn, f"waits for {task.task.name!r}, which is planned again")
+        self._orphaned.append((task, f"waits for {task.task.name!r}, which is planned again"))
         if not task.owner.closing:
             self._cycle.want(turn, reason)
 
@@ -247,6 +345,8 @@ class Floor:
             if task.booking is None:
                 continue
             turn.do(Book(task.booking))
+            if task.booking.moving is not None:
+                turn.do(Move(task.booking, *task.booking.moving))
             if task.state in AT_SITE:
                 turn.do(self._launching(task, task.booking))
             if task.state is TaskState.ENDING:
@@ -254,6 +354,13 @@ class Floor:
         for booking in self._memory.releasing.values():
             turn.do(Release(booking))
         self._cycle.want_now("the broker has begun to work")
+
+    def moved(self, event: Moved, turn: Turn) -> None:
+        """The reservations are in another window."""
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.booking is not None:
+            self._freed.update(hold.place for hold in task.booking.holds)
+        self.moves.moved(event, turn)
 
     def booked(self, event: Booked, turn: Turn) -> None:
         """The resources are reserved."""
@@ -295,7 +402,8 @@ class Floor:
         if state in DONE and start is None:
             start = min(turn.now, event.end_time)
         cost = self._cost(booking, start, event.end_time)
-        self.overruns.over(booking.booking)
+        self.moves.over(booking.booking)
+        self._freed.update(hold.place for hold in booking.holds)
         reason = event.reason or self._cut(booking, event)
         turn.note(
             TaskEnded(
@@ -345,9 +453,11 @@ class Floor:
 
     def released(self, event: Released, turn: Turn) -> None:
         """The booking holds nothing now."""
-        self.overruns.released(event.booking, turn)
-        if event.booking in self._memory.releasing:
+        held = self._memory.releasing.get(event.booking)
+        if held is not None:
+            self._freed.update(hold.place for hold in held.holds)
             turn.note(BookingReleased(turn.now, event.booking))
+            self.moves.wanted = True
             return
         self._over(event, turn, "")
 

@@ -19,6 +19,7 @@ from broker.core.records import (
     BookingReleased,
     Counted,
     Hold,
+    Place,
     PlanAdopted,
     Program,
     Record,
@@ -28,10 +29,11 @@ from broker.core.records import (
     TaskBooked,
     TaskEnded,
     TaskEnding,
-    TaskExtended,
     TaskFixed,
     TaskFreed,
     TaskLaunched,
+    TaskMoved,
+    TaskMoving,
     TaskStarted,
     WorkflowCancelled,
     WorkflowForgotten,
@@ -50,7 +52,9 @@ class Booking:
         run_time: seconds that the run should take at most.
         reservations: the sites' names for what is reserved, in the order of the holds; empty while
             that is open.
-        extended: seconds by which its end was moved.
+        extended: seconds by which the time of its run was extended.
+        moving: begin and end of the window to which its reservations are being moved, seconds;
+            `None` where they are not.
     """
 
     booking: str
@@ -59,6 +63,19 @@ class Booking:
     run_time: float
     reservations: tuple[str, ...] = ()
     extended: float = 0.0
+    moving: tuple[float, float] | None = None
+
+    @property
+    def begin(self) -> float:
+        """From this moment on, in seconds, its reservations may hold their resources."""
+        start = self.placement.start
+        return start if self.moving is None else min(start, self.moving[0])
+
+    @property
+    def end(self) -> float:
+        """Until this moment, in seconds, its reservations may hold their resources."""
+        end = self.placement.end
+        return end if self.moving is None else max(end, self.moving[1])
 
     @property
     def latest_start(self) -> float:
@@ -83,6 +100,7 @@ class LiveTask:
         runs: launches so far.
         failures: those among them that count.
         reason: why it stands where it stands; may be empty.
+        behind: seconds of work of the longest chain of tasks that wait for it.
     """
 
     owner: "LiveWorkflow"
@@ -95,6 +113,7 @@ class LiveTask:
     runs: int = 0
     failures: int = 0
     reason: str = ""
+    behind: float = 0.0
     successors: list["LiveTask"] = field(default_factory=list)
     predecessors: list["LiveTask"] = field(default_factory=list)
 
@@ -190,6 +209,19 @@ class LiveWorkflow:
         return WorkflowState.RUNNING if launched else WorkflowState.ACCEPTED
 
 
+def _find_behind(tasks: list[LiveTask]) -> None:
+    # From the last tasks to the first.
+    waited = {id(task): len(task.successors) for task in tasks}
+    ready = [task for task in tasks if not task.successors]
+    while ready:
+        task = ready.pop()
+        for before in task.predecessors:
+            before.behind = max(before.behind, task.task.work + task.behind)
+            waited[id(before)] -= 1
+            if not waited[id(before)]:
+                ready.append(before)
+
+
 class Memory:
     """All of it.
 
@@ -198,6 +230,7 @@ class Memory:
         live: those that have not ended, by name.
         by_key: all of them by the submitter's key.
         booked: tasks by the name of their present attempt.
+        holding: attempts that may hold something, by site and resource and then by name.
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
         latest: time of the last record, seconds.
@@ -213,6 +246,7 @@ class Memory:
         self.supplies: dict[str, Supply] = {}
         self.booked: dict[str, LiveTask] = {}
         self.releasing: dict[str, Booking] = {}
+        self.holding: dict[Place, dict[str, Booking]] = {}
         self.plan: PlanAdopted | None = None
         self.workflows_count = 0
         self.bookings_count = 0
@@ -255,7 +289,7 @@ class Memory:
             case TaskFixed():
                 self._fixed(record)
             case BookingReleased():
-                del self.releasing[record.booking]
+                self._let_go(self.releasing.pop(record.booking))
             case BookingRecord():
                 self._booking(record, self.booked[record.booking])
             case _:
@@ -272,6 +306,7 @@ class Memory:
             for name in task.task.predecessors:
                 task.predecessors.append(workflow.tasks[name])
                 workflow.tasks[name].successors.append(task)
+        _find_behind(list(workflow.tasks.values()))
         self.workflows[workflow.workflow_id] = workflow
         self.live[workflow.workflow.name] = workflow
         self.by_key[workflow.key] = workflow
@@ -303,6 +338,8 @@ class Memory:
         task.reason = ""
         task.booking = Booking(record.booking, record.placement, record.holds, record.run_time)
         self.booked[record.booking] = task
+        for hold in record.holds:
+            self.holding.setdefault(hold.place, {})[record.booking] = task.booking
         self._changed(workflow, record.time)
 
     def _booking(self, record: BookingRecord, task: LiveTask) -> None:
@@ -318,8 +355,11 @@ class Memory:
                 task.start_time = record.start_time
                 if task.state is TaskState.LAUNCHED:
                     task.move(TaskState.RUNNING)
-            case TaskExtended():
-                self._extended(record.end, task)
+            case TaskMoving():
+                assert task.booking is not None
+                task.booking.moving = record.begin, record.end
+            case TaskMoved():
+                self._moved(record, task)
             case TaskEnding():
                 task.move(TaskState.ENDING)
                 task.reason = record.reason
@@ -333,12 +373,16 @@ class Memory:
                 raise AssertionError(record)
         self._changed(task.owner, record.time)
 
-    def _extended(self, end: float, task: LiveTask) -> None:
-        assert task.booking is not None
-        before = task.booking.placement
-        after = replace(before, end=end)
-        task.booking.extended += end - before.end
-        task.booking.placement = after
+    @staticmethod
+    def _moved(record: TaskMoved, task: LiveTask) -> None:
+        booking = task.booking
+        assert booking is not None
+        before = booking.placement
+        after = replace(before, start=record.begin, end=record.end)
+        longer = (record.end - record.begin) - (before.end - before.start)
+        booking.extended += max(0.0, longer)
+        booking.placement = after
+        booking.moving = None
         if task.placement == before:
             task.placement = after
 
@@ -348,10 +392,19 @@ class Memory:
         assert booking is not None
         if keep or len(booking.holds) > 1:
             self.releasing[name] = booking
+        else:
+            self._let_go(booking)
         if task.placement == booking.placement:  # a plan may have found another place meanwhile
             task.placement = None
         task.booking = None
         task.start_time = None
+
+    def _let_go(self, booking: Booking) -> None:
+        for hold in booking.holds:
+            held = self.holding.get(hold.place, {})
+            held.pop(booking.booking, None)
+            if not held:
+                self.holding.pop(hold.place, None)
 
     def _ended(self, record: TaskEnded, task: LiveTask) -> None:
         placement = task.placement if task.booking is None else task.booking.placement

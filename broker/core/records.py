@@ -13,6 +13,9 @@ from broker.model.plan import Placement
 from broker.model.resources import Resource
 from broker.model.workflow import Demand, Workflow
 
+Place = tuple[str, str]
+"""A site, empty for the simulated launcher, and its word for a resource."""
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -45,6 +48,11 @@ class Supply:
         """The resource's name."""
         return self.resource.name
 
+    @property
+    def place(self) -> Place:
+        """Where it is, in the words of its site."""
+        return self.site, self.site_resource or self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -53,6 +61,11 @@ class Hold:
     site: str
     resource: str
     units: int
+
+    @property
+    def place(self) -> Place:
+        """Where they are."""
+        return self.site, self.resource
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):
@@ -155,9 +168,17 @@ class TaskStarted(BookingRecord, frozen=True):
     start_time: float
 
 
-class TaskExtended(BookingRecord, frozen=True):
-    """Its run takes longer than expected; its reservations end later, at `end`, in seconds."""
+class TaskMoving(BookingRecord, frozen=True):
+    """Its reservations are to be moved to a window from `begin` to `end`, in seconds."""
 
+    begin: float
+    end: float
+
+
+class TaskMoved(BookingRecord, frozen=True):
+    """Its reservations are from `begin` to `end`, in seconds, and none is being moved."""
+
+    begin: float
     end: float
 
 

@@ -26,6 +26,7 @@ class BrokerSettings:
         ended_max: workflows that have ended and can still be asked for.
         on_lost: what becomes of a run at a site that is lost: "wait", or "rerun", which risks
             that it runs twice.
+        early: tasks that can begin do so where units are free; else each waits for its time.
 
     Raises:
         ValueError: a number is out of bounds.
@@ -42,6 +43,7 @@ class BrokerSettings:
     tasks_max: int = 100_000
     ended_max: int = 1_000
     on_lost: OnLost = "wait"
+    early: bool = True
 
     def __post_init__(self) -> None:
         for word, value in (("cycle", self.cycle), ("slot", self.slot), ("pause", self.pause)):

@@ -5,8 +5,9 @@ nothing. The parts:
 
 - `memory`: what survives a restart, changed by journal records alone;
 - `desk`: what people ask;
-- `floor`: the lives of tasks, from their fixed places to their ends; with `overruns`: runs that take
-  longer than was thought;
+- `floor`: the lives of tasks, from their fixed places to their ends; with `dispatch`: where what can
+  begin begins now; `moves`: what is moved as something is late or takes longer than was thought; and
+  `free_time`: which time of resources is free;
 - `cycle`: when to plan, what, and what becomes of the plan;
 - `lifecycle`: the tables of what may follow what.
 """
@@ -23,8 +24,8 @@ from broker.core.events import (
     Cancel,
     Ended,
     Event,
-    Extended,
-    ExtensionRefused,
+    Moved,
+    MoveRefused,
     Offered,
     PlanFailed,
     PlanFound,
@@ -87,8 +88,8 @@ class BrokerState:
             Booked: floor.booked,
             BookingLost: floor.lost,
             Started: floor.started,
-            Extended: floor.overruns.extended,
-            ExtensionRefused: floor.overruns.refused,
+            Moved: floor.moved,
+            MoveRefused: floor.moves.refused,
             Ended: floor.ended,
             Released: floor.released,
             SiteUp: floor.site_up,

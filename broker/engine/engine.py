@@ -17,8 +17,8 @@ from broker.core.commands import (
     Append,
     Book,
     Command,
-    Extend,
     Launch,
+    Move,
     PublishPlan,
     PublishWorkflow,
     Release,
@@ -31,7 +31,7 @@ from broker.core.state import BrokerState
 from grms.kit.clock import RealClock
 from grms.kit.loop import EngineFailedError, Loop
 
-SiteCommand = Book | Launch | Extend | Release
+SiteCommand = Book | Launch | Move | Release
 Log = structlog.typing.FilteringBoundLogger
 
 

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import structlog
 
-from broker.core.commands import Book, Extend, Launch, Release
+from broker.core.commands import Book, Launch, Move, Release
 from broker.core.events import (
     Booked,
     BookingLost,
     Ended,
     Event,
-    Extended,
-    ExtensionRefused,
+    Moved,
+    MoveRefused,
     Released,
     Started,
 )
@@ -33,13 +33,14 @@ from broker.sites.port import (
     ReservationState,
     Site,
     SiteUnavailable,
+    Window,
     Wish,
 )
 from grms.kit.backoff import Backoff
 from grms.kit.clock import RealClock
 
 Log = structlog.typing.FilteringBoundLogger
-Command = Book | Launch | Extend | Release
+Command = Book | Launch | Move | Release
 _T = TypeVar("_T")
 
 
@@ -107,9 +108,9 @@ class Dispatcher:
         name = command.booking.booking
         entry = self._entries.get(name)
         if entry is None:
-            if isinstance(command, Extend):
+            if isinstance(command, Move):
                 # Its run has ended meanwhile, which has been reported.
-                self._tell(ExtensionRefused(0, name, "it is over"))
+                self._tell(MoveRefused(0, name, "it is over"))
                 return
             entry = _Entry(command.booking, reservations=command.booking.reservations)
             self._entries[name] = entry
@@ -140,8 +141,8 @@ class Dispatcher:
                 try:
                     if isinstance(command, Book):
                         await self._book(entry)
-                    elif isinstance(command, Extend):
-                        await self._extend(entry, command)
+                    elif isinstance(command, Move):
+                        await self._move(entry, command)
                     else:
                         await self._launch(entry, command)
                 except _GivenUpError:
@@ -220,21 +221,37 @@ class Dispatcher:
             return
         self._update(entry, now)
 
-    async def _extend(self, entry: _Entry, command: Extend) -> None:
+    async def _move(self, entry: _Entry, command: Move) -> None:
         booking = entry.booking
+        name, place = booking.booking, booking.placement
+        old, new = (place.start, place.end), (command.begin, command.end)
+        moved: list[tuple[str, str]] = []
         for hold, reservation_id in zip(booking.holds, entry.reservations, strict=True):
             try:
-                await self._until_answered(
-                    hold.site,
-                    entry,
-                    lambda s, r=reservation_id: s.extend(r, command.end),  # type: ignore[misc]  # bound now
-                )
+                await self._move_one(entry, hold.site, reservation_id, old, new)
             except ReservationRefused as error:
-                refused = ExtensionRefused(0, booking.booking, str(error), error.taken)
-                self._log.info("not_extended", booking=booking.booking, reason=str(error))
-                self._tell(refused)
+                self._log.info("not_moved", booking=name, reason=str(error))
+                await self._move_back(entry, moved, old, new)
+                self._tell(MoveRefused(0, name, str(error), error.taken))
                 return
-        self._tell(Extended(0, booking.booking, command.end))
+            moved.append((hold.site, reservation_id))
+        self._tell(Moved(0, name, *new))
+
+    async def _move_one(
+        self, entry: _Entry, site: str, reservation_id: str, old: Window, new: Window
+    ) -> None:
+        await self._until_answered(site, entry, lambda s: s.move(reservation_id, old, new))
+
+    async def _move_back(
+        self, entry: _Entry, moved: list[tuple[str, str]], old: Window, new: Window
+    ) -> None:
+        # What still holds all of its old window does no harm where it is.
+        for site, reservation_id in moved:
+            try:
+                await self._move_one(entry, site, reservation_id, new, old)
+            except ReservationRefused as error:
+                if new[0] > old[0] or new[1] < old[1]:
+                    self._lost(entry, f"part of it was moved, and cannot be moved back: {error}")
 
     async def _release(self, entry: _Entry) -> None:
         booking = entry.booking

@@ -1,4 +1,4 @@
-"""Sites as the broker uses them: reserve, launch, extend, watch, release.
+"""Sites as the broker uses them: reserve, launch, move, watch, release.
 
 `Site` is the port. `broker.sites.simulated` simulates, `broker.sites.remote` talks to a site's daemon.
 Every call is idempotent: the key, which is the booking's name with the number of the hold, makes a
@@ -42,6 +42,10 @@ class ReservationState(Enum):
     EXPIRED = "expired"
     OTHER = "other"
     """A state of a later version: the reservation exists, and its job has not ended."""
+
+
+Window = tuple[float, float]
+"""Begin and end, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,11 @@ class Site(Protocol):
     async def launch(self, reservation_id: str, order: Order) -> Reservation:
         """Runs a task in a reservation, or raises `ReservationRefused`."""
 
-    async def extend(self, reservation_id: str, end: float) -> Reservation:
-        """Moves the end of a reservation, or raises `ReservationRefused`."""
+    async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
+        """Moves a reservation from a window to another, or raises `ReservationRefused`.
+
+        One that is in the new window already stays there.
+        """
 
     async def release(self, reservation_id: str) -> Reservation | None:
         """Releases a reservation and ends its run; `None` if the site does not know it."""

@@ -16,6 +16,7 @@ from broker.sites.port import (
     ReservationRefused,
     ReservationState,
     SiteUnavailable,
+    Window,
     Wish,
 )
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
@@ -95,11 +96,15 @@ class RemoteSite:
         request.to_the_end = True
         return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
 
-    async def extend(self, reservation_id: str, end: float) -> Reservation:
-        """Extends a reservation."""
-        request = reservation_pb2.ExtendRequest(reservation_id=reservation_id, end_s=end)
+    async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
+        """Moves a reservation."""
+        request = reservation_pb2.MoveRequest(
+            reservation_id=reservation_id,
+            old_window=reservation_pb2.Window(begin_s=old[0], end_s=old[1]),
+            new_window=reservation_pb2.Window(begin_s=new[0], end_s=new[1]),
+        )
         try:
-            return _read(await self._ask(self._stub.Extend(request, timeout=self._call_s)))
+            return _read(await self._ask(self._stub.Move(request, timeout=self._call_s)))
         except ReservationRefused as error:
             raise ReservationRefused(str(error), taken=True) from error
 

@@ -19,6 +19,7 @@ from broker.sites.port import (
     Reservation,
     ReservationRefused,
     ReservationState,
+    Window,
     Wish,
 )
 from grms.kit.clock import RealClock
@@ -33,7 +34,7 @@ class Chance:
     Attributes:
         seed: of all chance.
         shortest: least share of its time that a run takes, from 0 to 1.
-        longest: largest share; above 1 the broker has to extend its reservation.
+        longest: largest share; above 1 the broker has to move the end of its reservation.
         failing: share of runs that fail, from 0 to 1.
         refusing: share of bookings that are refused, from 0 to 1.
     """
@@ -90,7 +91,12 @@ class SimulatedSite:
         for key, other in self._wishes.items():
             known = self._known[key]
             end = other.end if known.end_time is None else min(other.end, known.end_time)
-            if other.resource == wish.resource and other.begin < wish.end and wish.begin < end:
+            if (
+                key != wish.key
+                and other.resource == wish.resource
+                and other.begin < wish.end
+                and wish.begin < end
+            ):
                 edges += [(max(other.begin, wish.begin), other.units), (end, -other.units)]
         peak = held = 0
         for _, units in sorted(edges):
@@ -124,20 +130,25 @@ class SimulatedSite:
         running = replace(known, state=ReservationState.RUNNING, start_time=start)
         return self._keep(running, min(end, wish.end))
 
-    async def extend(self, reservation_id: str, end: float) -> Reservation:
-        """Extends a reservation."""
+    async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
+        """Moves a reservation."""
         self._settle()
         known, wish = self._known.get(reservation_id), self._wishes.get(reservation_id)
         if known is None or wish is None:
             raise ReservationRefused(f"there is no reservation {reservation_id}, or it is over")
-        if end <= wish.end:
+        if (wish.begin, wish.end) == new:
             return known
-        more = replace(wish, begin=wish.end, end=end)
-        if self._peak(more) + wish.units > self._capacity(wish.resource):
+        begin, end = new
+        if (wish.begin, wish.end) != old or end <= self._clock.now():
+            raise ReservationRefused(f"it is from {wish.begin:.3f} to {wish.end:.3f} by now")
+        if known.state is ReservationState.RUNNING and begin != wish.begin:
+            raise ReservationRefused("it runs; only the end can be moved")
+        moved = replace(wish, begin=begin, end=end)
+        if self._peak(moved) + wish.units > self._capacity(wish.resource):
             raise ReservationRefused(
-                f"{wish.resource} is not free from {wish.end:.3f} to {end:.3f}", taken=True
+                f"{wish.resource} is not free from {begin:.3f} to {end:.3f}", taken=True
             )
-        self._wishes[reservation_id] = replace(wish, end=end)
+        self._wishes[reservation_id] = moved
         return self._keep(known, min(self._ends.get(reservation_id, end), end))
 
     async def release(self, reservation_id: str) -> Reservation | None:

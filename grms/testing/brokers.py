@@ -21,8 +21,8 @@ from grms.site.facts.commands import Command, Refusal, Refuse, ReplyReservation
 from grms.site.facts.events import (
     BookReservation,
     Event,
-    ExtendReservation,
     LaunchReservation,
+    MoveReservation,
     ReleaseReservation,
 )
 from grms.site.facts.jobs import Request
@@ -31,7 +31,7 @@ from grms.site.facts.records import (
     Record,
     ReservationBooked,
     ReservationEnded,
-    ReservationExtended,
+    ReservationMoved,
     ReservationReleased,
 )
 from grms.site.facts.reservations import Reservation, Resource
@@ -41,6 +41,9 @@ from grms.testing.site import SimulatedSite
 WISHES_MAX: Final = 5
 BOOKED_UNTIL: Final = 50.0
 """When the last of them is wanted, seconds."""
+
+_ONLY_THE_END: Final = 2.0
+"""A window that gets longer by less than this many seconds keeps its beginning."""
 
 _EXPECTED: Final = frozenset({Refusal.PRECONDITION, Refusal.UNAVAILABLE})
 """Errors a broker may get: it was too late, or another was quicker."""
@@ -152,7 +155,7 @@ class Brokers:
         if draws.chance(0.8):
             self.clock.after(draws.between(0.0, 8.0), self._launch, wish)
         if draws.chance(0.4):
-            self.clock.after(draws.between(2.0, 20.0), self._extend, wish)
+            self.clock.after(draws.between(2.0, 20.0), self._move, wish)
         if draws.chance(0.3):
             self.clock.after(draws.between(0.0, 20.0), self._release, wish)
 
@@ -171,10 +174,13 @@ class Brokers:
             launched,
         )
 
-    def _extend(self, wish: _Wish) -> None:
+    def _move(self, wish: _Wish) -> None:
         assert wish.told is not None
-        number, end = wish.told.number, wish.told.end + self.draws.between(0.5, 5.0)
-        self._until_answered(wish, lambda i: ExtendReservation(i, "broker:x", number, end))
+        number, old = wish.told.number, (wish.told.begin, wish.told.end)
+        longer = self.draws.between(0.5, 5.0)
+        by = 0.0 if longer < _ONLY_THE_END else 3 * (longer - 3.5)  # up to 4.5 s to either side
+        new = old[0] + by, old[1] + by + longer
+        self._until_answered(wish, lambda i: MoveReservation(i, "broker:x", number, old, new))
 
     def _release(self, wish: _Wish) -> None:
         assert wish.told is not None
@@ -208,7 +214,7 @@ class Brokers:
     def _judge(self, wish: _Wish, told: Reservation, found: Reservation | None) -> None:
         if (
             found is None
-            or (found.key, found.begin, found.booked_end) != (wish.key, told.begin, told.booked_end)
+            or (found.key, found.booked) != (wish.key, told.booked)
             or found.revision < told.revision
         ):
             self.problems.append(f"{wish.key} was told as {told}, and is {found}")
@@ -221,25 +227,31 @@ class Brokers:
 def _promised(journal: Iterable[Record]) -> dict[float, int]:
     """Returns how many processors are promised from each moment on at which that changes.
 
-    By records alone: of a promise counts what lies after the moment at which it was given.
+    By records alone: of a promise counts what lies after the moment at which it was given, and before
+    that at which it was moved.
     """
     begins: dict[int, tuple[float, int]] = {}
     ends: dict[int, float] = {}
+    past: list[tuple[float, float, int]] = []
     for record in journal:
         if isinstance(record, ReservationBooked):
             begins[record.reservation] = max(record.begin, record.time), record.processors
             ends[record.reservation] = record.end
-        elif isinstance(record, ReservationExtended):
+        elif isinstance(record, ReservationMoved):
+            begin, processors = begins[record.reservation]
+            past.append((begin, min(ends[record.reservation], record.time), processors))
+            begins[record.reservation] = max(record.begin, record.time), processors
             ends[record.reservation] = record.end
         elif isinstance(record, ReservationReleased):
             ends[record.reservation] = min(ends[record.reservation], record.time)
         elif isinstance(record, ReservationEnded):
             ends[record.reservation] = record.end_time
     changes: Counter[float] = Counter()
-    for number, (begin, processors) in begins.items():
-        if begin < ends[number]:
+    promises = [(begin, ends[number], many) for number, (begin, many) in begins.items()]
+    for begin, end, processors in (*past, *promises):
+        if begin < end:
             changes[begin] += processors
-            changes[ends[number]] -= processors
+            changes[end] -= processors
     held, promised = 0, {}
     for moment in sorted(changes):
         held += changes[moment]

@@ -145,13 +145,15 @@ class LaunchRequest(_message.Message):
     to_the_end: bool
     def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., to_the_end: bool = ...) -> None: ...
 
-class ExtendRequest(_message.Message):
-    __slots__ = ("reservation_id", "end_s")
+class MoveRequest(_message.Message):
+    __slots__ = ("reservation_id", "old_window", "new_window")
     RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
-    END_S_FIELD_NUMBER: _ClassVar[int]
+    OLD_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    NEW_WINDOW_FIELD_NUMBER: _ClassVar[int]
     reservation_id: str
-    end_s: float
-    def __init__(self, reservation_id: _Optional[str] = ..., end_s: _Optional[float] = ...) -> None: ...
+    old_window: Window
+    new_window: Window
+    def __init__(self, reservation_id: _Optional[str] = ..., old_window: _Optional[_Union[Window, _Mapping]] = ..., new_window: _Optional[_Union[Window, _Mapping]] = ...) -> None: ...
 
 class WatchReservationsRequest(_message.Message):
     __slots__ = ()

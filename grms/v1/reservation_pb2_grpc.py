@@ -54,9 +54,9 @@ class ReservationServiceStub(object):
                 request_serializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
                 _registered_method=True)
-        self.Extend = channel.unary_unary(
-                '/grms.v1.ReservationService/Extend',
-                request_serializer=grms_dot_v1_dot_reservation__pb2.ExtendRequest.SerializeToString,
+        self.Move = channel.unary_unary(
+                '/grms.v1.ReservationService/Move',
+                request_serializer=grms_dot_v1_dot_reservation__pb2.MoveRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
                 _registered_method=True)
         self.Watch = channel.unary_stream(
@@ -102,11 +102,12 @@ class ReservationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Extend(self, request, context):
-        """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
-        durable; an end that is reached already changes nothing, so repeating is nothing.
-        FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-        everything stays as it is.
+    def Move(self, request, context):
+        """Moves a reservation to another window: earlier, later, or, as its job takes longer than was
+        thought, to a later end. Once its job runs only the end can be moved. The answer is durable; a
+        reservation that is in the new window already stays there, so repeating is nothing.
+        FAILED_PRECONDITION where the reservation is over or elsewhere, the new window has passed or is not
+        free, or a job with a bound of its own does not fit into it: then everything stays as it is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,9 +143,9 @@ def add_ReservationServiceServicer_to_server(servicer, server):
                     request_deserializer=grms_dot_v1_dot_reservation__pb2.LaunchRequest.FromString,
                     response_serializer=grms_dot_v1_dot_reservation__pb2.Reservation.SerializeToString,
             ),
-            'Extend': grpc.unary_unary_rpc_method_handler(
-                    servicer.Extend,
-                    request_deserializer=grms_dot_v1_dot_reservation__pb2.ExtendRequest.FromString,
+            'Move': grpc.unary_unary_rpc_method_handler(
+                    servicer.Move,
+                    request_deserializer=grms_dot_v1_dot_reservation__pb2.MoveRequest.FromString,
                     response_serializer=grms_dot_v1_dot_reservation__pb2.Reservation.SerializeToString,
             ),
             'Watch': grpc.unary_stream_rpc_method_handler(
@@ -272,7 +273,7 @@ class ReservationService(object):
             _registered_method=True)
 
     @staticmethod
-    def Extend(request,
+    def Move(request,
             target,
             options=(),
             channel_credentials=None,
@@ -285,8 +286,8 @@ class ReservationService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/grms.v1.ReservationService/Extend',
-            grms_dot_v1_dot_reservation__pb2.ExtendRequest.SerializeToString,
+            '/grms.v1.ReservationService/Move',
+            grms_dot_v1_dot_reservation__pb2.MoveRequest.SerializeToString,
             grms_dot_v1_dot_reservation__pb2.Reservation.FromString,
             options,
             channel_credentials,

@@ -48,11 +48,12 @@ class ReservationServiceStub:
     program at a site whose batch system is real: no site runs programs in reservations. A simulated
     one keeps the job's time and runs nothing.
     """
-    Extend: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.ExtendRequest, _reservation_pb2.Reservation]
-    """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
-    durable; an end that is reached already changes nothing, so repeating is nothing.
-    FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-    everything stays as it is.
+    Move: _grpc.UnaryUnaryMultiCallable[_reservation_pb2.MoveRequest, _reservation_pb2.Reservation]
+    """Moves a reservation to another window: earlier, later, or, as its job takes longer than was
+    thought, to a later end. Once its job runs only the end can be moved. The answer is durable; a
+    reservation that is in the new window already stays there, so repeating is nothing.
+    FAILED_PRECONDITION where the reservation is over or elsewhere, the new window has passed or is not
+    free, or a job with a bound of its own does not fit into it: then everything stays as it is.
     """
     Watch: _grpc.UnaryStreamMultiCallable[_reservation_pb2.WatchReservationsRequest, _reservation_pb2.Reservation]
     """Sends the present state of the caller's reservations, and then every change."""
@@ -75,11 +76,12 @@ class ReservationServiceAsyncStub(ReservationServiceStub):
     program at a site whose batch system is real: no site runs programs in reservations. A simulated
     one keeps the job's time and runs nothing.
     """
-    Extend: _aio.UnaryUnaryMultiCallable[_reservation_pb2.ExtendRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
-    """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
-    durable; an end that is reached already changes nothing, so repeating is nothing.
-    FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-    everything stays as it is.
+    Move: _aio.UnaryUnaryMultiCallable[_reservation_pb2.MoveRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
+    """Moves a reservation to another window: earlier, later, or, as its job takes longer than was
+    thought, to a later end. Once its job runs only the end can be moved. The answer is durable; a
+    reservation that is in the new window already stays there, so repeating is nothing.
+    FAILED_PRECONDITION where the reservation is over or elsewhere, the new window has passed or is not
+    free, or a job with a bound of its own does not fit into it: then everything stays as it is.
     """
     Watch: _aio.UnaryStreamMultiCallable[_reservation_pb2.WatchReservationsRequest, _reservation_pb2.Reservation]  # type: ignore[assignment]
     """Sends the present state of the caller's reservations, and then every change."""
@@ -125,15 +127,16 @@ class ReservationServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def Extend(
+    def Move(
         self,
-        request: _reservation_pb2.ExtendRequest,
+        request: _reservation_pb2.MoveRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reservation_pb2.Reservation, _abc.Awaitable[_reservation_pb2.Reservation]]:
-        """Moves the end of a reservation, for a job that takes longer than was thought. The answer is
-        durable; an end that is reached already changes nothing, so repeating is nothing.
-        FAILED_PRECONDITION where the reservation is over or the time after it is not free: then
-        everything stays as it is.
+        """Moves a reservation to another window: earlier, later, or, as its job takes longer than was
+        thought, to a later end. Once its job runs only the end can be moved. The answer is durable; a
+        reservation that is in the new window already stays there, so repeating is nothing.
+        FAILED_PRECONDITION where the reservation is over or elsewhere, the new window has passed or is not
+        free, or a job with a bound of its own does not fit into it: then everything stays as it is.
         """
 
     @_abc_1.abstractmethod

@@ -18,8 +18,8 @@ from typing import Final
 from broker.core.commands import (
     Book,
     Command,
-    Extend,
     Launch,
+    Move,
     PublishPlan,
     Refuse,
     Release,
@@ -32,8 +32,8 @@ from broker.core.events import (
     Cancel,
     Ended,
     Event,
-    Extended,
-    ExtensionRefused,
+    Moved,
+    MoveRefused,
     PlanFound,
     Register,
     Released,
@@ -265,8 +265,8 @@ class _World:
                 self._book(command.booking)
             case Launch():
                 self._launch(command)
-            case Extend():
-                self._extend(command)
+            case Move():
+                self._move(command)
             case Release():
                 self._release(command.booking)
             case StartPlanning():
@@ -325,15 +325,20 @@ class _World:
             self._refusals += 1
             self._at(self.now, BookingLost(0, name, str(error)))
 
-    def _extend(self, command: Extend) -> None:
-        name = command.booking.booking
-        for place in self._held[name].numbers:
-            try:
-                self._sites.extend(place, command.end, self.now)
-            except RefusedError as error:
-                self._at(self.now, ExtensionRefused(0, name, str(error), taken=True))
-                return
-        self._at(self.now, Extended(0, name, command.end))
+    def _move(self, command: Move) -> None:
+        name, place = command.booking.booking, command.booking.placement
+        old, new = (place.start, place.end), (command.begin, command.end)
+        moved: list[tuple[str, int]] = []
+        try:
+            for one in self._held[name].numbers:
+                self._sites.move(one, old, new, self.now)
+                moved.append(one)
+        except RefusedError as error:
+            for one in moved:  # in the same moment nobody else has taken the time that it had
+                self._sites.move(one, new, old, self.now)
+            self._at(self.now, MoveRefused(0, name, str(error), taken=True))
+        else:
+            self._at(self.now, Moved(0, name, *new))
 
     def _release(self, booking: Booking) -> None:
         held = self._held.pop(booking.booking, None)

@@ -13,8 +13,8 @@ from grms.site.facts.commands import PublishReservation, Refuse, ReplyReservatio
 from grms.site.facts.events import (
     BookReservation,
     Event,
-    ExtendReservation,
     LaunchReservation,
+    MoveReservation,
     ReleaseReservation,
     ReservationsDue,
 )
@@ -93,13 +93,19 @@ class ReservingSites:
         )
         self._handle(site, event, now)
 
-    def extend(self, place: tuple[str, int], end: float, now: float) -> None:
-        """Moves the end of a reservation; `RefusedError` if the time after it is not free.
+    def move(
+        self,
+        place: tuple[str, int],
+        old: tuple[float, float],
+        new: tuple[float, float],
+        now: float,
+    ) -> None:
+        """Moves a reservation from a window to another; `RefusedError` if it cannot be there.
 
         `place` is site and reservation number; times are in seconds.
         """
         site, number = place
-        self._handle(site, ExtendReservation(next(self._ids), _OWNER, number, end), now)
+        self._handle(site, MoveReservation(next(self._ids), _OWNER, number, old, new), now)
 
     def release(self, place: tuple[str, int], now: float) -> None:
         """Gives a reservation back.

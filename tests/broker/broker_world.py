@@ -14,8 +14,8 @@ from broker.core.commands import (
     Append,
     Book,
     Command,
-    Extend,
     Launch,
+    Move,
     Release,
     StartPlanning,
     StopPlanning,
@@ -25,8 +25,8 @@ from broker.core.events import (
     BookingLost,
     Ended,
     Event,
-    Extended,
-    ExtensionRefused,
+    Moved,
+    MoveRefused,
     Released,
     Restarted,
     Started,
@@ -42,6 +42,7 @@ from broker.model.resources import Resource
 from tests.broker.plain_planner import plan_plainly
 
 STEPS_MAX = 20_000
+ROUNDING = 1e-5
 
 
 @dataclass
@@ -54,8 +55,16 @@ class Run:
     start: float = math.inf
     end: float = math.inf
     needed: float = math.inf
-    reserved: float = math.inf
     outcome: Outcome = Outcome.COMPLETED
+
+    def __post_init__(self) -> None:
+        """Takes the window of the attempt; moves change it here and there."""
+        self.window = self.booking.placement.start, self.booking.placement.end
+
+    @property
+    def held(self) -> bool:
+        """Whether it holds its resources."""
+        return self.state in {"booked", "running"}
 
 
 @dataclass
@@ -78,6 +87,7 @@ class World:
     late: float = 0.0
     overruns: float = 0.0
     extensions: int = 0
+    moves: int = 0
     cuts: int = 0
     now: float = 0.0
     journal: list[Record] = field(default_factory=list)
@@ -107,8 +117,9 @@ class World:
             self._carry_out(command)
 
     def later(self, event: Event | Run, delay: float) -> None:
-        """Has something happen after a time."""
-        heapq.heappush(self.queue, (self.now + delay, next(self.count), event))
+        """Has something happen after a time; a run is looked at when it ends, not by rounding before."""
+        moment = max(self.now, event.end) if isinstance(event, Run) else self.now + delay
+        heapq.heappush(self.queue, (moment, next(self.count), event))
 
     def restart(self) -> None:
         """Kills the broker; what was on its way to it is lost, what it was told is journaled."""
@@ -168,8 +179,8 @@ class World:
                 self._book(command.booking)
             case Launch():
                 self._launch(command)
-            case Extend():
-                self._extend(command)
+            case Move():
+                self._move(command)
             case Release():
                 self._release(command.booking)
             case _:
@@ -186,7 +197,8 @@ class World:
         elif self.unlucky():
             self.later(BookingLost(0, name, "refused", (0,)), self._delay())
         else:
-            self.runs[name] = Run(booking, "/".join(booking.placement.key))
+            run = self.runs[name] = Run(booking, "/".join(booking.placement.key))
+            assert not self._overlapping(run, run.window), "two tasks on a unit at once"
             self.later(Booked(0, name), self._delay())
 
     def _launch(self, command: Launch) -> None:
@@ -206,40 +218,58 @@ class World:
             self.later(BookingLost(0, run.booking.booking, "refused"), self._delay())
             return
         run.state = "running"
+        begin, end = run.window
+        assert begin - ROUNDING <= self.now < end, "launched outside of its reservation"
         run.start = self.now
         longer = self.overruns > 0 and self.random.random() < self.overruns
         share = self.random.uniform(1.0, 2.0) if longer else self.random.uniform(0.3, 1.0)
         run.needed = self.now + run.booking.run_time * share
-        run.reserved = run.booking.placement.end
-        run.end = min(run.needed, run.reserved)
+        run.end = min(run.needed, end)
         run.outcome = Outcome.FAILED if self.unlucky() else Outcome.COMPLETED
         self._report(run)
 
-    def _extend(self, command: Extend) -> None:
-        name = command.booking.booking
+    def _move(self, command: Move) -> None:
+        name, new = command.booking.booking, (command.begin, command.end)
         run = self.runs[name]
         self._settle(run)
-        if run.state != "running":
-            self.later(ExtensionRefused(0, name, "it is over"), self._delay())
-        elif self._taken(run, command.end):
-            self.later(ExtensionRefused(0, name, "not free", taken=True), 0.1)
-        else:
+        begin, _ = run.window
+        if not run.held:
+            self.later(MoveRefused(0, name, "it is over"), self._delay())
+            return
+        if run.window == new:
+            self.later(Moved(0, name, *new), self._delay())
+            return
+        assert run.state == "booked" or begin == new[0], "the beginning of a run was moved"
+        assert not self._overlapping(run, new), "two tasks on a unit at once"
+        if self.unlucky():
+            self.later(MoveRefused(0, name, "not free", taken=True), self._delay())
+            return
+        run.window = new
+        self.moves += 1
+        if run.state == "running":
             self.extensions += 1
-            run.reserved = max(run.reserved, command.end)
-            run.end = min(run.needed, run.reserved)
+            run.end = min(run.needed, new[1])
             self.later(run, run.end - self.now)
-            self.later(Extended(0, name, command.end), 0.1)
+        self.later(Moved(0, name, *new), self._delay())
 
-    def _taken(self, run: Run, end: float) -> bool:
+    def _shares(self, run: Run, other: Run) -> bool:
         mine = set(run.booking.placement.resources)
-        return any(
-            other is not run
-            and other.state in {"booked", "running"}
-            and mine & set(other.booking.placement.resources)
-            and other.booking.placement.start < end
-            and run.reserved < max(other.booking.placement.end, other.end)
+        return bool(mine & set(other.booking.placement.resources))
+
+    def _overlapping(self, run: Run, window: tuple[float, float]) -> list[Run]:
+        # What holds one of its resources, which have one unit each, in this window.
+        for other in self.runs.values():
+            self._settle(other)
+        begin, end = max(window[0], self.now), window[1]
+        return [
+            other
             for other in self.runs.values()
-        )
+            if other is not run
+            and other.held
+            and self._shares(run, other)
+            and other.window[0] < end - ROUNDING
+            and begin < other.window[1] - ROUNDING
+        ]
 
     def _release(self, booking: Booking) -> None:
         run = self.runs.setdefault(booking.booking, Run(booking, "/".join(booking.placement.key)))
@@ -256,7 +286,7 @@ class World:
     def _settle(self, run: Run) -> None:
         if run.state == "running" and run.end <= self.now:
             run.state = "ended"
-            if run.needed > run.reserved:
+            if run.needed > run.window[1]:
                 self.cuts += 1
                 run.outcome = Outcome.FAILED
             if run.outcome is Outcome.COMPLETED:

@@ -123,13 +123,16 @@ class FakeSite(reservation_pb2_grpc.ReservationServiceServicer):
             )
         return await self._answer(context, message)
 
-    async def Extend(self, request: reservation_pb2.ExtendRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
-        """Moves an end."""
-        self.calls.append("extend")
+    async def Move(self, request: reservation_pb2.MoveRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name
+        """Moves a window, but for what is busy."""
+        self.calls.append("move")
         message = await self._known(request.reservation_id, context)
-        if self.refuse == "extend":
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
-        message.window.end_s = request.end_s
+        if message.window != request.new_window:
+            if self.refuse == "move" or message.resource_id in self.busy:
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not free")
+            if message.window != request.old_window:
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "it is elsewhere")
+            message.window.CopyFrom(request.new_window)
         return await self._answer(context, message)
 
     async def Release(self, request: reservation_pb2.ReleaseRequest, context: Any) -> Any:  # noqa: N802  # gRPC's name

@@ -9,15 +9,15 @@ from grpc import aio
 
 from broker.core.commands import (
     Book,
-    Extend,
     Launch,
+    Move,
     PublishPlan,
     PublishWorkflow,
     Release,
     StartPlanning,
     StopPlanning,
 )
-from broker.core.events import Booked, Ended, ExtensionRefused, Released, Started, Tick
+from broker.core.events import Booked, Ended, MoveRefused, Released, Started, Tick
 from broker.core.lifecycle import Outcome
 from broker.core.memory import Booking
 from broker.core.settings import BrokerSettings
@@ -71,7 +71,7 @@ class Hands:
         self.frontend = Frontend(self._engine, 2)
         self._runs: dict[str, tuple[Booking, float]] = {}
 
-    def site(self, command: Book | Launch | Extend | Release) -> None:
+    def site(self, command: Book | Launch | Move | Release) -> None:
         """Has something done at a site."""
         name = command.booking.booking
         if isinstance(command, Book):
@@ -79,8 +79,8 @@ class Hands:
         elif isinstance(command, Launch):
             self._runs["/".join(command.booking.placement.key)] = command.booking, self._clock.now()
             self._engine.tell(Started(0, name, self._clock.now()))
-        elif isinstance(command, Extend):
-            self._engine.tell(ExtensionRefused(0, name, "it cannot be had"))
+        elif isinstance(command, Move):
+            self._engine.tell(MoveRefused(0, name, "it cannot be had"))
         else:
             self._engine.tell(Released(0, name))
 

@@ -11,8 +11,8 @@ from grms.site.core.turn import Turn
 from grms.site.facts.commands import PublishReservation, Refusal, Refuse, ReplyReservation
 from grms.site.facts.events import (
     BookReservation,
-    ExtendReservation,
     LaunchReservation,
+    MoveReservation,
     ReleaseReservation,
     ReservationsDue,
 )
@@ -23,8 +23,8 @@ from grms.site.facts.records import (
     ReservationBooked,
     ReservationEnded,
     ReservationExpired,
-    ReservationExtended,
     ReservationLaunched,
+    ReservationMoved,
     ReservationReleased,
     ReservationStarted,
 )
@@ -103,8 +103,8 @@ class ReservationDesk:
         self._reply(number, turn)
 
     def _again(self, event: BookReservation, known: Reservation, turn: Turn) -> None:
-        wish = (event.resource_id, event.begin, event.end, event.processors)
-        if (known.resource_id, known.begin, known.booked_end, known.processors) == wish:
+        wish = (event.resource_id, (event.begin, event.end), event.processors)
+        if (known.resource_id, known.booked, known.processors) == wish:
             self._reply(known.number, turn)
         else:
             reason = f"the key belongs to another reservation, {known.number}"
@@ -188,37 +188,37 @@ class ReservationDesk:
         self._change(found.number, record, turn)
         self._reply(found.number, turn)
 
-    def extend(self, event: ExtendReservation, turn: Turn) -> None:
-        """Moves the end of a reservation; an end that is reached already changes nothing.
+    def move(self, event: MoveReservation, turn: Turn) -> None:
+        """Moves a reservation to another window; one that is there already stays as it is.
 
-        A job that may run to the end of its reservation continues until then.
+        A job that may run to the end of its reservation runs until the new one.
         """
         found = self._found(event, turn)
         if found is None:
             return
-        end, resource = event.end, self._book.resources.get(found.resource_id)
-        if not math.isfinite(end):
-            reason = f"end_s is {end}; it must be a finite number"
-            turn.do(Refuse(event.id, Refusal.INVALID, reason, "end_s"))
-        elif not found.is_open:
-            reason = f"reservation {found.number} is over"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
-        elif end <= found.end:
+        if reason := window_problem(*event.new):
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "new_window"))
+            return
+        if (found.begin, found.end) == event.new:
             self._reply(found.number, turn)
-        elif end - found.begin > WINDOW_MAX_S:
-            reason = f"a reservation is at most {WINDOW_MAX_S:g} s long"
+            return
+        resource = self._book.resources.get(found.resource_id)
+        if reason := _immovable(found, event, turn.now):
             turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
         elif resource is None:
             turn.do(_no_resource(event.id, found.resource_id))
-        elif not self._book.is_free(resource, found.processors, found.end, end):
-            turn.do(_not_free(event.id, resource, found.processors, found.end, end))
+        elif not self._book.is_free(resource, found.processors, *event.new, but=found.number):
+            turn.do(_not_free(event.id, resource, found.processors, *event.new))
         else:
+            begin, end = event.new
             run_time, cut_off = found.run_time, found.cut_off
             if found.to_the_end:
-                allowed = end - found.job_begin
+                allowed = end - max(begin, found.launch_time)
                 run_time, cut_off = min(found.needed_time, allowed), found.needed_time > allowed
-            cost = resource.cost(found.processors, found.begin, end)
-            record = ReservationExtended(turn.now, found.number, end, run_time, cut_off, cost)
+            cost = resource.cost(found.processors, begin, end)
+            record = ReservationMoved(
+                turn.now, found.number, begin, end, run_time, cut_off=cut_off, cost=cost
+            )
             self._change(found.number, record, turn)
             self._reply(found.number, turn)
 
@@ -234,7 +234,7 @@ class ReservationDesk:
     # --- parts ---------------------------------------------------------------------------------
 
     def _found(
-        self, event: LaunchReservation | ExtendReservation | ReleaseReservation, turn: Turn
+        self, event: LaunchReservation | MoveReservation | ReleaseReservation, turn: Turn
     ) -> Reservation | None:
         self.settle(turn)
         found = self._book.get(event.reservation, event.owner)
@@ -256,6 +256,27 @@ def window_problem(begin: float, end: float) -> str:
     if math.isfinite(begin) and math.isfinite(end) and 0 < end - begin <= WINDOW_MAX_S:
         return ""
     return f"window is {begin} to {end}; its end must be after its beginning"
+
+
+def _immovable(found: Reservation, event: MoveReservation, now: float) -> str:
+    # Why it stays where it is, whatever is free; empty if it can be moved.
+    number, (begin, end) = found.number, event.new
+    if not found.is_open:
+        return f"reservation {number} is over"
+    if (found.begin, found.end) != event.old:
+        return (
+            f"reservation {number} is from {found.begin} to {found.end}, and not from "
+            f"{event.old[0]} to {event.old[1]}"
+        )
+    if end <= now:
+        return f"the window ends at {end}, and it is {now}"
+    if found.state is ReservationState.RUNNING and begin != found.begin:
+        return f"the job in reservation {number} runs; only the end can be moved"
+    if found.launch_key and not found.to_the_end:
+        until = max(begin, found.launch_time) + found.run_time
+        if until > end:
+            return f"the job in reservation {number} would run until {until:g}, beyond {end:g}"
+    return ""
 
 
 def _no_resource(cause: int, resource_id: str) -> Refuse:

@@ -221,12 +221,18 @@ class LaunchReservation(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendReservation(Event):
-    """The owner of a reservation wants it to end later. Answered as `BookReservation`."""
+class MoveReservation(Event):
+    """The owner of a reservation wants it to be in another window. Answered as `BookReservation`.
+
+    Attributes:
+        old, new: begin and end of the window where it is, as the owner knows, and of the one wanted,
+            seconds.
+    """
 
     owner: str
     reservation: int
-    end: float
+    old: tuple[float, float]
+    new: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -341,14 +341,15 @@ class ReservationBooked(Record, frozen=True):
     cost: float
 
 
-class ReservationExtended(Record, frozen=True):
-    """The end of a reservation was moved, in seconds; the other fields are as they are from here on.
+class ReservationMoved(Record, frozen=True):
+    """A reservation is in another window; the other fields are as they are from here on.
 
-    `run_time` is that of its job on the resource, seconds, 0 without one; `cut_off`: the job would run beyond the
+    `begin` and `end` are in seconds; `run_time` is that of its job on the resource, seconds, 0 without one; `cut_off`: the job would run beyond the
     end.
     """
 
     reservation: int
+    begin: float
     end: float
     run_time: float
     cut_off: bool

@@ -3,7 +3,7 @@
 Reservable resources are a partition of their own, separate from the batch machine. A reservation holds processors
 of one resource from its beginning up to and not including its end. A job launched in it runs from the beginning,
 or from now if that has passed, for its time over the resource's speed; the rest of the window is then free again.
-The end of a reservation can be moved while the time behind it is free.
+A reservation can be moved to another window that is free.
 
 The book is changed by journal records alone; `grms.site.core.reservations` decides which.
 """
@@ -21,8 +21,8 @@ from grms.site.facts.records import (
     ReservationBooked,
     ReservationEnded,
     ReservationExpired,
-    ReservationExtended,
     ReservationLaunched,
+    ReservationMoved,
     ReservationReleased,
     ReservationStarted,
     ReservationTally,
@@ -76,7 +76,7 @@ class Reservation:
         revision: counts the changes.
         needed_time: seconds the job would take if it were not cut off; 0 before.
         to_the_end: the job may run to the end of the reservation.
-        booked_end: the end as booked, seconds, even if it has moved.
+        booked: begin and end as booked, seconds, even if it has moved.
     """
 
     number: int
@@ -87,7 +87,7 @@ class Reservation:
     end: float
     processors: int
     cost: float
-    booked_end: float
+    booked: tuple[float, float]
     state: ReservationState = ReservationState.BOOKED
     launch_key: str = ""
     launch_time: float = math.nan
@@ -174,7 +174,7 @@ class ReservationBook:
         self._due: list[tuple[float, int, int]] = []
         self.changes: dict[type[Record], Callable[[Any], None]] = {
             ReservationBooked: self._booked,
-            ReservationExtended: self._extended,
+            ReservationMoved: self._moved,
             ReservationLaunched: self._launched,
             ReservationStarted: self._started,
             ReservationEnded: self._ended,
@@ -190,15 +190,20 @@ class ReservationBook:
         found = self.reservations.get(number)
         return found if found is not None and found.owner == owner else None
 
-    def free(self, resource: Resource, begin: float, end: float) -> list[tuple[float, float, int]]:
+    def free(
+        self, resource: Resource, begin: float, end: float, but: int = 0
+    ) -> list[tuple[float, float, int]]:
         """Returns the free processors of a resource in a window, seconds.
 
-        These are begin, end and processors of each stretch with any, in order, not overlapping.
+        These are begin, end and processors of each stretch with any, in order, not overlapping. What
+        the reservation of the number `but` holds counts as free.
         """
         stretches: list[tuple[float, float, int]] = []
         changes: Counter[float] = Counter({begin: 0, end: 0})
         for held in self.open.values():
-            if held.resource_id == resource.resource_id and held.begin < end and begin < held.end:
+            if held.number == but or held.resource_id != resource.resource_id:
+                continue
+            if held.begin < end and begin < held.end:
                 changes[max(begin, held.begin)] += held.processors
                 changes[min(end, held.end)] -= held.processors
         left, number = begin, resource.processors
@@ -210,10 +215,15 @@ class ReservationBook:
         stretches.append((left, end, number))
         return [each for each in stretches if each[0] < each[1] and each[2] > 0]
 
-    def is_free(self, resource: Resource, processors: int, begin: float, end: float) -> bool:
-        """Returns whether so many processors of a resource are free during a whole window."""
+    def is_free(
+        self, resource: Resource, processors: int, begin: float, end: float, but: int = 0
+    ) -> bool:
+        """Returns whether so many processors of a resource are free during a whole window.
+
+        What the reservation of the number `but` holds counts as free.
+        """
         reached = begin
-        for left, right, number in self.free(resource, begin, end):
+        for left, right, number in self.free(resource, begin, end, but):
             if left > reached or number < processors:
                 return False
             reached = right
@@ -276,15 +286,16 @@ class ReservationBook:
                 record.end,
                 record.processors,
                 record.cost,
-                booked_end=record.end,
+                booked=(record.begin, record.end),
             )
         )
 
-    def _extended(self, record: ReservationExtended) -> None:
+    def _moved(self, record: ReservationMoved) -> None:
         found = self.open[record.reservation]
         self._keep(
             replace(
                 found,
+                begin=record.begin,
                 end=record.end,
                 run_time=record.run_time,
                 cut_off=record.cut_off,

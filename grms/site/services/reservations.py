@@ -13,8 +13,8 @@ from grms.site.engine.engine import Engine
 from grms.site.facts.commands import ReplyReservation
 from grms.site.facts.events import (
     BookReservation,
-    ExtendReservation,
     LaunchReservation,
+    MoveReservation,
     ReleaseReservation,
     ReservationsDue,
 )
@@ -180,13 +180,19 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         )
         return self._answer(await self._door.ask(context, event, _reservation))
 
-    async def Extend(  # noqa: N802  # gRPC's name
-        self, request: reservation_pb2.ExtendRequest, context: Context
+    async def Move(  # noqa: N802  # gRPC's name
+        self, request: reservation_pb2.MoveRequest, context: Context
     ) -> reservation_pb2.Reservation:
-        """Moves the end of a reservation."""
+        """Moves a reservation to another window."""
         owner = await self._owner(context)
         number = _number(request.reservation_id)
-        event = ExtendReservation(self._engine.new_id(), owner, number, request.end_s)
+        event = MoveReservation(
+            self._engine.new_id(),
+            owner,
+            number,
+            (request.old_window.begin_s, request.old_window.end_s),
+            (request.new_window.begin_s, request.new_window.end_s),
+        )
         return self._answer(await self._door.ask(context, event, _reservation))
 
     async def Watch(  # noqa: N802  # gRPC's name

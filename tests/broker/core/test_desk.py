@@ -36,7 +36,7 @@ from broker.model.plan import Placement, Plan
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 
-SETTINGS = BrokerSettings(tasks_max=50, ended_max=1)
+SETTINGS = BrokerSettings(tasks_max=50, ended_max=1, early=False)
 
 
 def state(*supplies: Supply) -> BrokerState:

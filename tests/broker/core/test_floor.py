@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from broker.core.commands import Append, Book, Command, Launch, PublishWorkflow, Release
+from broker.core.commands import Append, Book, Command, Launch, Move, PublishWorkflow, Release
 from broker.core.cycle import Cycle
 from broker.core.events import (
     Booked,
     BookingLost,
     Ended,
+    Moved,
+    MoveRefused,
     Released,
     Restarted,
     SiteDown,
@@ -39,7 +41,7 @@ from broker.model.plan import Placement
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 
-SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2)
+SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2, early=False)
 ALPHA = Supply(Resource("alpha", price=0.5), "riga", "a1")
 BETA = Supply(Resource("beta", performance=2.0))
 
@@ -77,7 +79,7 @@ class Scene:
         handlers = {
             Booked: self.floor.booked, BookingLost: self.floor.lost, Started: self.floor.started,
             Ended: self.floor.ended, Released: self.floor.released, SiteUp: self.floor.site_up,
-            SiteDown: self.floor.site_down, SiteLost: self.floor.site_lost,
+            SiteDown: self.floor.site_down, Moved: self.floor.moved, MoveRefused: self.floor.moves.refused, SiteLost: self.floor.site_lost,
             Restarted: self.floor.take_up,
         }  # fmt: skip
         if event is not None:
@@ -87,7 +89,9 @@ class Scene:
         # Watchers hear of every workflow of which something is shown that has changed.
         if shown(self.memory) != before:
             assert PublishWorkflow("w1") in turn.commands()
-        return [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
+        return [
+            each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)
+        ]
 
     def task(self, name: str = "a") -> LiveTask:
         """Returns a task."""
@@ -104,7 +108,7 @@ def kinds(commands: list[Command]) -> list[str]:
     """Returns commands as words: what is done for which attempt."""
     found = []
     for each in commands:
-        assert isinstance(each, Book | Launch | Release)
+        assert isinstance(each, Book | Launch | Move | Release)
         found.append(f"{type(each).__name__} {each.booking.booking}")
     return found
 
@@ -197,26 +201,36 @@ def test_a_booking_without_an_answer_is_given_up_at_its_latest_start() -> None:
     assert kinds(scene.at(22.1)) == ["Release e-1"]
 
 
-def test_what_can_be_booked_no_more_in_time_is_planned_again() -> None:
+def test_what_can_be_booked_no_more_in_time_is_booked_later() -> None:
     """The run has to fit into what is left, and half of the margin with it."""
     late = 20 + 14 - 10 - 2
     assert kinds(Scene(place("a", 20)).at(late)) == ["Book e-1"]
-    scene = Scene(place("a", 20))
-    assert scene.at(late + 0.1) == []
-    assert scene.cycle._wanted == "flow/a could not be booked in time"
+    (book,) = Scene(place("a", 20)).at(late + 0.1)
+    assert isinstance(book, Book)
+    assert (book.booking.placement.start, book.booking.placement.end) == (late + 0.1, late + 14.1)
 
 
 def test_a_task_is_launched_when_its_time_has_come_and_what_it_waits_for_has_ended() -> None:
-    """Late by half of the margin at most; then its booking is given up."""
+    """What is late is moved; where that cannot be, its booking is given up at its latest start."""
     scene = running()
-    assert scene.at(36) == []
-    ended = Ended(0, "e-1", Outcome.COMPLETED, 20.5, 37.0)
-    assert kinds(scene.at(37.5, ended)) == ["Launch e-2"]
+    assert scene.at(30.9) == []
+    ended = Ended(0, "e-1", Outcome.COMPLETED, 20.5, 30.5)
+    assert scene.at(30.95, ended) == []
+    assert kinds(scene.at(36)) == ["Launch e-2"]
     scene = running()
-    assert scene.at(38) == []
-    assert kinds(scene.at(38.1)) == ["Release e-2"]
-    assert scene.task("b").reason == "could not be launched in time"
-    assert scene.cycle._wanted == "flow/b: could not be launched in time"
+    assert kinds(scene.at(31)) == ["Move e-2"], "its end comes after that"
+    assert kinds(scene.at(31.5, Moved(0, "e-2", 44.0, 58.0))) == ["Move e-1"]
+    scene = running()
+    scene.at(31)
+    assert kinds(scene.at(32, MoveRefused(0, "e-2", "it has no other time"))) == ["Release e-2"]
+    reason = "is late, or in the way of a longer run, and cannot be moved"
+    assert scene.task("b").reason == reason
+    assert scene.cycle._wanted == f"flow/b: {reason}"
+    scene = Scene(place("a", 20))
+    scene.at(0)
+    assert kinds(scene.at(22, Booked(0, "e-1", ("r1",)))) == ["Launch e-1"], (
+        "half of its margin late"
+    )
 
 
 def test_a_booking_that_is_lost_takes_along_what_waits_for_it() -> None:
@@ -298,10 +312,12 @@ def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> No
     scene = running()
     turn = Turn(scene.memory, 22)
     scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
     assert kinds(turn.commands()[1:3]) == ["Release e-1", "Release e-2"]
     assert scene.task().state is TaskState.ENDING
     turn = Turn(scene.memory, 22)
     scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
     assert turn.commands() == []
     turn = Turn(scene.memory, 23)
     scene.floor.released(Released(0, "e-1"), turn)
@@ -363,6 +379,7 @@ def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:
     scene.at(20)
     turn = Turn(scene.memory, 21)
     scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
     assert PublishWorkflow("w1") in turn.commands()
     turn = Turn(scene.memory, 22)
     scene.floor.released(Released(0, "e-1"), turn)
@@ -405,9 +422,10 @@ def test_a_resource_that_is_gone_takes_what_is_there_and_no_more() -> None:
     scene.at(20)
     turn = Turn(scene.memory, 22)
     scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
     assert scene.task().state is TaskState.ENDING
     assert scene.task("b").reason == "waits for 'a', which is planned again"
-    assert scene.cycle._wanted == "flow/b: waits for 'a', which is planned again"
+    assert scene.cycle._wanted == "flow/a: alpha is broken"
     assert PublishWorkflow("w1") in turn.commands()
 
 
@@ -438,7 +456,7 @@ def test_after_a_restart_everything_open_is_asked_for_again() -> None:
     turn = Turn(scene.memory, 30)
     floor = Floor(scene.memory, SETTINGS, scene.cycle, "e")
     floor.take_up(Restarted(0), turn)
-    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
+    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)]
     assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Book e-2"]
     launch = again[1]
     assert isinstance(launch, Launch)
@@ -447,7 +465,7 @@ def test_after_a_restart_everything_open_is_asked_for_again() -> None:
     floor.resource_gone("alpha", turn, "broken")
     turn = Turn(scene.memory, 31)
     floor.take_up(Restarted(0), turn)
-    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Release)]
+    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)]
     assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Release e-1", "Release e-2"]
 
 

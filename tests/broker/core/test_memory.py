@@ -21,10 +21,11 @@ from broker.core.records import (
     TaskBooked,
     TaskEnded,
     TaskEnding,
-    TaskExtended,
     TaskFixed,
     TaskFreed,
     TaskLaunched,
+    TaskMoved,
+    TaskMoving,
     TaskStarted,
     WorkflowCancelled,
     WorkflowForgotten,
@@ -286,15 +287,22 @@ def test_a_workflow_whose_tasks_have_all_ended_well_is_completed() -> None:
     assert memory.live == {}
 
 
-def test_a_later_end_moves_the_place_with_the_booking() -> None:
+def test_a_move_takes_the_place_along() -> None:
     """Unless a plan has another place for the task, as it is being ended."""
-    memory = after(*RUN, TaskExtended(30, "b-1", 40.0), TaskExtended(31, "b-1", 45.0))
+    memory = after(*RUN, TaskMoving(29, "b-1", 20.0, 40.0))
     task = task_of(memory)
-    assert task.booking is not None
-    assert (task.booking.placement.end, task.booking.extended) == (45.0, 13.0)
-    assert task.placement == task.booking.placement
+    booking = task.booking
+    assert booking is not None
+    assert (booking.moving, booking.begin, booking.end) == ((20.0, 40.0), 20.0, 40.0)
+    assert (booking.placement.end, booking.extended) == (32.0, 0.0)
+    memory.apply(TaskMoved(30, "b-1", 20.0, 40.0))
+    memory.apply(TaskMoved(31, "b-1", 20.0, 45.0))
+    assert (booking.moving, booking.placement.end, booking.extended) == (None, 45.0, 13.0)
+    assert task.placement == booking.placement
+    memory.apply(TaskMoved(32, "b-1", 15.0, 40.0))
+    assert (booking.begin, booking.extended) == (15.0, 13.0), "no longer than before"
     moved = PlanAdopted(23, 2, 1.0, (place("a", 90),), ())
-    memory = after(*RUN, TaskEnding(22, "b-1", ""), moved, TaskExtended(24, "b-1", 40.0))
+    memory = after(*RUN, TaskEnding(22, "b-1", ""), moved, TaskMoved(24, "b-1", 20.0, 40.0))
     assert task_of(memory).placement == place("a", 90)
 
 

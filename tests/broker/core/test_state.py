@@ -1,6 +1,7 @@
 """The broker's state as a whole, in a world with faults."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -71,9 +72,14 @@ def drawn_workflow(chance: random.Random, name: str) -> Workflow:
     return Workflow(name, tuple(tasks))
 
 
-def world(seed: int = 1, **more: float) -> World:
+SETTINGS = BrokerSettings(cycle=50, slot=20, pause=2, margin=4)
+PATIENT = replace(SETTINGS, early=False)
+"""Of a broker that begins nothing before its time."""
+
+
+def world(seed: int = 1, settings: BrokerSettings = SETTINGS, **more: float) -> World:
     """Returns a world with three resources."""
-    made = World(seed, **more)  # type: ignore[arg-type]  # its numbers
+    made = World(seed, settings, **more)  # type: ignore[arg-type]  # its numbers
     for number, name in enumerate(RESOURCES):
         made.tell(Register(0, made.supply(name, performance=1.0 + number / 2)))
     return made
@@ -188,7 +194,7 @@ def handled(made: World, kind: type, until: float = 1000.0) -> list[object]:
 
 def test_planning_comes_every_cycle_and_fixes_what_starts_in_the_slot() -> None:
     """A plan begins each cycle; what starts within the slot is fixed in it, the rest is not."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 30, 30, 30, 30, resources=("alpha",))))
     plannings = [each for each in handled(made, StartPlanning) if isinstance(each, StartPlanning)]
     moments = [each.situation.now - made.settings.slot for each in plannings]
@@ -202,7 +208,7 @@ def test_planning_comes_every_cycle_and_fixes_what_starts_in_the_slot() -> None:
 
 def test_the_old_plan_seeds_the_search() -> None:
     """A later search gets the places of what is not fixed yet."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 30, 30, 30, 30, resources=("alpha",))))
     plannings = [each for each in handled(made, StartPlanning) if isinstance(each, StartPlanning)]
     # At 50 and 100 s, when the first two and the third of four tasks of 34 s are fixed.
@@ -232,7 +238,7 @@ def test_a_breakdown_is_planned_at_once() -> None:
 
 def test_a_breakdown_stops_the_search_that_runs() -> None:
     """The search ends with what it has, and the next one begins."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 30)))
     assert made.state.cycle.running == 1
     commands = made.state.handle(Update(1, made.supply("alpha", broken=True)), made.now)
@@ -260,7 +266,7 @@ def test_a_task_without_any_resource_waits_for_one() -> None:
 def test_refused_time_is_avoided() -> None:
     """A refusal leads to a plan that keeps away from that time."""
     made = world(faults=1.0)
-    made.settings = BrokerSettings(cycle=50, slot=20, pause=2, gather=0, margin=4)
+    made.settings = BrokerSettings(cycle=50, slot=20, pause=2, gather=0, margin=4, early=False)
     made.restart()
     made.tell(Submit(1, "a", chain("flow", 10, resources=("alpha",))))
     while not made.state.cycle._taken:  # until it was refused
@@ -284,7 +290,7 @@ def test_refused_time_is_avoided() -> None:
 
 def running_world() -> World:
     """Returns a world in which the first of two tasks runs."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 30, 30, resources=("alpha",))))
     while TaskState.RUNNING not in states(made).values():
         made.step()
@@ -338,7 +344,7 @@ def test_a_task_that_fails_too_often_fails_its_workflow() -> None:
 @pytest.mark.parametrize("moment", list(TaskState)[:6])
 def test_a_restart_in_every_state_of_a_task_goes_on(moment: TaskState) -> None:
     """Whatever state a kill meets, the task is taken up by its id and done once."""
-    made = world(5)
+    made = world(5, PATIENT)
     made.tell(Submit(1, "a", chain("flow", 20, 20, resources=("alpha", "beta"))))
     while moment not in states(made).values():
         if moment is TaskState.ENDING and TaskState.RUNNING in states(made).values():
@@ -371,7 +377,7 @@ def test_a_restart_asks_again_by_the_same_names() -> None:
 
 def test_a_recovered_broker_names_its_bookings_by_its_epoch() -> None:
     """No other life of a broker has had them."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 30, 30, resources=("alpha",))))
     made.state = BrokerState.recover(made.settings, made.journal, epoch="other")
     made.tell(Restarted(0))
@@ -463,7 +469,7 @@ def test_ended_workflows_are_forgotten_in_order() -> None:
 
 def test_replanning_is_told_its_number() -> None:
     """The number is of a plan that begins after the question."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 5)))
     assert made.state.cycle.running == 1
     assert asked(made, Replan(3)) == ReplyPlan(3, 2)

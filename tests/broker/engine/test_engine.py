@@ -55,7 +55,9 @@ async def running(
     """Yields an engine at work."""
     with Journal(folder / "b") as journal:
         disk: Any = Disk(journal)
-        state = BrokerState.recover(BrokerSettings(), journal.records(), epoch=journal.epoch)
+        state = BrokerState.recover(
+            BrokerSettings(early=False), journal.records(), epoch=journal.epoch
+        )
         hands = Kept()
         log = structlog.get_logger()
         engine = Engine(state, disk.append, hands, ScaledClock(1.0, 0.0), log=log, checked=checked)

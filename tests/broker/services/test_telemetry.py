@@ -21,7 +21,7 @@ from grms.telemetry import topics
 from grms.telemetry.link import MqttSettings
 from grms.telemetry.payloads import PLACEMENTS_MAX, Placement
 from tests.broker.brokers import configure, diamond, register, serving
-from tests.broker.core.test_state import chain, world
+from tests.broker.core.test_state import PATIENT, chain, world
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import QUICK, Mosquitto, watching
 
@@ -48,7 +48,7 @@ def new_telemetry(settings: MqttSettings | None = None) -> PlanTelemetry:
 
 def test_what_has_a_place_and_has_not_ended_is_published() -> None:
     """In order of time, with the resource of its program; what has ended is left out."""
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 1, 1, 1)))
     while made.state.memory.plan is None or made.completed.count("flow/t0") == 0:
         made.step()
@@ -62,7 +62,7 @@ def test_what_has_a_place_and_has_not_ended_is_published() -> None:
 def test_nothing_is_planned_at_first() -> None:
     """An empty memory has no placements, and names that are too long are cut."""
     assert placements_of(Memory()) == []
-    made = world()
+    made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("x" * (WORD_MAX + 5), 1)))
     while made.state.memory.plan is None:
         made.step()

@@ -11,14 +11,14 @@ import pytest
 import structlog
 from grpc import aio
 
-from broker.core.commands import Book, Extend, Launch, Release
+from broker.core.commands import Book, Launch, Move, Release
 from broker.core.events import (
     Booked,
     BookingLost,
     Ended,
     Event,
-    Extended,
-    ExtensionRefused,
+    Moved,
+    MoveRefused,
     Offered,
     Released,
     SiteDown,
@@ -44,12 +44,12 @@ FAR = 4e9
 """A moment that no test reaches; seconds."""
 
 
-def booking(*resources: str, reservations: tuple[str, ...] = ()) -> Booking:
+def booking(*resources: str, reservations: tuple[str, ...] = (), name: str = "e-1") -> Booking:
     """Returns an attempt on resources of the site."""
     demands = tuple(Demand(each) for each in resources)
     placement = Placement("flow", "t", demands, FAR, FAR + 100, 1.0)
     holds = tuple(Hold("riga", each, 1) for each in resources)
-    return Booking("e-1", placement, holds, 50.0, reservations)
+    return Booking(name, placement, holds, 50.0, reservations)
 
 
 class Scene:
@@ -139,42 +139,90 @@ def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
     play(tmp_path, act)
 
 
-def test_a_run_that_takes_longer_is_extended(tmp_path: Path) -> None:
-    """All of its reservations get the later end, however often the question is lost."""
+def windows(made: Scene) -> list[tuple[float, float]]:
+    """Returns where the site has the reservations."""
+    return [(each.window.begin_s, each.window.end_s) for each in made.site.reservations.values()]
+
+
+def test_an_attempt_is_moved_with_all_of_its_reservations(tmp_path: Path) -> None:
+    """However often the question or its answer is lost."""
 
     async def act(made: Scene) -> None:
         what = booking("a", "b")
         made.dispatcher.do(Book(what))
-        made.launch(what)
-        await until(lambda: made.heard(Started))
+        await until(lambda: made.heard(Booked))
         made.site.lose_answers = 1
-        made.dispatcher.do(Extend(what, FAR + 150))
-        await until(lambda: made.heard(Extended))
-        assert made.events[-1] == Extended(0, "e-1", FAR + 150)
-        ends = [each.window.end_s for each in made.site.reservations.values()]
-        assert ends == [FAR + 150, FAR + 150]
-        assert made.site.calls.count("extend") == 3
+        made.dispatcher.do(Move(what, FAR - 5, FAR + 150))
+        await until(lambda: made.heard(Moved))
+        assert made.events[-1] == Moved(0, "e-1", FAR - 5, FAR + 150)
+        assert windows(made) == [(FAR - 5, FAR + 150)] * 2
+        assert made.site.calls.count("move") == 3
 
     play(tmp_path, act)
 
 
-def test_an_extension_that_is_refused_is_told(tmp_path: Path) -> None:
+def test_an_attempt_that_cannot_be_moved_as_a_whole_stays(tmp_path: Path) -> None:
+    """What was moved is moved back, also by the broker's next life."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        before = windows(made)
+        made.site.busy.add("b")
+        for _ in range(2):
+            made.dispatcher.do(Move(what, FAR - 5, FAR + 150))
+            await until(lambda: made.heard(MoveRefused))
+            assert windows(made) == before
+            assert made.events.pop() == MoveRefused(0, "e-1", "not free", taken=True)
+            # The first was moved, and the broker died before it asked for the second.
+            made.site.reservations["1"].window.begin_s = FAR - 5
+            made.site.reservations["1"].window.end_s = FAR + 150
+
+    play(tmp_path, act)
+
+
+def test_an_attempt_of_which_a_part_is_stuck_elsewhere_is_lost(tmp_path: Path) -> None:
+    """Its window has been taken meanwhile; a run that only has more time than it needs goes on."""
+
+    async def act(made: Scene) -> None:
+        for name, begin, kinds in (
+            ("1", FAR + 5, [BookingLost, MoveRefused]),
+            ("3", FAR, [MoveRefused]),
+        ):
+            made.site.busy.clear()
+            what = booking("a", "b", name=f"e-{name}")
+            made.dispatcher.do(Book(what))
+            await until(lambda: made.heard(Booked))
+            made.events.clear()
+            # The first is where it should go already, so its being taken shows on the way back.
+            made.site.reservations[name].window.begin_s = begin
+            made.site.reservations[name].window.end_s = FAR + 150
+            made.site.busy |= {"a", "b"}
+            made.dispatcher.do(Move(what, begin, FAR + 150))
+            await until(lambda: made.heard(MoveRefused))
+            assert [type(each) for each in made.events] == kinds
+
+    play(tmp_path, act)
+
+
+def test_a_move_that_is_refused_is_told(tmp_path: Path) -> None:
     """The time is somebody's; the run goes on."""
 
     async def act(made: Scene) -> None:
         what = booking("a")
         made.dispatcher.do(Book(what))
         made.launch(what)
-        made.site.refuse = "extend"
-        made.dispatcher.do(Extend(what, FAR + 150))
-        await until(lambda: made.heard(ExtensionRefused))
-        (told,) = [each for each in made.events if isinstance(each, ExtensionRefused)]
+        made.site.refuse = "move"
+        made.dispatcher.do(Move(what, FAR, FAR + 150))
+        await until(lambda: made.heard(MoveRefused))
+        (told,) = [each for each in made.events if isinstance(each, MoveRefused)]
         assert (told.booking, told.taken) == ("e-1", True)
         made.site.finish("1")
         await until(lambda: made.heard(Ended))
-        made.dispatcher.do(Extend(what, FAR + 200))
-        assert made.events[-1] == ExtensionRefused(0, "e-1", "it is over")
-        assert made.site.calls.count("extend") == 1
+        made.dispatcher.do(Move(what, FAR, FAR + 200))
+        assert made.events[-1] == MoveRefused(0, "e-1", "it is over")
+        assert made.site.calls.count("move") == 1
 
     play(tmp_path, act)
 

@@ -137,7 +137,7 @@ def test_chance_depends_on_name_and_seed_alone() -> None:
     run(scene)
 
 
-def test_a_run_that_takes_longer_is_cut_off_where_nobody_extends_it() -> None:
+def test_a_run_that_takes_longer_is_cut_off_where_nobody_gives_it_more_time() -> None:
     """At the end of its reservation; it counts as failed."""
 
     async def scene() -> None:
@@ -148,13 +148,13 @@ def test_a_run_that_takes_longer_is_cut_off_where_nobody_extends_it() -> None:
             ended = await over(site, "a")
             assert (ended.outcome, ended.end_time) == (Outcome.FAILED, now + 0.15)
             with pytest.raises(ReservationRefused, match="it is over"):
-                await site.extend("a", now + 1)
+                await site.move("a", (now, now + 0.15), (now, now + 1))
 
     run(scene)
 
 
-def test_a_reservation_is_extended_while_the_time_behind_it_is_free() -> None:
-    """The run goes on to its own end; an end that is reached already changes nothing."""
+def test_a_reservation_is_moved_where_its_new_window_is_free() -> None:
+    """The run goes on to its own end, and keeps its beginning; repeating changes nothing."""
 
     async def scene() -> None:
         async with running(Chance(shortest=2.0, longest=2.0)) as (site, clock):
@@ -163,17 +163,24 @@ def test_a_reservation_is_extended_while_the_time_behind_it_is_free() -> None:
             await site.book(wish("b", now + 30, now + 60))
             launched = await site.launch("a", order(0.1))
             assert launched.start_time is not None
+            old, new = (now, now + 0.15), (now, now + 30)
             with pytest.raises(ReservationRefused, match="not free") as refused:
-                await site.extend("a", now + 31)
+                await site.move("a", old, (now, now + 31))
             assert refused.value.taken
-            await site.extend("a", now + 30)
-            await site.extend("a", now + 0.1)
+            with pytest.raises(ReservationRefused, match="only the end can be moved"):
+                await site.move("a", old, (now + 0.01, now + 30))
+            for _ in range(2):
+                await site.move("a", old, new)
+            with pytest.raises(ReservationRefused, match="by now"):
+                await site.move("a", old, (now, now + 20))
+            await site.move("b", (now + 30, now + 60), (now + 40, now + 70))
+            await site.book(wish("d", now + 30, now + 40))
             with pytest.raises(ReservationRefused, match="not free"):
                 await site.book(wish("c", now + 10, now + 20))
             ended = await over(site, "a")
             assert ended.outcome is Outcome.NOT_RUN
             assert ended.end_time == pytest.approx(launched.start_time + 0.2)
             with pytest.raises(ReservationRefused, match="there is no reservation"):
-                await site.extend("nobody", now + 1)
+                await site.move("nobody", old, new)
 
     run(scene)

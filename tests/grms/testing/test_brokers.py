@@ -9,7 +9,7 @@ from grms.site.facts.records import (
     Record,
     ReservationBooked,
     ReservationEnded,
-    ReservationExtended,
+    ReservationMoved,
     ReservationReleased,
 )
 from grms.testing.brokers import Brokers, _promised, _Wish, _wrong_end
@@ -34,8 +34,12 @@ def test_what_is_promised_at_each_moment() -> None:
     released = [booked(1, 0.0, 9.0), ReservationReleased(3.0, 1), booked(2, 0.0, 9.0, 3.0)]
     assert _promised(released) == {0.0: 2, 3.0: 2, 9.0: 0}
     assert _promised([booked(1, 0.0, 9.0), ReservationEnded(8.0, 1, 4.0)]) == {0.0: 2, 4.0: 0}
-    longer = [booked(1, 0.0, 9.0), ReservationExtended(1.0, 1, 11.0, 0.0, cut_off=False, cost=0.0)]
-    assert _promised(longer) == {0.0: 2, 11.0: 0}
+    for begin, end, held in (
+        (0.0, 11.0, {0.0: 2, 1.0: 2, 11.0: 0}),
+        (5.0, 14.0, {0.0: 2, 1.0: 0, 5.0: 2, 14.0: 0}),
+    ):
+        moved = ReservationMoved(1.0, 1, begin, end, 0.0, cut_off=False, cost=0.0)
+        assert _promised([booked(1, 0.0, 9.0), moved]) == held
 
 
 def wish(trial: Trial, *, to_the_end: bool = False, run_time: float = 8.0) -> _Wish:
@@ -87,8 +91,8 @@ def test_what_was_told_has_to_stay(trial: Trial) -> None:
     for wrong in (
         None,
         replace(told, key="other"),
-        replace(told, begin=11.0),
-        replace(told, booked_end=21.0),
+        replace(told, booked=(11.0, 20.0)),
+        replace(told, booked=(10.0, 21.0)),
         replace(told, revision=0),
     ):
         assert "was told as" in judged(wanted, wrong)[0]

@@ -28,11 +28,11 @@ from grms.site.facts.commands import (
 from grms.site.facts.events import (
     BookReservation,
     Event,
-    ExtendReservation,
     LaunchReservation,
     LrmsNews,
     LrmsRefused,
     LrmsTold,
+    MoveReservation,
     OfferFailed,
     OfferReceived,
     PartnerFaulty,
@@ -287,7 +287,7 @@ class PromisesTwice(SiteState):
     def handle(self, event: Event, now: float) -> list[Command]:
         """Looks at a book in which nothing is held."""
         book = self.memory.reservations
-        if isinstance(event, BookReservation | ExtendReservation):
+        if isinstance(event, BookReservation | MoveReservation):
             held, book.open = book.open, {}
             try:
                 return super().handle(event, now)

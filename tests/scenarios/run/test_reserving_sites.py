@@ -22,7 +22,7 @@ def test_what_is_reserved_and_launched_is_heard_of() -> None:
     number = sites.book("a", "k", "gpu", (10.0, 20.0), processors=1, now=0.0)
     assert sites.book("a", "k", "gpu", (10.0, 20.0), processors=1, now=0.0) == number
     sites.launch(("a", number), "go", Request(1, 8.0), 24.0, 0.0)
-    sites.extend(("a", number), 21.0, 5.0)
+    sites.move(("a", number), (10.0, 20.0), (10.0, 21.0), 5.0)
     assert sites.next_time == 10.0
     sites.settle(9.0)
     sites.settle(10.0)

@@ -21,9 +21,9 @@ from grms.site.facts.commands import (
 from grms.site.facts.events import (
     BookReservation,
     Event,
-    ExtendReservation,
     LaunchReservation,
     LrmsNews,
+    MoveReservation,
     ReleaseReservation,
     ReservationsDue,
     Restarted,
@@ -238,7 +238,7 @@ def test_what_there_is_not_is_not_found() -> None:
     desk.book(0.0, 9.0)
     for event, values in (
         (LaunchReservation, job(1.0, 2)),
-        (ExtendReservation, {"reservation": 2, "end": 10.0}),
+        (MoveReservation, {"reservation": 2, "old": (0.0, 9.0), "new": (0.0, 10.0)}),
         (ReleaseReservation, {"reservation": 2}),
     ):
         refusal = desk.refused(event, **values)
@@ -452,72 +452,162 @@ def test_a_job_may_run_to_the_end_of_its_reservation() -> None:
     assert (whole.end_time, whole.outcome) == (20.0, Outcome.NOT_RUN)
 
 
-def extend(desk: Desk, end: float, number: int = 1, owner: str = "me") -> Reservation:
-    """Moves the end of a reservation."""
-    return desk.asked(ExtendReservation, reservation=number, end=end, owner=owner)
+Window = tuple[float, float]
 
 
-def test_a_job_goes_on_in_a_reservation_that_is_extended() -> None:
+def move(desk: Desk, old: Window, new: Window, number: int = 1, owner: str = "me") -> Reservation:
+    """Moves a reservation."""
+    return desk.asked(MoveReservation, reservation=number, old=old, new=new, owner=owner)
+
+
+def test_a_job_goes_on_in_a_reservation_whose_end_is_moved() -> None:
     """To its own end, or to the new one; the cost is that of the window, and the key is the same."""
     desk = running_job(30.0)
     desk.now = 19.5
-    longer = extend(desk, 22.0)
+    longer = move(desk, (10.0, 20.0), (10.0, 22.0))
     assert (longer.end, longer.run_time, longer.cut_off, longer.revision) == (22.0, 12.0, True, 4)
     assert longer.cost == pytest.approx(10.0 * 2 * 12 / 3600)
     assert desk.state.memory.reservations.free(CPU, 20.0, 22.0) == [(20.0, 22.0, 1)]
-    assert extend(desk, 22.0) is longer, "repeating is nothing"
-    assert extend(desk, 5.0) is longer
+    for old in ((10.0, 20.0), (10.0, 22.0), (5.0, 6.0)):
+        assert move(desk, old, (10.0, 22.0)) is longer, "repeating is nothing"
     desk.now = 21.0
-    assert extend(desk, 25.0).cut_off is False, "it needs no more"
-    extend(desk, 40.0)
+    assert move(desk, (10.0, 22.0), (10.0, 25.0)).cut_off is False, "it needs no more"
+    move(desk, (10.0, 25.0), (10.0, 40.0))
     assert desk.book(10.0, 20.0, processors=2).end == 40.0
     ended = desk.due(99.0)
     assert (ended.end_time, ended.outcome) == (25.0, Outcome.NOT_RUN)
+    assert move(desk, (10.0, 25.0), (10.0, 40.0)) is ended, "the same answer when it is over"
+
+
+def test_a_job_may_be_given_less_time_again() -> None:
+    """The end can be moved back, not to before now."""
+    desk = running_job(30.0)
+    desk.now = 15.0
+    assert move(desk, (10.0, 20.0), (10.0, 18.0)).cut_off
+    refusal = desk.refused(MoveReservation, reservation=1, old=(10.0, 18.0), new=(10.0, 15.0))
+    assert (refusal.refusal, refusal.reason) == (
+        Refusal.PRECONDITION,
+        "the window ends at 15.0, and it is 15.0",
+    )
+    assert desk.due(99.0).end_time == 18.0
 
 
 def test_a_job_with_a_bound_of_its_own_keeps_it() -> None:
-    """Moving the end of its reservation gives it no more time."""
+    """A later end gives it no more time, and an end before its own is refused."""
     desk = running_job(18.0, to_the_end=False)
-    extend(desk, 40.0)
+    move(desk, (10.0, 20.0), (10.0, 40.0))
+    refusal = desk.refused(MoveReservation, reservation=1, old=(10.0, 40.0), new=(10.0, 17.0))
+    assert refusal.reason == "the job in reservation 1 would run until 18, beyond 17"
+    move(desk, (10.0, 40.0), (10.0, 18.0))
     ended = desk.due(99.0)
     assert (ended.end_time, ended.outcome) == (18.0, Outcome.FAILED)
 
 
 def test_a_job_launched_late_has_the_time_from_then() -> None:
-    """An extension counts from its start, not from the beginning of the window."""
+    """A later end counts from its start, not from the beginning of the window."""
     desk = Desk()
     desk.book(10.0, 20.0)
     desk.now = 15.0
     desk.launch(60.0, requested=8.0, to_the_end=True)
-    assert extend(desk, 21.0).run_time == 6.0
+    assert move(desk, (10.0, 20.0), (10.0, 21.0)).run_time == 6.0
 
 
-def test_what_is_not_free_or_over_is_not_extended() -> None:
-    """Everything stays as it is; a reservation without a job can be extended, too."""
+def test_a_reservation_begins_earlier_or_later() -> None:
+    """Its old time is free for others, also where the two windows overlap; a job waits with it."""
+    desk = Desk()
+    desk.book(10.0, 20.0, processors=3)
+    earlier = move(desk, (10.0, 20.0), (5.0, 15.0))
+    assert (earlier.begin, earlier.end, earlier.due_time) == (5.0, 15.0, 15.0)
+    assert desk.book(15.0, 20.0, "other", processors=3).number == 2
+    refusal = desk.refused(MoveReservation, reservation=1, old=(5.0, 15.0), new=(6.0, 16.0))
+    assert refusal.reason == "3 processors of cpu are not free from 6.0 to 16.0"
+    later = move(desk, (15.0, 20.0), (17.0, 22.0), 2)
+    assert later.begin == 17.0
+    desk.launch(4.0, to_the_end=True)
+    assert move(desk, (5.0, 15.0), (7.0, 17.0)).due_time == 7.0
+    assert desk.due(7.0).start_time == 7.0
+    refusal = desk.refused(MoveReservation, reservation=1, old=(7.0, 17.0), new=(6.0, 17.0))
+    assert refusal.reason == "the job in reservation 1 runs; only the end can be moved"
+    assert desk.due(9.0).outcome is Outcome.NOT_RUN
+
+
+def test_a_move_that_comes_late_moves_nothing() -> None:
+    """It was made, and then the reservation was moved on."""
+    desk = Desk()
+    desk.book(10.0, 20.0)
+    move(desk, (10.0, 20.0), (12.0, 22.0))
+    move(desk, (12.0, 22.0), (14.0, 24.0))
+    refusal = desk.refused(MoveReservation, reservation=1, old=(10.0, 20.0), new=(12.0, 22.0))
+    assert (refusal.refusal, refusal.reason) == (
+        Refusal.PRECONDITION,
+        "reservation 1 is from 14.0 to 24.0, and not from 10.0 to 20.0",
+    )
+
+
+def test_what_is_not_free_or_over_is_not_moved() -> None:
+    """Everything stays as it is; a reservation without a job can be moved, too."""
     desk = running_job(30.0)
     desk.now = 0.0
     desk.book(25.0, 30.0, owner="you", processors=2)
     desk.now = 15.0
 
-    def refused(number: int, end: float, owner: str = "me") -> tuple[Refusal, str, str]:
-        refusal = desk.refused(ExtendReservation, reservation=number, end=end, owner=owner)
+    def refused(
+        number: int, old: Window, new: Window, owner: str = "me"
+    ) -> tuple[Refusal, str, str]:
+        refusal = desk.refused(MoveReservation, reservation=number, old=old, new=new, owner=owner)
         return refusal.refusal, refusal.reason, refusal.field
 
-    reason = "2 processors of cpu are not free from 20.0 to 26.0"
-    assert refused(1, 26.0) == (Refusal.PRECONDITION, reason, "")
-    assert extend(desk, 25.0).end == 25.0
-    most = "a reservation is at most 3.1536e+08 s long"
-    assert refused(2, 25.1 + WINDOW_MAX_S, "you") == (Refusal.PRECONDITION, most, "")
-    for end in (math.inf, -math.inf, math.nan):
-        reason = f"end_s is {end}; it must be a finite number"
-        assert refused(2, end, "you") == (Refusal.INVALID, reason, "end_s")
-    assert extend(desk, 50.0, 2, "you").end == 50.0
-    assert extend(desk, 25.0 + WINDOW_MAX_S, 2, "you").end == 25.0 + WINDOW_MAX_S
+    reason = "2 processors of cpu are not free from 10.0 to 26.0"
+    assert refused(1, (10.0, 20.0), (10.0, 26.0)) == (Refusal.PRECONDITION, reason, "")
+    assert move(desk, (10.0, 20.0), (10.0, 25.0)).end == 25.0
+    for begin, end in (
+        (25.0, 25.1 + WINDOW_MAX_S),
+        (25.0, math.inf),
+        (-math.inf, 25.0),
+        (25.0, math.nan),
+        (25.0, 25.0),
+    ):
+        reason = f"window is {begin} to {end}; its end must be after its beginning"
+        expected = (Refusal.INVALID, reason, "new_window")
+        assert refused(2, (25.0, 30.0), (begin, end), "you") == expected
+    most = 25.0 + WINDOW_MAX_S
+    assert move(desk, (25.0, 30.0), (25.0, 50.0), 2, "you").end == 50.0
+    assert move(desk, (25.0, 50.0), (25.0, most), 2, "you").end == most
     desk.now = 25.0
     desk(ReservationsDue)
     over = (Refusal.PRECONDITION, "reservation 1 is over", "")
-    assert refused(1, 60.0) == over
-    assert refused(1, 5.0) == over
+    assert refused(1, (10.0, 25.0), (10.0, 60.0)) == over
+    assert refused(1, (10.0, 60.0), (10.0, 61.0)) == over
+
+
+@given(st.data())
+def test_moves_never_promise_a_processor_twice(data: st.DataObject) -> None:
+    """Whatever is moved where: at no moment is more promised than there is; repeating is nothing."""
+    desk = Desk()
+    moments = st.integers(0, 30).map(float)
+    for number in range(data.draw(st.integers(1, 5))):
+        begin, length = data.draw(moments), data.draw(st.integers(1, 9))
+        values = wish(begin, begin + length, f"k{number}", processors=data.draw(st.integers(1, 3)))
+        desk(BookReservation, owner="me", **values)
+    book = desk.state.memory.reservations
+    for _ in range(data.draw(st.integers(1, 12))):
+        if not book.reservations:
+            break
+        number = data.draw(st.sampled_from(sorted(book.reservations)))
+        before, begin = book.reservations[number], data.draw(moments)
+        new = begin, begin + data.draw(st.integers(1, 9))
+        asked = {"reservation": number, "old": (before.begin, before.end), "new": new}
+        desk(MoveReservation, owner="me", **asked)
+        after = book.reservations[number]
+        desk(MoveReservation, owner="me", **asked)
+        assert book.reservations[number] is after
+        assert (after.begin, after.end) in {(before.begin, before.end), new}
+        desk.restart()
+        book = desk.state.memory.reservations
+        assert book.reservations[number] == after, "it is durable"
+        for moment in range(40):
+            held = [one.processors for one in book.open.values() if one.begin <= moment < one.end]
+            assert sum(held) <= CPU.processors
 
 
 def test_a_resource_that_is_no_longer_configured_is_not_used() -> None:
@@ -528,7 +618,7 @@ def test_a_resource_that_is_no_longer_configured_is_not_used() -> None:
     desk.restart(replace(desk.settings, resources=()))
     for event, values in (
         (LaunchReservation, job(1.0)),
-        (ExtendReservation, {"reservation": 1, "end": 30.0}),
+        (MoveReservation, {"reservation": 1, "old": (10.0, 20.0), "new": (10.0, 30.0)}),
     ):
         refusal = desk.refused(event, **values)
         assert (refusal.refusal, refusal.field) == (Refusal.NOT_FOUND, "resource_id")

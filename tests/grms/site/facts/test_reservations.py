@@ -13,8 +13,8 @@ from grms.site.facts.records import (
     ReservationBooked,
     ReservationEnded,
     ReservationExpired,
-    ReservationExtended,
     ReservationLaunched,
+    ReservationMoved,
     ReservationReleased,
     ReservationStarted,
     ReservationTally,
@@ -50,7 +50,7 @@ def booked(
 LAUNCHED = ReservationLaunched(2.0, 1, "go", 4.0, cut_off=True, needed_time=6.0, to_the_end=True)
 STARTED = ReservationStarted(10.5, 1, 10.0)
 ENDED = ReservationEnded(15.0, 1, 14.0)
-EXTENDED = ReservationExtended(3.0, 1, 25.0, 5.0, cut_off=False, cost=7.0)
+MOVED = ReservationMoved(3.0, 1, 10.0, 25.0, 5.0, cut_off=False, cost=7.0)
 
 
 def test_a_resource_costs_by_processors_and_time() -> None:
@@ -63,7 +63,7 @@ def test_what_is_booked_is_known_by_number_and_key() -> None:
     """With everything it was booked with, and its owner alone finds it."""
     book = made(booked(owner="me"), booked(2, owner="you"))
     first = book.get(1, "me")
-    assert first == Reservation(1, "me", "k1", "cpu", 10.0, 20.0, 1, 5.0, booked_end=20.0)
+    assert first == Reservation(1, "me", "k1", "cpu", 10.0, 20.0, 1, 5.0, booked=(10.0, 20.0))
     assert (first.state, first.revision, first.is_open) == (ReservationState.BOOKED, 1, True)
     assert book.get(1, "you") is None
     assert book.get(3, "me") is None
@@ -97,10 +97,10 @@ def test_each_record_changes_what_it_says() -> None:
     assert book.get(1, "me") is one
 
 
-def test_an_extension_moves_the_end_and_what_it_says_of_the_job() -> None:
+def test_a_move_changes_the_window_and_what_it_says_of_the_job() -> None:
     """What was booked stays known."""
-    one = made(booked(), LAUNCHED, EXTENDED).reservations[1]
-    assert (one.end, one.booked_end, one.run_time, one.cut_off) == (25.0, 20.0, 5.0, False)
+    one = made(booked(), LAUNCHED, MOVED).reservations[1]
+    assert (one.end, one.booked, one.run_time, one.cut_off) == (25.0, (10.0, 20.0), 5.0, False)
     assert (one.cost, one.revision, one.state) == (7.0, 3, ReservationState.LAUNCHED)
 
 
@@ -133,7 +133,7 @@ def test_records_that_contradict_each_other_are_noticed() -> None:
     with pytest.raises(IllegalMove, match="reservation 1 cannot become LAUNCHED; so far: EXPIRED"):
         book.changes[ReservationLaunched](LAUNCHED)
     with pytest.raises(KeyError):
-        book.changes[ReservationExtended](EXTENDED)
+        book.changes[ReservationMoved](MOVED)
     with pytest.raises(KeyError):
         made(LAUNCHED)
     assert book.reservations[1].revision == 2
@@ -148,7 +148,7 @@ def test_time_has_its_moment_in_every_state() -> None:
         ([booked(), LAUNCHED], 10.0),
         ([booked(), late], 12.0),
         ([booked(), LAUNCHED, STARTED], 14.0),
-        ([booked(), EXTENDED], 25.0),
+        ([booked(), MOVED], 25.0),
         ([booked(), LAUNCHED, STARTED, ENDED], math.inf),
     ):
         book = made(*records)
@@ -162,7 +162,7 @@ def test_the_next_moment_is_the_earliest() -> None:
     assert (book.next_time, book.next_due.number) == (20.0, 2)
     book.changes[ReservationReleased](ReservationReleased(1.0, 2))
     assert (book.next_time, book.next_due.number) == (20.0, 3)
-    book.changes[ReservationExtended](ReservationExtended(1.0, 3, 40.0, 0.0, False, 1.0))
+    book.changes[ReservationMoved](ReservationMoved(1.0, 3, 10.0, 40.0, 0.0, False, 1.0))
     assert (book.next_time, book.next_due.number) == (30.0, 1)
     assert made().next_time == math.inf
 
@@ -172,8 +172,8 @@ def test_moments_that_no_longer_count_are_not_gathered() -> None:
     book = made(booked(1, end=1e9), booked(2, end=1000.0))
     lengths = []
     for number in range(500):
-        book.changes[ReservationExtended](
-            ReservationExtended(1.0, 1, 1e9 + number, 0.0, cut_off=False, cost=1.0)
+        book.changes[ReservationMoved](
+            ReservationMoved(1.0, 1, 10.0, 1e9 + number, 0.0, cut_off=False, cost=1.0)
         )
         lengths.append(len(book._due))
         assert book.next_time == 1000.0
@@ -182,7 +182,7 @@ def test_moments_that_no_longer_count_are_not_gathered() -> None:
     assert book.next_due.number == 2
     many = made(*(booked(number) for number in range(1, 151)))
     for _ in range(10):
-        many.changes[ReservationExtended](EXTENDED)
+        many.changes[ReservationMoved](MOVED)
     assert len(many._due) == 160
 
 

@@ -158,7 +158,7 @@ def test_what_cannot_be_had_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     run(scene)
 
 
-def test_a_reservation_is_extended_and_that_is_kept(tmp_path: Path) -> None:
+def test_a_reservation_is_moved_and_that_is_kept(tmp_path: Path) -> None:
     """A job that takes longer goes on, also over a restart; what is not free is refused."""
 
     async def scene() -> None:
@@ -171,18 +171,20 @@ def test_a_reservation_is_extended_and_that_is_kept(tmp_path: Path) -> None:
             request.to_the_end = True
             await stub.Launch(request)
             await stub.Book(booking("other", window(90, 95), **gpu))
-            longer = reservation_pb2.ExtendRequest(
-                reservation_id=booked.reservation_id, end_s=span.end_s + 20
+            longer = reservation_pb2.MoveRequest(
+                reservation_id=booked.reservation_id, old_window=span, new_window=span
             )
+            longer.new_window.end_s += 20
             for _ in range(2):
-                assert (await stub.Extend(longer)).window.end_s == span.end_s + 20
+                assert (await stub.Move(longer)).window == longer.new_window
+            longer.old_window.CopyFrom(longer.new_window)
             for end, code in (
                 (span.end_s + 33, grpc.StatusCode.FAILED_PRECONDITION),
                 (float("inf"), grpc.StatusCode.INVALID_ARGUMENT),
             ):
-                longer.end_s = end
+                longer.new_window.end_s = end
                 with pytest.raises(aio.AioRpcError) as refused:
-                    await stub.Extend(longer)
+                    await stub.Move(longer)
                 assert refused.value.code() is code
         async with reserving(tmp_path) as stub:
             assert (await stub.Book(booking("k", span, **gpu))).window.end_s == span.end_s + 20

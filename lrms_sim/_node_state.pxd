@@ -252,8 +252,8 @@ cdef struct Search:
 cdef inline bint offer_node(
     Nodes* nodes, const Demand* demand, Search* search, int32_t node
 ) noexcept nogil:
-    # Gives a node its tasks, or notes its room. Returns whether nothing more is to be looked at: all
-    # is placed, or the job has as many nodes as it may have.
+    # Gives a node its tasks, or notes its room. Returns whether nothing more is to be looked at:
+    # all is placed, or the job has as many nodes as it may have.
     cdef int32_t tasks = room_on(demand, &nodes.free[node])
     cdef int32_t reserved
     if tasks == 0:

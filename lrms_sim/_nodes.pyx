@@ -517,8 +517,8 @@ cdef class NodeScheduler(Scheduler):
             discipline: one of `lrms_sim.nodes.NODE_DISCIPLINES` but conservative.
             kinds: a row for each kind: nodes, cores, memory, GPUs.
             demands: a row for each shape: tasks, cores, most, nodes_min, nodes_max, task_gpus,
-                node_gpus, exclusive, task_memory, node_memory, kinds as bits; and how many it takes of
-                each licence.
+                node_gpus, exclusive, task_memory, node_memory, kinds as bits; and how many it takes
+                of each licence.
             shape: by job, its row in `demands`.
             licences: how many there are of each.
         """

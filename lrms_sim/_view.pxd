@@ -49,7 +49,7 @@ cdef struct DisciplineOps:
     # With a pass per event, for disciplines with estimates of their own; both or none of them.
     estimate_t estimate  # how long a running job runs, as far as is known; NULL: as requested
     pass_t overdue       # wake_time has come, and whoever ends as estimated has ended
-    # Where more than processors decides: `starts_now` by a job's number, and whether there is room for
-    # it now. NULL on a machine of processors.
+    # Where more than processors decides: `starts_now` by a job's number, and whether there is room
+    # for it now. NULL on a machine of processors.
     job_question_t job_starts_now
     job_question_t job_fits

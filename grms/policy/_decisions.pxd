@@ -16,8 +16,8 @@ cdef enum FeatureBit:
     # Features that rules may use besides the two of the paper, as bits.
     REQUESTED_TIME = 1     # decimal logarithm of the seconds
     STARTS_NOW = 2         # 1 where the site's batch system would start the job at once, else 0
-    # On a machine of nodes the job's share of the site's memory and GPUs, and the largest of these and
-    # its share of the processors, in percent like NJP; elsewhere 0, 0 and NJP.
+    # On a machine of nodes the job's share of the site's memory and GPUs, and the largest of these
+    # and its share of the processors, in percent like NJP; elsewhere 0, 0 and NJP.
     MEMORY_SHARE = 4
     GPU_SHARE = 8
     DOMINANT_SHARE = 16

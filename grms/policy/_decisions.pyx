@@ -147,7 +147,8 @@ cdef class TransferQuestion:
     @property
     def dominant_share(self):
         """The largest of its shares of the site's processors, memory and GPUs."""
-        return max(<double> self.job_processors / self.processors, self.memory_share, self.gpu_share)
+        processor_share = <double> self.job_processors / self.processors
+        return max(processor_share, self.memory_share, self.gpu_share)
 
     def __repr__(self):
         return (

@@ -70,7 +70,7 @@ test: setup  ## Run the test suite on every core
 UNIT := tests/lrms_sim tests/broker/core tests/broker/files tests/broker/model tests/broker/pictures tests/broker/planner \
   tests/grms/federation tests/grms/policy tests/grms/site/care tests/grms/site/configuration tests/grms/site/core \
   tests/grms/site/facts tests/grms/testing/test_findings.py tests/grms/testing/test_order.py \
-  tests/test_architecture.py tests/test_information_policy.py tests/test_tidy.py --ignore=tests/lrms_sim/test_process_guard.py
+  tests/test_architecture.py tests/test_information_policy.py tests/test_tidy.py --ignore=tests/lrms_sim/util/test_process_guard.py
 unit: setup  ## The tests of what decides and computes; a minute or two
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal $(UNIT) $(PYTEST_ARGS)
 
@@ -160,7 +160,7 @@ dist: man  ## Build sdist and wheel into dist/, and what they are made of as Cyc
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/cyclonedx-py requirements requirements/all.txt --pyproject pyproject.toml --output-reproducible \
-	  --output-format JSON --output-file dist/hanse-$$($(BIN)/python -c 'import lrms_sim.version as v; print(v.__version__)').cdx.json
+	  --output-format JSON --output-file dist/hanse-$$($(BIN)/python -c 'import lrms_sim.util.version as v; print(v.__version__)').cdx.json
 
 # The wheel is built from the sdist; what it needs comes from the index, held against its hashes.
 release: setup  ## Check that this commit is a release, build it, and try the wheel in an empty environment

@@ -21,11 +21,11 @@ def mistakes(root: Path) -> list[str]:
         match = re.search(pattern, (root / file).read_text(encoding="utf-8"), re.MULTILINE)
         return "" if match is None else match[1]
 
-    version = found("lrms_sim/version.py", r'^__version__ = "(.+)"$')
+    version = found("lrms_sim/util/version.py", r'^__version__ = "(.+)"$')
     day = found("CHANGELOG.md", rf"^## \[{re.escape(version)}\] - (\d{{4}}-\d\d-\d\d)$")
     wrong = [f"not committed: {line}" for line in git("status", "--porcelain")]
     if f"v{version}" not in git("tag", "--points-at", "HEAD"):
-        wrong.append(f"HEAD is not tagged v{version}, the version of lrms_sim/version.py")
+        wrong.append(f"HEAD is not tagged v{version}, the version of lrms_sim/util/version.py")
     if not day:
         wrong.append(f"CHANGELOG.md has no section [{version}] with a day")
     if re.search(

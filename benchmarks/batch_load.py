@@ -27,7 +27,7 @@ from typing import Any, Final
 from benchmarks.load import spread
 from benchmarks.run import machine
 from grms.client import Client, JobState
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import SlurmCluster
 
 FIGURES: Final = Path(__file__).with_name("figures-batch-load.json")

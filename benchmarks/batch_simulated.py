@@ -13,9 +13,9 @@ from grms.federation.federation import Site, replay, replay_alone
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import TransferPolicy
 from grms.policy.words import TRANSFER_POLICIES
-from lrms_sim.disciplines import Easy, Fcfs
-from lrms_sim.jobs import JobTable
-from lrms_sim.windows import window_by_days
+from lrms_sim.scheduling.disciplines import Easy, Fcfs
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.windows import window_by_days
 from scenarios.run.workloads import load_workload
 from scenarios.spec.files import load_spec
 

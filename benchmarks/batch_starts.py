@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from lrms_sim.jobs import FloatArray
-from lrms_sim.schedule import Schedule
+from lrms_sim.workload.jobs import FloatArray
+from lrms_sim.workload.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)

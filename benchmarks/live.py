@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.run import machine
-from lrms_sim.schedule import Schedule
+from lrms_sim.workload.schedule import Schedule
 from scenarios.library import scenario_path
 from scenarios.live.conductor import Conducted, Conductor
 from scenarios.live.daemons import daemons

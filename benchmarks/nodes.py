@@ -16,13 +16,13 @@ from time import process_time
 
 import numpy as np
 
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import simulate
-from lrms_sim.node_metrics import fragmentation, utilization
-from lrms_sim.nodes import Demands, NodeKind, NodeMachine, NodeSchedule, simulate_on_nodes
-from lrms_sim.provenance import source_commit
-from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.analysis.node_metrics import fragmentation, utilization
+from lrms_sim.machine.machine import simulate
+from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine, NodeSchedule, simulate_on_nodes
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.util.provenance import source_commit
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.requests import Gpus, Memory, Request
 
 OUTPUT = Path(__file__).with_name("figures-nodes.json")
 GIB = 1024

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from lrms_sim.disciplines import Discipline, discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.lublin import generate
-from lrms_sim.machine import simulate
-from lrms_sim.preparation import prepare
-from lrms_sim.swf import read_swf
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.lublin import generate
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.swf import read_swf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "examples"))
 

@@ -37,8 +37,8 @@ from benchmarks.run import machine
 from grms.client import Client, SiteError
 from grms.kit.ports import free_ports
 from grms.site.engine.journal import Journal
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import MachineInfo
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import MachineInfo
 from scenarios.live.conductor import Conductor
 from scenarios.live.daemons import daemons
 from scenarios.live.sites import LiveSettings, SiteProcess

@@ -38,17 +38,17 @@ from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
 from grms.policy.words import TRANSFER_POLICIES
-from lrms_sim.criteria import CRITERION_KINDS, Criterion, CriterionOrder, GroupOrder
-from lrms_sim.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
-from lrms_sim.jobs import JobTable
-from lrms_sim.lublin import generate
-from lrms_sim.machine import simulate
-from lrms_sim.preparation import prepare
-from lrms_sim.scaling import scale_to
-from lrms_sim.strategies import Strategy
-from lrms_sim.swf import read_swf
-from lrms_sim.trial import Trial
-from lrms_sim.windows import window_by_days
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.criteria import CRITERION_KINDS, Criterion, CriterionOrder, GroupOrder
+from lrms_sim.scheduling.disciplines import Conservative, Discipline, Easy, Fcfs, ListScheduling
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.lublin import generate
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.scaling import scale_to
+from lrms_sim.workload.swf import read_swf
+from lrms_sim.workload.windows import window_by_days
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures.json"
@@ -288,7 +288,7 @@ def ten_million() -> Iterator[Figure]:
     """Cost of a job in a run of 10,000,000 against one of 100,000, and the memory it takes."""
     code = (
         "import sys, time; sys.path.insert(0, sys.argv[1]); import run; "
-        "from lrms_sim.machine import simulate; jobs = run.synthetic(int(sys.argv[2])); "
+        "from lrms_sim.machine.machine import simulate; jobs = run.synthetic(int(sys.argv[2])); "
         "start = time.perf_counter(); simulate(jobs, 256); "
         "print((time.perf_counter() - start) / len(jobs) * 1e9)"
     )

@@ -29,7 +29,7 @@ from grms.site.engine.journal import Journal
 from grms.site.facts.jobs import Request
 from grms.site.facts.records import JobKept, JobReceived, Record
 from grms.v1 import request_pb2
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 
 FIGURES: Final = Path(__file__).with_name("figures-start.json")
 HERE: Final = Path(__file__).resolve().parents[1]

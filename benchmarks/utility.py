@@ -14,15 +14,15 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.machine import simulate as simulate_rigid
-from lrms_sim.provenance import source_commit
-from lrms_sim.utility.jobs import UtilityJobs
-from lrms_sim.utility.machine import Learning, Outcome, simulate
-from lrms_sim.utility.model import PROCESSORS, TRAINING_STEPS, PaperModel
-from lrms_sim.utility.options import MachineOptions
-from lrms_sim.utility.policies import POLICIES
-from lrms_sim.utility.value import Scales, ValueFunction
+from lrms_sim.machine.machine import simulate as simulate_rigid
+from lrms_sim.malleable.jobs import UtilityJobs
+from lrms_sim.malleable.machine import Learning, Outcome, simulate
+from lrms_sim.malleable.model import PROCESSORS, TRAINING_STEPS, PaperModel
+from lrms_sim.malleable.options import MachineOptions
+from lrms_sim.malleable.policies import POLICIES
+from lrms_sim.malleable.value import Scales, ValueFunction
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.util.provenance import source_commit
 
 OUTPUT = Path(__file__).with_name("figures-utility.json")
 RATES = (0.1, 0.3, 1.0)

@@ -16,11 +16,11 @@ from broker.commandline.generate_cli import generate
 from broker.commandline.search_options import Wanted
 from broker.commandline.status_cli import status
 from broker.files.import_options import ImportOptions
-from lrms_sim.commandline.field_options import field_options, taken
-from lrms_sim.commandline.running import open_console, run_group
-from lrms_sim.commandline.sections import SectionedGroup, file_or_second_word
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.version import __version__
+from lrms_sim.cli.field_options import field_options, taken
+from lrms_sim.cli.running import open_console, run_group
+from lrms_sim.cli.sections import SectionedGroup, file_or_second_word
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.version import __version__
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 

@@ -1,6 +1,6 @@
 """The process of the command `gorba`: imports next to nothing, for Ctrl-C has to work from the start."""
 
-from lrms_sim.process_guard import run
+from lrms_sim.util.process_guard import run
 
 
 def main() -> None:

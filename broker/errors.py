@@ -1,7 +1,7 @@
 """What can go wrong outside this program, as errors whose text is meant for its user."""
 
-from lrms_sim.commandline.mistakes import MistakesError
-from lrms_sim.errors import HanseError
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.file_errors import MistakesError
 
 
 class BrokerError(HanseError):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrms_sim.commandline.running import SEED_MAX
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import NOTHING, WIDTH, change, moment, printable, seconds, shorten
+from lrms_sim.cli.running import SEED_MAX
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import NOTHING, WIDTH, change, moment, printable, seconds, shorten
 
 if TYPE_CHECKING:
     from grms.policy.transfer import TransferPolicy
@@ -46,7 +46,7 @@ def _span(_: click.Context, __: click.Parameter, value: str) -> float:
 
 
 def _discipline(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    from lrms_sim.disciplines import discipline_by_name  # noqa: PLC0415  # same
+    from lrms_sim.scheduling.disciplines import discipline_by_name  # noqa: PLC0415  # same
 
     if value is not None:
         try:

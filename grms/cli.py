@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from lrms_sim.commandline.running import open_console, run_group
-from lrms_sim.commandline.sections import SectionedGroup
-from lrms_sim.version import __version__
+from lrms_sim.cli.running import open_console, run_group
+from lrms_sim.cli.sections import SectionedGroup
+from lrms_sim.util.version import __version__
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +47,7 @@ cli.add_lazily(
         "top": "grms.top_cli",
         "train": "grms.learning.rule_bases.cli",
         "tune": "grms.tune_cli",
-        "examples": "lrms_sim.commandline.examples",
+        "examples": "lrms_sim.cli.examples",
     }
 )
 

@@ -2,7 +2,7 @@
 
 import os
 
-from lrms_sim.process_guard import run
+from lrms_sim.util.process_guard import run
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ import click
 
 from grms.kit.timeout_option import timeout_option
 from grms.site_connection import client_of, job_words, place_words, site_option
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH, printable
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import WIDTH, printable
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH, printable
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import WIDTH, printable
 
 if TYPE_CHECKING:
     from grms.lrms.checks import Finding

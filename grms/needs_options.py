@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
-from lrms_sim.requests import (
+from lrms_sim.workload.requests import (
     Gpus,
     GpuScope,
     Memory,

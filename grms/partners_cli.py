@@ -12,8 +12,8 @@ import click
 
 from grms.kit.timeout_option import timeout_option
 from grms.site_connection import client_of, site_option
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import printable
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from grms.v1 import operator_pb2

@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lrms_sim.metrics import awrt
-from lrms_sim.schedule import Schedule
+from lrms_sim.analysis.metrics import awrt
+from lrms_sim.workload.schedule import Schedule
 
 
 def flows(schedule: Schedule, *, axes: Axes | None = None) -> Axes:

@@ -11,7 +11,7 @@ import click
 
 from grms.kit.timeout_option import timeout_option
 from grms.site_connection import client_of, site_option
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from grms.client import ResultFile, Results, SyncClient

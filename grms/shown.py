@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, RootModel, create_model
 
 from grms.client import Job, Outcome
-from lrms_sim.shown.models import Percent, Shown, fields_of
+from lrms_sim.cli.output_models import Percent, Shown, fields_of
 
 _Job: Any = create_model("_Job", __base__=Shown, **fields_of(Job, nan=False))
 

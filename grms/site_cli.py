@@ -13,8 +13,8 @@ from grms.kit.journal_commands import journal_group
 from grms.kit.timeout_option import timeout_option
 from grms.kit.web.link_command import link_command
 from grms.site_connection import SOCKET_VARIABLE, client_of, job_words, site_option
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import WIDTH, moment, printable, share
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import WIDTH, moment, printable, share
 
 if TYPE_CHECKING:
     from grms.kit.journal import JournalKind

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.kit.unix_sockets import await_socket
-from lrms_sim.process_guard import require
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
+from lrms_sim.util.process_guard import require
 
 if TYPE_CHECKING:
     from grms.client import Job, SyncClient

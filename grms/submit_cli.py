@@ -23,7 +23,7 @@ import click
 from grms.kit.timeout_option import timeout_option
 from grms.needs_options import NAMES, needs_of, needs_options
 from grms.site_connection import await_site, client_of, job_words, site_option
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess

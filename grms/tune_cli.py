@@ -8,13 +8,13 @@ import click
 from grms.learning.limits import Limits, Workers
 from grms.learning.local_strategies.options import SearchOptions, WorkloadOptions
 from grms.learning.run_options import end_interrupted, workers_of
-from lrms_sim.commandline.field_options import field_options, taken
-from lrms_sim.commandline.log_options import preparation_options
-from lrms_sim.commandline.running import open_console
-from lrms_sim.preparation_report import PreparationOptions
-from lrms_sim.process_guard import require
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.trace_folders import located
+from lrms_sim.cli.field_options import field_options, taken
+from lrms_sim.cli.log_options import preparation_options
+from lrms_sim.cli.running import open_console
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.process_guard import require
+from lrms_sim.util.trace_folders import located
+from lrms_sim.workload.preparation_report import PreparationOptions
 
 if TYPE_CHECKING:
     from grms.learning.local_strategies.problem import TuneOptions

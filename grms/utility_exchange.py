@@ -16,14 +16,14 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from grms.policy._awrt_order import order_by_awrt
-from lrms_sim.jobs import FloatArray, concatenate
-from lrms_sim.schedule import Int16Array
-from lrms_sim.utility._kernel import UtilityKernel
-from lrms_sim.utility.jobs import UtilityJobs
-from lrms_sim.utility.machine import kernel_for
-from lrms_sim.utility.options import MachineOptions, check_choice
-from lrms_sim.utility.policies import Policy
-from lrms_sim.utility.value import ValueFunction
+from lrms_sim.malleable._kernel import UtilityKernel
+from lrms_sim.malleable.jobs import UtilityJobs
+from lrms_sim.malleable.machine import kernel_for
+from lrms_sim.malleable.options import MachineOptions, check_choice
+from lrms_sim.malleable.policies import Policy
+from lrms_sim.malleable.value import ValueFunction
+from lrms_sim.workload.jobs import FloatArray, concatenate
+from lrms_sim.workload.schedule import Int16Array
 
 Transfer = Literal["keep", "awf", "value"]
 

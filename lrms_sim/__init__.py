@@ -5,29 +5,16 @@ Nothing here imports `grms`, `broker` or `scenarios`. The names below are loaded
 
 from __future__ import annotations
 
-from lrms_sim.lazy_names import lazy_names
-from lrms_sim.version import __version__
+from lrms_sim.util.lazy_names import lazy_names
+from lrms_sim.util.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Named like the constant of `typing`: this runs before a command hears Ctrl-C, and takes no time.
     from typing import Final
 
-    from lrms_sim.disciplines import (
-        Conservative,
-        Discipline,
-        Easy,
-        EasyPlusPlus,
-        Fcfs,
-        ListScheduling,
-        discipline_by_name,
-    )
-    from lrms_sim.fairness import user_fairness
-    from lrms_sim.groups import user_groups
-    from lrms_sim.jobs import JobTable
-    from lrms_sim.lublin import generate
-    from lrms_sim.machine import simulate
-    from lrms_sim.metrics import (
+    from lrms_sim.analysis.fairness import user_fairness
+    from lrms_sim.analysis.metrics import (
         awrt,
         makespan,
         mean_bounded_slowdown,
@@ -37,44 +24,57 @@ if TYPE_CHECKING:
         squashed_area,
         utilization,
     )
-    from lrms_sim.preparation import PreparationOptions, prepare
-    from lrms_sim.scaling import scale_to
-    from lrms_sim.schedule import Schedule
-    from lrms_sim.stepped import Machine
-    from lrms_sim.strategies import Strategy
-    from lrms_sim.swf import read_swf, write_swf
-    from lrms_sim.windows import window_by_days
+    from lrms_sim.machine.machine import simulate
+    from lrms_sim.machine.stepped import Machine
+    from lrms_sim.scheduling.disciplines import (
+        Conservative,
+        Discipline,
+        Easy,
+        EasyPlusPlus,
+        Fcfs,
+        ListScheduling,
+        discipline_by_name,
+    )
+    from lrms_sim.scheduling.strategies import Strategy
+    from lrms_sim.workload.groups import user_groups
+    from lrms_sim.workload.jobs import JobTable
+    from lrms_sim.workload.lublin import generate
+    from lrms_sim.workload.preparation import PreparationOptions, prepare
+    from lrms_sim.workload.scaling import scale_to
+    from lrms_sim.workload.schedule import Schedule
+    from lrms_sim.workload.swf import read_swf, write_swf
+    from lrms_sim.workload.windows import window_by_days
 
 _HOMES: Final = {
-    "Conservative": "disciplines",
-    "Discipline": "disciplines",
-    "Easy": "disciplines",
-    "EasyPlusPlus": "disciplines",
-    "Fcfs": "disciplines",
-    "JobTable": "jobs",
-    "ListScheduling": "disciplines",
-    "Machine": "stepped",
-    "PreparationOptions": "preparation",
-    "Schedule": "schedule",
-    "Strategy": "strategies",
-    "awrt": "metrics",
-    "discipline_by_name": "disciplines",
-    "generate": "lublin",
-    "makespan": "metrics",
-    "mean_bounded_slowdown": "metrics",
-    "user_fairness": "fairness",
-    "mean_response_time": "metrics",
-    "mean_wait_time": "metrics",
-    "median_wait_time": "metrics",
-    "prepare": "preparation",
-    "read_swf": "swf",
-    "scale_to": "scaling",
-    "simulate": "machine",
-    "squashed_area": "metrics",
-    "user_groups": "groups",
-    "utilization": "metrics",
-    "window_by_days": "windows",
-    "write_swf": "swf",
+    "Conservative": "scheduling.disciplines",
+    "Discipline": "scheduling.disciplines",
+    "Easy": "scheduling.disciplines",
+    "EasyPlusPlus": "scheduling.disciplines",
+    "Fcfs": "scheduling.disciplines",
+    "JobTable": "workload.jobs",
+    "ListScheduling": "scheduling.disciplines",
+    "Machine": "machine.stepped",
+    "PreparationOptions": "workload.preparation",
+    "Schedule": "workload.schedule",
+    "Strategy": "scheduling.strategies",
+    "awrt": "analysis.metrics",
+    "discipline_by_name": "scheduling.disciplines",
+    "generate": "workload.lublin",
+    "makespan": "analysis.metrics",
+    "mean_bounded_slowdown": "analysis.metrics",
+    "user_fairness": "analysis.fairness",
+    "mean_response_time": "analysis.metrics",
+    "mean_wait_time": "analysis.metrics",
+    "median_wait_time": "analysis.metrics",
+    "prepare": "workload.preparation",
+    "read_swf": "workload.swf",
+    "scale_to": "workload.scaling",
+    "simulate": "machine.machine",
+    "squashed_area": "analysis.metrics",
+    "user_groups": "workload.groups",
+    "utilization": "analysis.metrics",
+    "window_by_days": "workload.windows",
+    "write_swf": "workload.swf",
 }
 """The module of each name."""
 

@@ -2,11 +2,11 @@
 
 import os
 
-from lrms_sim.process_guard import run
+from lrms_sim.util.process_guard import run
 
 
 def main() -> None:
     """Runs the command line of this process and ends it."""
     # No linear algebra is done here, and starting the threads for it takes longer than a run.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    run("lrms_sim.cli")
+    run("lrms_sim.cli.main")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lrms_sim.commandline.running import SEED_MAX, open_console, run_group
-from lrms_sim.process_guard import has
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.version import __version__
+from lrms_sim.cli.running import SEED_MAX, open_console, run_group
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.process_guard import has
+from lrms_sim.util.version import __version__
 from scenarios.archive.traces import ARCHIVE_URL, FOLDER_VARIABLE, TRACES, cache_folder, find_trace
 from scenarios.errors import FetchError, LiveError
 from scenarios.library import bundled_names, scenario_path

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grms.policy.words import TRANSFER_DEFAULT
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
 from scenarios.archive.traces import TRACES, find_trace
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
 from scenarios.spec.workloads import LublinWorkload, TraceWorkload

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lrms_sim.commandline.field_options import field_options
+from lrms_sim.cli.field_options import field_options
 from scenarios.papers.decentralized_grid.options import StudyOptions as GridOptions
 from scenarios.papers.gorba_rescheduling.options import PARTS
 from scenarios.papers.gorba_rescheduling.options import StudyOptions as ReschedulingOptions

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, create_model
 
-from lrms_sim.shown.models import Shown, fields_of
+from lrms_sim.cli.output_models import Shown, fields_of
 from scenarios.archive.traces import TRACES, find_trace
 from scenarios.listing import site_words
 from scenarios.run.broker_result import BrokerResult

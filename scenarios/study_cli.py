@@ -7,9 +7,9 @@ import click
 
 from grms.learning.limits import Workers
 from grms.learning.run_options import workers_of
-from lrms_sim.commandline.field_options import field_options
-from lrms_sim.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
-from lrms_sim.spelling import unknown
+from lrms_sim.cli.field_options import field_options
+from lrms_sim.util.messages import unknown
+from lrms_sim.util.plugins import STUDY_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 from scenarios.papers.kinds_of_nodes.options import StudyOptions as NodeOptions
 from scenarios.papers.nobody_loses.options import PARTS
 from scenarios.papers.nobody_loses.options import StudyOptions as ExchangeOptions

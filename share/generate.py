@@ -16,8 +16,8 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
-from lrms_sim.cli import cli as lrms_sim
-from lrms_sim.commandline.sections import SectionedGroup
+from lrms_sim.cli.main import cli as lrms_sim
+from lrms_sim.cli.sections import SectionedGroup
 from scenarios.cli import cli as scenario
 
 FOLDER = Path(__file__).resolve().parent

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from lrms_sim.requests import Gpus, Memory, Request, RequestError
+from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 
 NAMES = st.from_regex(r"\A[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,12}\Z")
 

@@ -34,12 +34,16 @@ IMPORTS: Final = {
     "grms.command serve": ("grms.site_cli", "grms.site.start"),
     "grms.command train": (
         "grms.learning.rule_bases.command",
-        "lrms_sim.pages.svg",
+        "lrms_sim.report.svg",
         "scenarios.run.training_source",
     ),
     "broker.command": ("broker.cli", "broker.commandline.plan_command"),
     "broker.daemon": ("broker.daemon",),
-    "lrms_sim.command": ("lrms_sim.cli", "lrms_sim.run_report", "lrms_sim.lublin"),
+    "lrms_sim.command": (
+        "lrms_sim.cli.main",
+        "lrms_sim.report.run_report",
+        "lrms_sim.workload.lublin",
+    ),
     "scenarios.command": ("scenarios.cli", "scenarios.live_cli", "scenarios.run.replay"),
     "scenarios.command run": ("scenarios.live.live", "scenarios.report.html"),
 }

@@ -19,7 +19,7 @@ from grms.policy.transfer import (
     TransferPolicy,
 )
 from grms.policy.words import location_by_name
-from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.scheduling.disciplines import discipline_by_name
 from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
 from tests.oracles.rails import PlainRails
 

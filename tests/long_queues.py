@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrms_sim._conservative import ConservativeScheduler
-from lrms_sim._scheduler import Scheduler
-from lrms_sim.disciplines import Batched
-from lrms_sim.jobs import JobTable
+from lrms_sim.kernel._conservative import ConservativeScheduler
+from lrms_sim.kernel._scheduler import Scheduler
+from lrms_sim.scheduling.disciplines import Batched
+from lrms_sim.workload.jobs import JobTable
 
 NEVER = 10**9
 """Jobs that never wait at once: the plan stays in the flat arrays of a short queue."""

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from lrms_sim.node_kinds import Placement
-from lrms_sim.nodes import NodeKind, NodeMachine
-from lrms_sim.requests import Gpus, Memory, Request, RequestError
+from lrms_sim.machine.node_kinds import Placement
+from lrms_sim.machine.nodes import NodeKind, NodeMachine
+from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 
 KINDS = st.builds(
     NodeKind,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
 from tests.oracles.rails import PlainRails
 from tests.strategies import DISCIPLINES, UNITS

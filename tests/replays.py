@@ -1,7 +1,7 @@
 """The kernel's schedules of drawn workloads, for checks that look at every moment."""
 
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.machine import simulate
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import discipline_by_name
 from tests.oracles.checks import Replay
 from tests.strategies import OneMachine
 

@@ -10,9 +10,9 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import simulate
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
 from tests.oracles.disciplines import PASSES
 from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite
 
@@ -20,7 +20,7 @@ DISCIPLINES = ("fcfs", "list", "easy", "easy-per-event", "conservative")
 """The queue disciplines on the order of arrival and without predictions."""
 
 ORDERED = tuple(name for name in PASSES if name not in DISCIPLINES and not name.endswith("-group"))
-"""Those on other orders and those that predict; `tests/lrms_sim/test_queue_orders.py` has them."""
+"""Those on other orders and those that predict; `tests/lrms_sim/scheduling/test_queue_orders.py` has them."""
 
 # Seconds per unit. With 0.1 sums round (0.1 + 0.2 is not 0.3), so that ends which "are" equal
 # differ in the last bit, and a kernel that adds in another order than the oracle is found out.

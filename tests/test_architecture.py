@@ -51,8 +51,8 @@ COMES_WITH = {
 """Modules that a declared dependency brings, or is imported as."""
 
 EXTRAS = {
-    "lrms_sim/accounting/table.py": "frames",
-    "lrms_sim/frames.py": "frames",
+    "lrms_sim/workload/accounting/table.py": "frames",
+    "lrms_sim/workload/frames.py": "frames",
     "grms/learning/executors.py": "cluster",
     "grms/kit/web/pages.py": "dashboard",
     "grms/kit/web/visitors.py": "dashboard",
@@ -61,30 +61,32 @@ EXTRAS = {
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 
-MACHINE_KERNELS = frozenset({"lrms_sim._machine", "lrms_sim._kernel", "grms.federation._kernel"})
+MACHINE_KERNELS = frozenset(
+    {"lrms_sim.kernel._machine", "lrms_sim.kernel._kernel", "grms.federation._kernel"}
+)
 """Compiled code that runs a batch system's scheduler, and knows what it must not."""
 
-BEYOND_DISCIPLINES_MODULES = ("lrms_sim._machine", "lrms_sim._kernel")
+BEYOND_DISCIPLINES_MODULES = ("lrms_sim.kernel._machine", "lrms_sim.kernel._kernel")
 BEYOND_DISCIPLINES_NAMES = ("run_time", ".end_time")
 """When a running job really ends is its run time by another name; with a dot: as a member."""
 
-UTILITY_KERNELS = ("lrms_sim.utility._passes", "lrms_sim.utility._orders")
+UTILITY_KERNELS = ("lrms_sim.malleable._passes", "lrms_sim.malleable._orders")
 """Compiled code that schedules jobs with utilities."""
 
 BEYOND_UTILITY_MODULES = (
-    "lrms_sim._machine",
-    "lrms_sim.utility._complex",
-    "lrms_sim.utility._core",
-    "lrms_sim.utility._kernel",
+    "lrms_sim.kernel._machine",
+    "lrms_sim.malleable._complex",
+    "lrms_sim.malleable._core",
+    "lrms_sim.malleable._kernel",
 )
 BEYOND_UTILITY_NAMES = ("run_time", "run_left", "true_end")
 """What the machine alone knows of a job: how long it takes, has left, and when it will end."""
 
 BEYOND_DECISIONS_MODULES = (
-    "lrms_sim._machine",
-    "lrms_sim._kernel",
-    "lrms_sim._queue",
-    "lrms_sim._view",
+    "lrms_sim.kernel._machine",
+    "lrms_sim.kernel._kernel",
+    "lrms_sim.kernel._queue",
+    "lrms_sim.kernel._view",
 )
 BEYOND_DECISIONS_NAMES = ("run_time", ".end_time")
 """A decision takes numbers, never a machine: it cannot look at one, its own or a partner's."""
@@ -155,7 +157,7 @@ def cimport_closure(modules: tuple[str, ...], root: Path) -> list[Path]:
 
 def discipline_kernels(root: Path) -> tuple[str, ...]:
     """Returns the Cython modules that stand for a batch system's scheduler: all but machines."""
-    scheduler = ("lrms_sim._scheduler",)
+    scheduler = ("lrms_sim.kernel._scheduler",)
     modules = {
         ".".join(path.relative_to(root).with_suffix("").parts)
         for package in LAYERS
@@ -197,18 +199,21 @@ def test_kernels_import_downward_and_are_pure() -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("lrms_sim/_machine.pyx", "from grms.policy._transfer cimport accept"),
-        ("lrms_sim/_machine.pyx", "cimport grms.policy._transfer as t"),
-        ("lrms_sim/_machine.pyx", "from libc.math cimport exp\nfrom grms.policy import (\n  a,\n)"),
-        ("lrms_sim/_machine.pxd", "cimport libc.math, grms.policy"),
+        ("lrms_sim/kernel/_machine.pyx", "from grms.policy._transfer cimport accept"),
+        ("lrms_sim/kernel/_machine.pyx", "cimport grms.policy._transfer as t"),
+        (
+            "lrms_sim/kernel/_machine.pyx",
+            "from libc.math cimport exp\nfrom grms.policy import (\n  a,\n)",
+        ),
+        ("lrms_sim/kernel/_machine.pxd", "cimport libc.math, grms.policy"),
         ("grms/policy/_transfer.pyx", "from ...scenarios cimport thing"),
         ("broker/planner/_plan.pyx", "from grms.policy._transfer cimport accept"),
-        ("lrms_sim/_machine.pyx", "from libc.stdlib cimport malloc, rand"),
-        ("lrms_sim/_machine.pyx", "from libc.time cimport time"),
-        ("lrms_sim/_machine.pyx", "from libc cimport time"),
-        ("lrms_sim/_machine.pyx", "from posix.unistd cimport read"),
-        ("lrms_sim/_machine.pyx", "def f():\n    print(1)"),
-        ("lrms_sim/_machine.pyx", "import random"),
+        ("lrms_sim/kernel/_machine.pyx", "from libc.stdlib cimport malloc, rand"),
+        ("lrms_sim/kernel/_machine.pyx", "from libc.time cimport time"),
+        ("lrms_sim/kernel/_machine.pyx", "from libc cimport time"),
+        ("lrms_sim/kernel/_machine.pyx", "from posix.unistd cimport read"),
+        ("lrms_sim/kernel/_machine.pyx", "def f():\n    print(1)"),
+        ("lrms_sim/kernel/_machine.pyx", "import random"),
     ],
 )
 def test_a_bad_line_of_a_kernel_is_caught(path: str, text: str) -> None:
@@ -244,17 +249,23 @@ def test_pure_modules_call_nothing_impure() -> None:
 )
 def test_an_impure_call_is_caught(text: str) -> None:
     """Each way to clock, files or chance that needs no import of its own is a violation."""
-    assert impure_calls(text, Path("lrms_sim/jobs.py"))
+    assert impure_calls(text, Path("lrms_sim/workload/jobs.py"))
 
 
 def test_a_pure_line_is_allowed() -> None:
     """Memory, mathematics, dates, downward imports, words in strings and a generator that is an argument."""
     for path, text in (
-        ("lrms_sim/jobs.py", "import numpy as np\ndef f(rng: np.random.Generator): rng.normal()"),
-        ("lrms_sim/jobs.py", "from datetime import UTC, datetime\ndatetime.fromtimestamp(0, UTC)"),
-        ("lrms_sim/_machine.pyx", "from libc.stdlib cimport free, malloc\n# time.time()\n"),
-        ("lrms_sim/_machine.pyx", "'''\nimport grms\n'''\n# from grms cimport x\n"),
-        ("grms/federation/_kernel.pyx", "from lrms_sim._machine cimport MachineCore"),
+        (
+            "lrms_sim/workload/jobs.py",
+            "import numpy as np\ndef f(rng: np.random.Generator): rng.normal()",
+        ),
+        (
+            "lrms_sim/workload/jobs.py",
+            "from datetime import UTC, datetime\ndatetime.fromtimestamp(0, UTC)",
+        ),
+        ("lrms_sim/kernel/_machine.pyx", "from libc.stdlib cimport free, malloc\n# time.time()\n"),
+        ("lrms_sim/kernel/_machine.pyx", "'''\nimport grms\n'''\n# from grms cimport x\n"),
+        ("grms/federation/_kernel.pyx", "from lrms_sim.kernel._machine cimport MachineCore"),
     ):
         check = impure_calls if path.endswith(".py") else cython_violations
         assert check(text, Path(path)) == []
@@ -263,10 +274,14 @@ def test_a_pure_line_is_allowed() -> None:
 def test_the_true_run_time_is_out_of_a_disciplines_reach() -> None:
     """Neither a discipline nor anything it cimports knows the machine or names a run time."""
     kernels = discipline_kernels(ROOT)
-    assert {"lrms_sim._fcfs", "lrms_sim._easy", "lrms_sim._conservative"} <= set(kernels)
+    assert {
+        "lrms_sim.kernel._fcfs",
+        "lrms_sim.kernel._easy",
+        "lrms_sim.kernel._conservative",
+    } <= set(kernels)
     closure = cimport_closure(kernels, ROOT)
     assert {path.suffix for path in closure} == {".pyx", ".pxd"}
-    assert Path("lrms_sim/_view.pxd") in closure
+    assert Path("lrms_sim/kernel/_view.pxd") in closure
     assert [
         line
         for path in closure
@@ -279,7 +294,7 @@ def test_the_true_run_time_is_out_of_a_disciplines_reach() -> None:
 def test_the_true_run_time_is_out_of_a_utility_policys_reach() -> None:
     """Nor does a pass over jobs with utilities: expected ends follow from requests."""
     closure = cimport_closure(UTILITY_KERNELS, ROOT)
-    assert Path("lrms_sim/utility/_view.pxd") in closure
+    assert Path("lrms_sim/malleable/_view.pxd") in closure
     assert [
         line
         for path in closure
@@ -290,14 +305,14 @@ def test_the_true_run_time_is_out_of_a_utility_policys_reach() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from lrms_sim.utility._core cimport MalleableCore",
+        "from lrms_sim.malleable._core cimport MalleableCore",
         "cdef f(View* view):\n    return view.run_left[0]",
         "cdef f(Results* results):\n    return results.true_end",
     ],
 )
 def test_a_utility_policys_reach_for_the_run_time_is_caught(text: str) -> None:
     """Each way to what the machine alone knows is a violation."""
-    path = Path("lrms_sim/utility/_passes.pyx")
+    path = Path("lrms_sim/malleable/_passes.pyx")
     assert len(reach_violations(text, path, BEYOND_UTILITY_MODULES, BEYOND_UTILITY_NAMES)) == 1
 
 
@@ -315,9 +330,9 @@ def test_a_decision_takes_numbers_not_machines() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from lrms_sim._machine cimport MachineCore",
+        "from lrms_sim.kernel._machine cimport MachineCore",
         "from lrms_sim cimport _machine",
-        "cimport lrms_sim._machine as m",
+        "cimport lrms_sim.kernel._machine as m",
         "from ._machine cimport MachineCore",
         "cdef f(View* view):\n    return view.run_time[0]",
         "cdef f(Running* running):\n    return running.end_time",
@@ -325,7 +340,7 @@ def test_a_decision_takes_numbers_not_machines() -> None:
 )
 def test_a_reach_for_the_run_time_is_caught(text: str) -> None:
     """Each way for a discipline to the true run time is a violation."""
-    path = Path("lrms_sim/_easy.pyx")
+    path = Path("lrms_sim/kernel/_easy.pyx")
     found = reach_violations(text, path, BEYOND_DISCIPLINES_MODULES, BEYOND_DISCIPLINES_NAMES)
     assert len(found) == 1
 
@@ -333,8 +348,8 @@ def test_a_reach_for_the_run_time_is_caught(text: str) -> None:
 def test_a_new_discipline_is_found(tmp_path: Path) -> None:
     """Whatever cimports the base of the schedulers is a discipline, wherever it lies."""
     (tmp_path / "grms").mkdir()
-    (tmp_path / "grms/_new.pyx").write_text("from lrms_sim._scheduler cimport Scheduler\n")
-    (tmp_path / "grms/_other.pyx").write_text("from lrms_sim._view cimport View\n")
+    (tmp_path / "grms/_new.pyx").write_text("from lrms_sim.kernel._scheduler cimport Scheduler\n")
+    (tmp_path / "grms/_other.pyx").write_text("from lrms_sim.kernel._view cimport View\n")
     assert discipline_kernels(tmp_path) == ("grms._new",)
 
 
@@ -342,10 +357,10 @@ def test_a_reach_over_a_header_is_caught(tmp_path: Path) -> None:
     """The rule follows cimports: a header in between that names a run time is found."""
     package = tmp_path / "lrms_sim"
     package.mkdir()
-    (package / "_easy.pyx").write_text("from lrms_sim._view cimport View\n")
+    (package / "_easy.pyx").write_text("from lrms_sim.kernel._view cimport View\n")
     (package / "_view.pxd").write_text("from ._secret cimport Jobs\n")
     (package / "_secret.pxd").write_text("cdef struct Jobs:\n    double* run_time\n")
-    closure = cimport_closure(("lrms_sim._easy",), tmp_path)
+    closure = cimport_closure(("lrms_sim.kernel._easy",), tmp_path)
     assert Path("lrms_sim/_secret.pxd") in closure
     text = (package / "_secret.pxd").read_text()
     assert reach_violations(text, Path("lrms_sim/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)
@@ -388,4 +403,4 @@ def test_every_import_at_run_time_is_declared() -> None:
     }
     assert found == set()
     assert "hypothesis" not in declared_dependencies()
-    assert "lrms_sim.frames" in graph.find_modules_that_directly_import("pandas")
+    assert "lrms_sim.workload.frames" in graph.find_modules_that_directly_import("pandas")

@@ -28,7 +28,7 @@ def test_a_kernel_comes_from_this_build(name: str) -> None:
 
 def test_a_process_of_its_own_uses_the_same_build(tmp_path: Path) -> None:
     """Command lines that tests start load the same kernels as the tests themselves."""
-    code = "import lrms_sim._machine as m; print(m.__file__)"
+    code = "import lrms_sim.kernel._machine as m; print(m.__file__)"
     done = subprocess.run(  # noqa: S603  # this very interpreter
         [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
     )

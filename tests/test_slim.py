@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lrms_sim.process_guard import EXTRAS
+from lrms_sim.util.process_guard import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,8 +41,8 @@ WORKS = """
 import importlib
 
 for module, words in (
-    ("lrms_sim.cli", "generate --processors 16 --jobs 50 -o log.swf"),
-    ("lrms_sim.cli", "run log.swf --discipline easy --json"),
+    ("lrms_sim.cli.main", "generate --processors 16 --jobs 50 -o log.swf"),
+    ("lrms_sim.cli.main", "run log.swf --discipline easy --json"),
     ("scenarios.cli", "validate small.toml"),
     ("scenarios.cli", "run small.toml --output run"),
     ("broker.cli", "generate benchmark --class lRlD --tasks 8 --output p.json"),
@@ -54,14 +54,14 @@ for module, words in (
 """
 
 LACKS = """
-from lrms_sim.process_guard import run
+from lrms_sim.util.process_guard import run
 
 run("grms.cli")
 """
 
 AFTERWARDS = """
 import importlib, sys
-import lrms_sim.errors
+import lrms_sim.util.errors
 
 known = []
 
@@ -70,7 +70,7 @@ class Noting(Exception):
         known.append(set(sys.modules))
         super().__init__(*words)
 
-lrms_sim.errors.HanseError = Noting
+lrms_sim.util.errors.HanseError = Noting
 status = importlib.import_module(sys.argv[1]).run_command(sys.argv[2:])
 print(status, len(known), *sorted(set(sys.modules) - known[0]))
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 from tests.source_imports import ROOT, read
 
 PACKAGES = ("lrms_sim", "grms", "broker", "scenarios")

@@ -17,7 +17,7 @@ from grms.learning.rule_bases.encoding import REALS_PER_RULE, RuleBaseSettings
 from grms.learning.rule_bases.fitness import Fitness, TrainingCase
 from grms.learning.rule_bases.options import Objective
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.random_workloads import random_jobs
 
 YES = RuleBase((Rule(Gaussian(0, 1e9), Gaussian(0, 1e9), accept=True),), "yes")

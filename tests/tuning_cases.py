@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from grms.learning.local_strategies.fitness import TuningCase, tuning_case
-from lrms_sim.jobs import JobTable
-from lrms_sim.situations import Calendar, make_calendar, zone_named
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.scheduling.situations import Calendar, make_calendar, zone_named
+from lrms_sim.workload.jobs import JobTable
 
 
 def busy_jobs(seed: int = 1, count: int = 300) -> JobTable:

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from lrms_sim.spelling import duration_of
+from lrms_sim.util.messages import duration_of
 
 _PREFERENCES: Final = {"fast": 0.0, "cheap": 1.0}
 

@@ -9,7 +9,7 @@ import click
 
 from grms.kit.timeout_option import timeout_option
 from grms.kit.unix_sockets import await_socket
-from lrms_sim.process_guard import require
+from lrms_sim.util.process_guard import require
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

@@ -20,8 +20,8 @@ from broker.commandline.connection import (
 from broker.commandline.resources_cli import resources
 from grms.kit.journal_commands import journal_group
 from grms.kit.web.link_command import link_command
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import count
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import count
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lrms_sim.commandline.running import SEED_MAX
+from lrms_sim.cli.running import SEED_MAX
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SEED = click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
@@ -101,7 +101,7 @@ def benchmark_command(
 
 def _write(document: dict[str, object], output: Path | None, *, as_json: bool = False) -> None:
     from broker.files.writing import to_json, write_document  # noqa: PLC0415  # see the module's docstring
-    from lrms_sim.text_files import to_toml  # noqa: PLC0415  # same
+    from lrms_sim.util.files import to_toml  # noqa: PLC0415  # same
 
     if output is None:
         click.echo(to_json(document) if as_json else to_toml(document), nl=False)

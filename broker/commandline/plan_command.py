@@ -31,9 +31,9 @@ from broker.planner.goals import MAKESPAN_ONLY, Goals
 from broker.planner.methods import TITLES, Comparison, Result
 from broker.planner.search import Budget
 from broker.planner.search import Progress as SearchProgress
-from lrms_sim.commandline.running import EXIT_INTERRUPTED
-from lrms_sim.spelling import count, duration
-from lrms_sim.version import __version__
+from lrms_sim.cli.running import EXIT_INTERRUPTED
+from lrms_sim.util.messages import count, duration
+from lrms_sim.util.version import __version__
 
 BUDGET_SECONDS: Final = 30.0
 """Default planning time."""

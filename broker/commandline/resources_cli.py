@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.commandline.connection import pool_of, with_broker
-from lrms_sim.shown.option import json_option, print_json
+from lrms_sim.util.json_output import json_option, print_json
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

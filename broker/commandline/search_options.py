@@ -7,8 +7,8 @@ from typing import Final, Literal
 import click
 
 from broker.commandline.command_types import duration
-from lrms_sim.commandline.running import SEED_MAX
-from lrms_sim.option_fields import option
+from lrms_sim.cli.running import SEED_MAX
+from lrms_sim.util.option_fields import option
 
 METHODS: Final = ("gleam", "asma-best", "asma", "asma-shift")
 """Searches that users can choose, from `broker.planner.methods`."""

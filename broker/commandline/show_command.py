@@ -22,7 +22,7 @@ from broker.pictures.page import render_page
 from broker.pictures.words import fitness
 from broker.v1 import plan_pb2, workflow_pb2
 from grms.kit.messages import enum_word
-from lrms_sim.spelling import count
+from lrms_sim.util.messages import count
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient

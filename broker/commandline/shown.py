@@ -10,7 +10,7 @@ from pydantic import AliasPath, Field, RootModel
 
 from broker.v1 import plan_pb2
 from grms.kit.messages import of_message
-from lrms_sim.shown.models import Shown
+from lrms_sim.cli.output_models import Shown
 
 
 class DemandShown(Shown):

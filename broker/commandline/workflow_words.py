@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from broker.errors import InputError
 from broker.v1 import workflow_pb2
-from lrms_sim.spelling import unknown
+from lrms_sim.util.messages import unknown
 
 
 def id_of(word: str, workflows: Iterable[workflow_pb2.Workflow]) -> str:

@@ -22,7 +22,7 @@ from broker.sites.simulated import Chance
 from grms.kit.clock import ScaledClock
 from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
-from lrms_sim.commandline.mistakes import Mistake
+from lrms_sim.util.file_errors import Mistake
 
 DASHBOARD_FILE: Final = "broker.dashboard.json"
 """In the journal's folder: the token that a reverse proxy presents to the dashboard."""

@@ -15,7 +15,7 @@ from broker.dashboard.views import plan_document
 from grms.kit.clock import RealClock
 from grms.kit.web.access import loopback
 from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, files
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 
 SAMPLE_S: Final = 1.0
 """How often the document is rebuilt, real seconds."""

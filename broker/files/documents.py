@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
 from broker.errors import FileError
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.text_files import object_of, parse_toml
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.files import object_of, parse_toml
 
 FILE_BYTES_MAX: Final = 256 << 20
 """Largest file, in bytes after decompression."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
 
 if TYPE_CHECKING:
     from broker.files.wfformat import RecordedTask

@@ -10,7 +10,7 @@ from broker.files.import_options import ImportOptions, MappingRule
 from broker.files.wfformat import RecordedTask, RecordedWorkflow
 from broker.model.pool import KIND_DEFAULT, Pool
 from broker.model.workflow import Alternative, Task, Workflow
-from lrms_sim.spelling import unknown
+from lrms_sim.util.messages import unknown
 
 
 def to_workflow(

@@ -13,8 +13,8 @@ from broker.errors import FileError
 from broker.files.documents import read_bytes
 from broker.model.instances import job_shop
 from broker.model.problem import Problem
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.spelling import shown
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown
 
 FILE_BYTES_MAX: Final = 16 << 20
 _SIZE = re.compile(r"\s*(\d+)\s+(\d+)\s*")

@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from broker.model.resources import DAY, WEEKDAYS
 from grms.kit.mistakes import must_be
 from grms.kit.models import wrong
-from lrms_sim.spelling import unknown
+from lrms_sim.util.messages import unknown
 
 DAY_NAMES: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """0 is Monday."""

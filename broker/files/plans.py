@@ -18,8 +18,8 @@ from broker.model.workflow import Demand
 from broker.planner.methods import Result
 from grms.kit.mistakes import mistakes_of
 from grms.kit.models import Model, wrong
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.spelling import shown
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown
 
 FORMAT: Final = "hanse plan 1"
 COST_MAX: Final = 1e300

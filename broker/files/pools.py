@@ -28,8 +28,8 @@ from broker.model.resources import (
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from grms.kit.mistakes import mistakes_of, path_of
 from grms.kit.models import Model, wrong
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.spelling import shown, unknown
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown, unknown
 
 HOUR: Final = 3600.0
 Name = Annotated[str, Field(min_length=1, max_length=4096)]

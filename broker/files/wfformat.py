@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from broker.errors import FileError
 from broker.model.workflow import WORK_MAX, cycle_words, find_cycle
 from grms.kit.mistakes import mistakes_of
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.spelling import shown
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown
 
 VERSIONS: Final = ("1.5", "1.6")
 """Versions read; 1.6 adds optional summaries, which are not needed."""

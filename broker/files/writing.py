@@ -18,7 +18,7 @@ from broker.files.pools import HOUR
 from broker.model.pool import KIND_DEFAULT
 from broker.model.resources import DAY, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from lrms_sim.text_files import replacing, to_toml
+from lrms_sim.util.files import replacing, to_toml
 
 _DIGITS_MAX = 18
 _INLINE_MAX = 2

@@ -18,10 +18,10 @@ from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource, gaps, join
 from broker.model.workflow import Workflow
 from broker.pictures.layout import axis_of, lane_height
 from broker.pictures.words import count_of, money
-from lrms_sim.pages.gantt import Bar, Drawn, Gantt, Row, Shade
-from lrms_sim.pages.time_axis import Axis, bend_of
-from lrms_sim.places import held
-from lrms_sim.spelling import duration
+from lrms_sim.machine.places import held
+from lrms_sim.report.gantt import Bar, Drawn, Gantt, Row, Shade
+from lrms_sim.report.time_axis import Axis, bend_of
+from lrms_sim.util.messages import duration
 
 COLORS: Final = 8
 """Number of colours; further workflows start over."""

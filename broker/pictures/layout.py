@@ -3,7 +3,7 @@
 import math
 
 from broker.files.moments import CALENDAR_BEGINS
-from lrms_sim.pages.time_axis import Axis
+from lrms_sim.report.time_axis import Axis
 
 
 def axis_of(

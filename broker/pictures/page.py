@@ -20,7 +20,7 @@ from broker.pictures.chart import (
     urgency,
 )
 from broker.pictures.words import count_of, fitness, headline, money
-from lrms_sim.pages.parts import (
+from lrms_sim.report.parts import (
     Card,
     Facts,
     Figure,
@@ -33,7 +33,7 @@ from lrms_sim.pages.parts import (
     Table,
     Words,
 )
-from lrms_sim.spelling import NOTHING, count, duration, share
+from lrms_sim.util.messages import NOTHING, count, duration, share
 
 LINKS_MAX: Final = 60
 """Most tasks of the critical path that are listed."""

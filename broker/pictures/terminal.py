@@ -13,9 +13,9 @@ from broker.model.workflow import Workflow
 from broker.pictures.layout import axis_of
 from broker.pictures.words import fitness, headline, money
 from broker.planner.methods import TITLES, Result
-from lrms_sim.pages import terminal
-from lrms_sim.pages.parts import Strong, Table, Words
-from lrms_sim.spelling import NOTHING, count, duration, shorten
+from lrms_sim.report import terminal
+from lrms_sim.report.parts import Strong, Table, Words
+from lrms_sim.util.messages import NOTHING, count, duration, shorten
 
 WORKFLOWS_MAX = 20
 """Most workflows listed, those with the largest trouble first."""

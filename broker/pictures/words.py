@@ -5,7 +5,7 @@ import math
 from broker.model.measures import measure
 from broker.model.plan import Plan
 from broker.model.problem import Problem
-from lrms_sim.spelling import NOTHING, count, duration
+from lrms_sim.util.messages import NOTHING, count, duration
 
 
 def fitness(value: float | None) -> str:

@@ -11,7 +11,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
 from broker.planner._types cimport seconds_t, units_t
-from lrms_sim._memory cimport safe_realloc
+from lrms_sim.kernel._memory cimport safe_realloc
 
 cdef seconds_t WEEK = 604_800.0
 

@@ -1,7 +1,7 @@
 # The number types of the planner's kernels, in one place.
 from libc.stdint cimport int32_t, uint64_t
 
-from lrms_sim._types cimport seconds_t
+from lrms_sim.kernel._types cimport seconds_t
 
 ctypedef double money_t
 ctypedef int32_t task_t          # row of the tasks that are to be planned

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from grms.policy.location import PartnerRecord
 from grms.policy.transfer import TransferQuestion
-from lrms_sim.written import MachineView, QueuedJob
+from lrms_sim.scheduling.user_defined import MachineView, QueuedJob
 
 
 class Sjf:

@@ -3,7 +3,7 @@
 
 # %%
 from lrms_sim import Easy, EasyPlusPlus, Fcfs, generate, mean_bounded_slowdown, simulate
-from lrms_sim.samples import mean_interval
+from lrms_sim.analysis.samples import mean_interval
 
 for load in (0.5, 0.7, 0.9):
     workloads = [generate(64, jobs=400, load=load, seed=seed) for seed in range(5)]

@@ -5,8 +5,8 @@
 from concurrent.futures import ProcessPoolExecutor
 
 from lrms_sim import generate
-from lrms_sim.disciplines import DISCIPLINES
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.scheduling.disciplines import DISCIPLINES
 
 trial = Trial(generate(64, jobs=400, load=0.8, seed=1), 64)
 with ProcessPoolExecutor(2) as pool:

@@ -4,7 +4,8 @@
 # %%
 from matplotlib.figure import Figure
 
-from lrms_sim import Easy, Fcfs, generate, plots, simulate
+from lrms_sim import Easy, Fcfs, generate, simulate
+from lrms_sim.report import plots
 
 jobs = generate(64, jobs=500, load=0.7, seed=1)
 schedules = {discipline.name: simulate(jobs, 64, discipline) for discipline in (Fcfs(), Easy())}

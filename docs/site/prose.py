@@ -12,7 +12,7 @@ import click
 
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
-from lrms_sim.cli import cli as lrms_sim
+from lrms_sim.cli.main import cli as lrms_sim
 from scenarios.cli import cli as scenario
 
 ROOT = Path(__file__).resolve().parents[2]

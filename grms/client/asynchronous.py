@@ -21,7 +21,7 @@ from grms.v1 import job_pb2, operator_pb2, request_pb2
 if TYPE_CHECKING:
     from grms.kit.shared_folders import SharedFile
     from grms.lrms.port import HomeRun  # of a job for a real batch system alone
-    from lrms_sim.requests import Request
+    from lrms_sim.workload.requests import Request
 
 PAGE: Final = 1000
 PUT_BYTES: Final = 256 << 10
@@ -73,7 +73,7 @@ class Client:
             processors: needed by it; may be left out with `needs`, which has them.
             requested_time_s: wall-time limit in seconds; likewise.
             needs: all that it asks for, where that is more than processors: nodes, memory, GPUs and others
-                (`lrms_sim.requests.Request`), in the names of this site.
+                (`lrms_sim.workload.requests.Request`), in the names of this site.
             unfit: why this site's own batch system would never run it, if that is known: then it is for partners.
             script: text of the batch script, for a real batch system; a simulated one does not run it, and
                 says so in the job's `reason`.

@@ -3,7 +3,7 @@
 `grms.client` exports both.
 """
 
-from lrms_sim.errors import HanseError
+from lrms_sim.util.errors import HanseError
 
 
 class SiteError(HanseError):

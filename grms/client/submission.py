@@ -13,7 +13,7 @@ from grms.client.unary import ask
 from grms.client.values import check_values
 from grms.kit.job_needs import write_needs
 from grms.v1 import job_pb2
-from lrms_sim.requests import Request, check_names
+from lrms_sim.workload.requests import Request, check_names
 
 if TYPE_CHECKING:
     from grms.kit.shared_folders import SharedFile

@@ -36,9 +36,9 @@ from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.facts.settings import Limits, PartnerSettings, SiteSettings
-from lrms_sim.jobs import concatenate
-from lrms_sim.schedule import MachineInfo, Schedule
-from lrms_sim.stepped import Machine
+from lrms_sim.machine.stepped import Machine
+from lrms_sim.workload.jobs import concatenate
+from lrms_sim.workload.schedule import MachineInfo, Schedule
 
 Journal = Callable[[str, tuple[Record, ...]], None]
 """Makes records of a site durable."""

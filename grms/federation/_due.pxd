@@ -7,7 +7,7 @@
 from libc.math cimport INFINITY
 from libc.stdlib cimport calloc, free
 
-from lrms_sim._types cimport seconds_t
+from lrms_sim.kernel._types cimport seconds_t
 
 cdef struct DueTimes:
     seconds_t* least             # the root at 1, the children of i at 2i and 2i + 1

@@ -5,7 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from grms.policy._decisions import CompiledTransfer
-from lrms_sim._scheduler import Scheduler
+from lrms_sim.kernel._scheduler import Scheduler
 
 _Times: TypeAlias = npt.NDArray[np.float64]
 _Counts: TypeAlias = npt.NDArray[np.int32]

@@ -60,7 +60,7 @@ from grms.policy._decisions cimport (
     accept_fast,
 )
 from grms.policy._rails cimport Books, may_offer_fast
-from lrms_sim._machine cimport (
+from lrms_sim.kernel._machine cimport (
     JobColumns,
     core_advance,
     core_bind,
@@ -73,11 +73,11 @@ from lrms_sim._machine cimport (
     core_set_clock,
     core_withdraw,
 )
-from lrms_sim._memory cimport safe_calloc
-from lrms_sim._queue cimport WaitingQueue
-from lrms_sim._scheduler cimport Scheduler
-from lrms_sim._types cimport job_index_t, processors_t, seconds_t
-from lrms_sim._view cimport View
+from lrms_sim.kernel._memory cimport safe_calloc
+from lrms_sim.kernel._queue cimport WaitingQueue
+from lrms_sim.kernel._scheduler cimport Scheduler
+from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim.kernel._view cimport View
 
 
 cdef int advance_site(

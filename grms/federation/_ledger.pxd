@@ -4,9 +4,9 @@ from libc.stdint cimport int8_t
 from libc.stdlib cimport free
 
 from grms.policy._rails cimport RailNumbers, Trust, broken_fast, late_fast, overdue_fast
-from lrms_sim._machine cimport JobColumns
-from lrms_sim._memory cimport doubled, safe_calloc, safe_realloc
-from lrms_sim._types cimport job_index_t, seconds_t
+from lrms_sim.kernel._machine cimport JobColumns
+from lrms_sim.kernel._memory cimport doubled, safe_calloc, safe_realloc
+from lrms_sim.kernel._types cimport job_index_t, seconds_t
 
 cdef enum:
     MARK_ENDED = 1               # a delegated job is completed

@@ -16,8 +16,8 @@ from grms.policy._awrt_order cimport (
     place_by_awrt_fast,
     site_index_t,
 )
-from lrms_sim._machine cimport JobColumns
-from lrms_sim._types cimport job_index_t, seconds_t
+from lrms_sim.kernel._machine cimport JobColumns
+from lrms_sim.kernel._types cimport job_index_t, seconds_t
 
 
 cdef inline void settle(SiteRun* home, site_index_t index) noexcept nogil:

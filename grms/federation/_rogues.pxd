@@ -2,8 +2,8 @@
 from libc.stdlib cimport calloc, free
 
 from grms.policy._decisions cimport TransferPolicy
-from lrms_sim._memory cimport doubled, safe_realloc
-from lrms_sim._types cimport job_index_t
+from lrms_sim.kernel._memory cimport doubled, safe_realloc
+from lrms_sim.kernel._types cimport job_index_t
 
 cdef struct RogueNotes:
     const TransferPolicy** takes     # by partner: what decides about its offers

@@ -9,8 +9,8 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memcpy, memmove, memset
 
-from lrms_sim._memory cimport doubled, safe_realloc
-from lrms_sim._types cimport processors_t, seconds_t
+from lrms_sim.kernel._memory cimport doubled, safe_realloc
+from lrms_sim.kernel._types cimport processors_t, seconds_t
 
 cdef enum:
     REFUSALS_MAX = 16            # so many are remembered of one partner, for one round

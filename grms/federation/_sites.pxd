@@ -9,7 +9,7 @@ from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
 from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
-from lrms_sim._machine cimport (
+from lrms_sim.kernel._machine cimport (
     JobColumns,
     MachineCore,
     core_close,
@@ -18,7 +18,7 @@ from lrms_sim._machine cimport (
     core_pass,
     core_set_clock,
 )
-from lrms_sim._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
 
 cdef struct SiteRun:
     MachineCore core

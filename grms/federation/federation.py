@@ -15,14 +15,14 @@ from grms.policy.location import (
 )
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy, compiled_transfer
-from lrms_sim._scheduler import Scheduler
-from lrms_sim.disciplines import scheduler_of
-from lrms_sim.groups import Int8Array
-from lrms_sim.jobs import FloatArray, Int32Array, Int64Array, concatenate
-from lrms_sim.machine import PROGRESS_ROWS, simulate, user_numbers
-from lrms_sim.nodes import Demands, misfits, scheduler_on_nodes, simulate_on_nodes
-from lrms_sim.schedule import Int16Array, MachineInfo, Schedule
-from lrms_sim.written import name_of_written
+from lrms_sim.kernel._scheduler import Scheduler
+from lrms_sim.machine.machine import PROGRESS_ROWS, simulate, user_numbers
+from lrms_sim.machine.nodes import Demands, misfits, scheduler_on_nodes, simulate_on_nodes
+from lrms_sim.scheduling.disciplines import scheduler_of
+from lrms_sim.scheduling.user_defined import name_of_written
+from lrms_sim.workload.groups import Int8Array
+from lrms_sim.workload.jobs import FloatArray, Int32Array, Int64Array, concatenate
+from lrms_sim.workload.schedule import Int16Array, MachineInfo, Schedule
 
 __all__ = [
     "Federation",

@@ -9,13 +9,13 @@ from grms.federation.rogues import Rogue
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy, compiled_transfer
-from lrms_sim.disciplines import Discipline, Fcfs, scheduler_of
-from lrms_sim.groups import Int8Array, check_groups, known_user_groups
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import check_machine
-from lrms_sim.node_kinds import NodeMachine
-from lrms_sim.nodes import Demands, check_demands
-from lrms_sim.written import name_of_written
+from lrms_sim.machine.machine import check_machine
+from lrms_sim.machine.node_kinds import NodeMachine
+from lrms_sim.machine.nodes import Demands, check_demands
+from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
+from lrms_sim.scheduling.user_defined import name_of_written
+from lrms_sim.workload.groups import Int8Array, check_groups, known_user_groups
+from lrms_sim.workload.jobs import JobTable
 
 SITES_MAX = 2**15 - 1
 """The kernel numbers sites with 16 bits."""
@@ -40,7 +40,7 @@ class Site:
         partners_asked: most partners asked about a job in one decision, the first in the order of the location
             policy; `None`: all.
         groups: the user group 1 to 5 of each job, wherever it runs; if not given but needed by some site's
-            discipline, those of `lrms_sim.groups.user_groups`.
+            discipline, those of `lrms_sim.workload.groups.user_groups`.
         rogue: how the site differs from an honest partner, if it does.
         nodes: those of the machine, where more than processors is to decide; `processors` is the sum of
             their cores. Passes per event and strategies are for machines of processors.

@@ -6,8 +6,8 @@ from typing import Any, Final
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.v1 import request_pb2
-from lrms_sim.node_kinds import NodeKind, NodeMachine
-from lrms_sim.requests import Gpus, Memory, Request, RequestError, check_names
+from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
+from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError, check_names
 
 _MEMORY: Final[dict[Any, Any]] = {
     "node": request_pb2.MEMORY_SCOPE_NODE,

@@ -35,9 +35,9 @@ from typing import IO, Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 import msgspec
 
-from lrms_sim.errors import HanseError
-from lrms_sim.text_files import without_links
-from lrms_sim.version import __version__
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.files import without_links
+from lrms_sim.util.version import __version__
 
 VERSION: Final = 1
 """Of the file format; this program cannot read later ones."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from lrms_sim.shown.option import json_option
+from lrms_sim.util.json_output import json_option
 
 if TYPE_CHECKING:
     from grms.kit.journal import JournalKind
@@ -65,7 +65,7 @@ def journal_group(
         The status is 2 where something is not what was written; the message names the byte.
         """
         from grms.kit.journal_lines import checked  # noqa: PLC0415  # same
-        from lrms_sim.shown.option import print_json  # noqa: PLC0415  # same
+        from lrms_sim.util.json_output import print_json  # noqa: PLC0415  # same
 
         found = checked(file, kind())
         if as_json:

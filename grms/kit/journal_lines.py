@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from grms.kit.journal import WRITTEN_BY, JournalError, JournalKind, reading
-from lrms_sim.shown.models import Shown
-from lrms_sim.shown.option import escaped
-from lrms_sim.spelling import unknown
+from lrms_sim.cli.output_models import Shown
+from lrms_sim.util.json_output import escaped
+from lrms_sim.util.messages import unknown
 
 
 def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> Iterator[str]:

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from grms.kit.models import WRONG, wrong
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.spelling import shown, unknown
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown, unknown
 
 Places = tuple[int | str, ...]
 """Keys and list indices, from the outside in."""

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from lrms_sim.errors import HanseError
+from lrms_sim.util.errors import HanseError
 
 PAUSE_S: Final = 0.1
 """Between checks for a socket, seconds."""

@@ -15,8 +15,8 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.fingerprint import first_difference
-from lrms_sim.errors import HanseError
-from lrms_sim.text_files import write_text
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.files import write_text
 
 SCHEMA = "hanse.training/2"
 """Value of the key `schema` in files that this version reads and writes."""

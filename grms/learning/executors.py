@@ -24,7 +24,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self, TypeVar
 
-from lrms_sim.errors import HanseError
+from lrms_sim.util.errors import HanseError
 
 _Case = TypeVar("_Case")
 _Found = TypeVar("_Found")

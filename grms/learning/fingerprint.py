@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.jobs import JobTable
 
 _COLUMNS = ("submit_time", "processors", "requested_time", "run_time")
 """What of a job a replay looks at."""

@@ -21,7 +21,7 @@ from grms.learning.executors import (
     ThreadExecutor,
     check_workers,
 )
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
 
 GENERATIONS = 150
 """Default limit: the number of paper 003 (section 4.5)."""

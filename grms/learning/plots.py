@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from grms.learning.evolution.termination import GenerationRecord
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import WIDE
+from lrms_sim.report import svg
+from lrms_sim.report.parts import WIDE
 
 BLUE = svg.color("federated")
 

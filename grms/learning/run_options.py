@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from grms.learning.limits import Workers
-from lrms_sim.commandline.field_options import taken
-from lrms_sim.commandline.running import EXIT_INTERRUPTED
+from lrms_sim.cli.field_options import taken
+from lrms_sim.cli.running import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
     from grms.learning.session import TrainingInterrupted

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lrms_sim.text_files import write_durable
+from lrms_sim.util.files import write_durable
 
 ACCOUNTS: Final = ".accounts"
 """In the jobs' folder: which of them run as another account; private to the daemon."""

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from grms.lrms.port import LrmsEnd, LrmsJob, LrmsPhase
 from grms.outcomes import Outcome
-from lrms_sim.groups import GROUPS
-from lrms_sim.stepped import SUBMITTED
+from lrms_sim.machine.stepped import SUBMITTED
+from lrms_sim.workload.groups import GROUPS
 
 NOT_RUN: Final = "simulated: its script was not run"
 """The end reason of a job with a script."""

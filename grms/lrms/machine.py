@@ -24,8 +24,8 @@ from grms.lrms.port import (
     Started,
 )
 from grms.outcomes import Outcome
-from lrms_sim.disciplines import Discipline
-from lrms_sim.stepped import Machine
+from lrms_sim.machine.stepped import Machine
+from lrms_sim.scheduling.disciplines import Discipline
 
 FORGOTTEN_AFTER = 4096
 """An ended job is forgotten after this many further ones have ended."""

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from lrms_sim.stepped import Machine
+from lrms_sim.machine.stepped import Machine
 
 
 class Kind(IntEnum):

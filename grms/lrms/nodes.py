@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from grms.lrms.partitions import Partition, states_of
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import MEMORY_MAX, Gpus, Memory, Request, counted, size_text
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.workload.requests import MEMORY_MAX, Gpus, Memory, Request, counted, size_text
 
 MARGIN_S: Final = 60.0
 """How long before others are to have its nodes a job must be over, seconds: batch systems plan in steps."""

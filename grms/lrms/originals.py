@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 from grms.lrms.port import LrmsUnavailableError
-from lrms_sim.requests import Request
-from lrms_sim.text_files import write_durable
+from lrms_sim.util.files import write_durable
+from lrms_sim.workload.requests import Request
 
 VARIABLE: Final = "HANSE_ORIGINAL"
 """Variable of a site's job that names its original by an opaque token."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from grms.values import dataclass
-from lrms_sim.requests import Memory
+from lrms_sim.workload.requests import Memory
 
 
 @dataclass(frozen=True, slots=True)

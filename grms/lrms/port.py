@@ -29,8 +29,8 @@ from grms.kit.shared_folders import SharedFile
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.outcomes import Outcome
 from grms.values import QuickEnum, dataclass
-from lrms_sim.errors import HanseError
-from lrms_sim.requests import Request
+from lrms_sim.util.errors import HanseError
+from lrms_sim.workload.requests import Request
 
 if TYPE_CHECKING:
     # It imports numpy, which a client need not load.

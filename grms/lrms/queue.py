@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from grms.lrms.port import LrmsError
-from lrms_sim.choosing import StrategyRules, StrategyTable, with_local_time
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.disciplines import Discipline, discipline_by_name
-from lrms_sim.situations import zone_named
-from lrms_sim.strategies import Strategy
-from lrms_sim.strategy_files import load_strategy
-from lrms_sim.written import WrittenDiscipline
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
+from lrms_sim.scheduling.selection import StrategyRules, StrategyTable, with_local_time
+from lrms_sim.scheduling.situations import zone_named
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import load_strategy
+from lrms_sim.scheduling.user_defined import WrittenDiscipline
 
 UNIX_FIRST: Final = 1_577_836_800.0
 UNIX_LAST: Final = 2_524_608_000.0

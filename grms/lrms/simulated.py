@@ -24,9 +24,9 @@ from grms.lrms.port import (
 )
 from grms.lrms.queue import configured_queue
 from grms.outcomes import Outcome
-from lrms_sim.disciplines import DISCIPLINES, Discipline
-from lrms_sim.plugins import DISCIPLINE_GROUP
-from lrms_sim.written import names_written
+from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
+from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.util.plugins import DISCIPLINE_GROUP
 
 
 def _discipline(value: str) -> str:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from grms.names import site_of_uri, tls_name
-from lrms_sim.errors import HanseError
+from lrms_sim.util.errors import HanseError
 
 
 class PkiError(HanseError):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from lrms_sim.errors import HanseError
-from lrms_sim.shown.option import json_option, print_json
-from lrms_sim.spelling import printable
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 
 from grms.pki.authority import Authority, key_pem
 from grms.pki.certificates import PkiError
-from lrms_sim.text_files import read_bytes, sync_folder, write_new
+from lrms_sim.util.files import read_bytes, sync_folder, write_new
 
 AUTHORITY_CERTIFICATE = "ca.crt"
 AUTHORITY_KEY = "ca.key"

@@ -1,7 +1,7 @@
 # In which order partners are asked: one compiled function each, for every host that decides.
 from libc.stdint cimport int16_t, int32_t
 
-from lrms_sim._types cimport seconds_t
+from lrms_sim.kernel._types cimport seconds_t
 
 ctypedef int16_t site_index_t
 

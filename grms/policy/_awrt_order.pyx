@@ -7,7 +7,7 @@ arguments and calls it.
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
-from lrms_sim._types cimport seconds_t
+from lrms_sim.kernel._types cimport seconds_t
 
 
 cdef void order_by_awrt_fast(

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from grms.policy._rails cimport Books, CompiledRails, RailNumbers
-from lrms_sim._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
+from lrms_sim.kernel._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
 
 cdef enum TransferKind:
     NO_POLICY          # partners that do not deal with each other

@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from grms.policy._rails cimport Books, CompiledRails, takes_guest_fast
-from lrms_sim._types cimport processors_sum_t, processors_t, seconds_t
+from lrms_sim.kernel._types cimport processors_sum_t, processors_t, seconds_t
 
 
 cdef double membership_fast(double x, double gamma, double sigma) noexcept nogil:

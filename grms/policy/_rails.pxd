@@ -5,7 +5,7 @@
 # the purpose of each rule.
 from libc.math cimport INFINITY
 
-from lrms_sim._types cimport processors_t, seconds_t
+from lrms_sim.kernel._types cimport processors_t, seconds_t
 
 cdef struct RailNumbers:
     bint start_now               # offer what would not start at once, take what would

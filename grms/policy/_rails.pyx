@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY
 from libc.string cimport memset
 
-from lrms_sim._types cimport processors_t
+from lrms_sim.kernel._types cimport processors_t
 
 
 cdef class CompiledRails:

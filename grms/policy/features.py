@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from lrms_sim.spelling import unknown
+from lrms_sim.util.messages import unknown
 
 PAPER_FEATURES: Final = (
     {"name": "nwp", "definition": "waiting processors / site processors", "scale": 1},

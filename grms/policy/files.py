@@ -11,10 +11,10 @@ from typing import Any
 
 from grms.policy.features import FURTHER_FEATURES, PAPER_FEATURES
 from grms.policy.transfer import Gaussian, Rule, RuleBase
-from lrms_sim.documents import known_keys, reading, schema_in, table, text
-from lrms_sim.errors import HanseError
-from lrms_sim.spelling import shown
-from lrms_sim.text_files import read_json, write_json
+from lrms_sim.util.documents import known_keys, reading, schema_in, table, text
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.files import read_json, write_json
+from lrms_sim.util.messages import shown
 
 SCHEMA = "hanse.rule-base/1"
 RULES_MAX = 1000

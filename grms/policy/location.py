@@ -10,7 +10,7 @@ from itertools import islice
 from types import FunctionType
 from typing import Any, Literal
 
-from lrms_sim.written import name_of_written
+from lrms_sim.scheduling.user_defined import name_of_written
 
 
 @dataclass(frozen=True, slots=True)

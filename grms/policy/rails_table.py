@@ -18,8 +18,8 @@ from pydantic import (
 from grms.kit.models import wrong
 from grms.policy.rails import DOUBLINGS_MAX, RAILS, Promise, Rails
 from grms.policy.rounds import ROUND_ORDERS, RoundOrder, Rounds
-from lrms_sim.spelling import duration_of, unknown
-from lrms_sim.spelling import shown as shown_value
+from lrms_sim.util.messages import duration_of, unknown
+from lrms_sim.util.messages import shown as shown_value
 
 NO_RAILS: Final = "none"
 _NO_RULE: Final = Rails(start_now=False, guest_length=None, balance=None, promise=None)

@@ -18,7 +18,7 @@ import numpy as np
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
 from grms.policy.features import FURTHER_FEATURES
 from grms.policy.rails import FAIR_EXCHANGE, Rails
-from lrms_sim.written import name_of_written
+from lrms_sim.scheduling.user_defined import name_of_written
 
 __all__ = [
     "AcceptWhenFit",

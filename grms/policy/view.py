@@ -6,7 +6,7 @@ from rich.text import Text
 
 from grms.policy.features import FURTHER_FEATURES, REQUESTED_TIME, STARTS_NOW
 from grms.policy.transfer import RuleBase
-from lrms_sim.spelling import duration
+from lrms_sim.util.messages import duration
 
 MAP_COLUMNS = 60
 MAP_ROWS = 20

@@ -24,8 +24,8 @@ from grms.policy.transfer import (
     WrittenTransfer,
     compiled_transfer,
 )
-from lrms_sim.plugins import LOCATION_GROUP, TRANSFER_GROUP
-from lrms_sim.written import load_written, names_written
+from lrms_sim.scheduling.user_defined import load_written, names_written
+from lrms_sim.util.plugins import LOCATION_GROUP, TRANSFER_GROUP
 
 _POLICIES: Final[tuple[TransferPolicy, ...]] = (
     AcceptWhenFit(),

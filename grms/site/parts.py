@@ -61,7 +61,7 @@ from grms.tls import (
     channel_options,
     fingerprint,
 )
-from lrms_sim.node_kinds import NodeKind
+from lrms_sim.machine.node_kinds import NodeKind
 
 if TYPE_CHECKING:
     from grms.site.dashboard.service import Dashboard

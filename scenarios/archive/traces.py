@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrms_sim.trace_folders import (
+from lrms_sim.util.trace_folders import (
     FOLDER_VARIABLE,
     LOG_FILES,
     cache_folder,

@@ -21,9 +21,9 @@ from grpc import aio
 
 from grms.kit.backoff import Backoff, BackoffSettings, is_absent
 from grms.v1 import replay_pb2, replay_pb2_grpc
-from lrms_sim.groups import user_groups
-from lrms_sim.jobs import JobTable, concatenate
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.workload.groups import user_groups
+from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.errors import LiveError
 from scenarios.live.daemons import until_linked
 from scenarios.live.seat import Seat

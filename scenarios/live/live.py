@@ -15,10 +15,10 @@ from grms.client import Client, Job, Outcome, SiteError
 from grms.kit.socket_folder import SocketFolder, remove_left_behind
 from grms.policy.rails_table import rounds_said
 from grms.policy.rounds import period_of
-from lrms_sim.commandline.interrupts import run_interruptible
-from lrms_sim.groups import Int8Array
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import Schedule
+from lrms_sim.cli.interrupts import run_interruptible
+from lrms_sim.workload.groups import Int8Array
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import Schedule
 from scenarios.errors import LiveError
 from scenarios.live.conductor import Conductor
 from scenarios.live.daemons import daemons, until_linked

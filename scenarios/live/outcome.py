@@ -4,7 +4,7 @@ import math
 from dataclasses import astuple
 from typing import Final
 
-from lrms_sim.schedule import Schedule
+from lrms_sim.workload.schedule import Schedule
 from scenarios.live.folder import RUN
 from scenarios.live.live import LiveResult
 from scenarios.report.output import save_run

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from grms.client import Client, SiteError
-from lrms_sim.commandline.interrupts import run_interruptible
-from lrms_sim.jobs import concatenate
+from lrms_sim.cli.interrupts import run_interruptible
+from lrms_sim.workload.jobs import concatenate
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, play_workflows
 from scenarios.run.queues import groups_at_home, looks_at_groups

@@ -9,7 +9,7 @@ import numpy as np
 from grpc import aio
 
 from grms.v1 import replay_pb2, replay_pb2_grpc
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from scenarios.live.sites import SiteProcess
 
 BLOCK_ROWS: Final = 20_000

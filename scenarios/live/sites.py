@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from grms.policy.rails_table import RoundsSpec
 from grms.policy.selection import nearest_size
 from grms.policy.words import TRANSFER_DEFAULT
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from scenarios.errors import LiveError
 from scenarios.run.queues import local_time_of
 from scenarios.spec.spec import ScenarioSpec, SiteSpec

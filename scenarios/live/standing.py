@@ -13,7 +13,7 @@ from broker.client import BrokerClient
 from grms.client import SyncClient
 from grms.kit.ports import free_ports
 from grms.kit.socket_folder import SocketFolder, is_held, remove
-from lrms_sim.commandline.interrupts import run_interruptible
+from lrms_sim.cli.interrupts import run_interruptible
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, broker_document, until_known
 from scenarios.live.daemons import until_linked

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import WIDE
+from lrms_sim.report import svg
+from lrms_sim.report.parts import WIDE
 from scenarios.papers.charts import RowChart, percent
 from scenarios.papers.samples import Spread
 from scenarios.report import words
@@ -29,7 +29,7 @@ class SpreadBar:
     """One bar of a chart.
 
     Attributes:
-        color: a name of `lrms_sim.pages.svg.color`.
+        color: a name of `lrms_sim.report.svg.color`.
         spread: of the figure, shares of 1.
     """
 

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import WIDE
+from lrms_sim.report import svg
+from lrms_sim.report.parts import WIDE
 
 _MARKERS = "osD^vP"
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from rich.console import Console
 
-from lrms_sim.pages.parts import Page, Table
-from lrms_sim.pages.terminal import print_page, print_table
-from lrms_sim.version import __version__
+from lrms_sim.report.parts import Page, Table
+from lrms_sim.report.terminal import print_page, print_table
+from lrms_sim.util.version import __version__
 from scenarios.papers.study_folder import RunLog, in_threads, make_folder, progress_bar, write_study
 from scenarios.papers.verdicts import Statement
 

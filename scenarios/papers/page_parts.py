@@ -1,6 +1,6 @@
 """How the studies' pages show verdicts."""
 
-from lrms_sim.pages.parts import Html, Strong, Together
+from lrms_sim.report.parts import Html, Strong, Together
 from scenarios.papers.verdicts import Statement, tone
 
 

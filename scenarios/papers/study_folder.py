@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lrms_sim.text_files import write_text
-from lrms_sim.version import __version__
+from lrms_sim.util.files import write_text
+from lrms_sim.util.version import __version__
 from scenarios.errors import OutputError
 
 RESULT: Final = "study.json"

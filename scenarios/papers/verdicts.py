@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lrms_sim.samples import mean_interval
+from lrms_sim.analysis.samples import mean_interval
 
 LEVEL: Final = 0.95
 """Of the interval of a mean difference."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrms_sim.jobs import FloatArray
-from lrms_sim.pages import curves, series, svg
-from lrms_sim.pages.curves import Curve
-from lrms_sim.pages.parts import HALF
-from lrms_sim.pages.svg import NAME_LENGTH
+from lrms_sim.report import curves, series, svg
+from lrms_sim.report.curves import Curve
+from lrms_sim.report.parts import HALF
+from lrms_sim.report.svg import NAME_LENGTH
+from lrms_sim.workload.jobs import FloatArray
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 

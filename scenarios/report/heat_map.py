@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from matplotlib.image import imsave
 
-from lrms_sim.jobs import FloatArray
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import WIDE
-from lrms_sim.pages.templates import filled
+from lrms_sim.report import svg
+from lrms_sim.report.parts import WIDE
+from lrms_sim.report.templates import filled
+from lrms_sim.workload.jobs import FloatArray
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 

@@ -5,9 +5,9 @@ from collections import Counter
 from os import PathLike
 from pathlib import Path
 
-from lrms_sim.pages import series
-from lrms_sim.pages.parts import Card, Figure, Group, Html, Page, Section, Words, made
-from lrms_sim.pages.templates import resource
+from lrms_sim.report import series
+from lrms_sim.report.parts import Card, Figure, Group, Html, Page, Section, Words, made
+from lrms_sim.report.templates import resource
 from scenarios.report import tables, time_machine, words, workflows
 from scenarios.report.selection import DETAIL_MAX, FLOWS_CSV, ROWS_MAX, important, left_out
 from scenarios.run.results import ScenarioResult, SiteResult

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lrms_sim.schedule import MachineInfo, Schedule
-from lrms_sim.schedule_files import ScheduleFileError, read_csv, write_csv
-from lrms_sim.text_files import replacing, to_toml
+from lrms_sim.util.files import replacing, to_toml
+from lrms_sim.workload.schedule import MachineInfo, Schedule
+from lrms_sim.workload.schedule_files import ScheduleFileError, read_csv, write_csv
 from scenarios.errors import OutputError
 from scenarios.report.csv_files import write_flows_csv, write_sites_csv
 from scenarios.report.html import write_html

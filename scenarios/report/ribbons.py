@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
-from lrms_sim.jobs import FloatArray
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import HALF
-from lrms_sim.pages.svg import NAME_LENGTH
+from lrms_sim.report import svg
+from lrms_sim.report.parts import HALF
+from lrms_sim.report.svg import NAME_LENGTH
+from lrms_sim.workload.jobs import FloatArray
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult
 

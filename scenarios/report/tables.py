@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from lrms_sim.pages.parts import Cell, Html, Named, Section, Stacked, Strong, Table, Words
+from lrms_sim.report.parts import Cell, Html, Named, Section, Stacked, Strong, Table, Words
 from scenarios.report import words
 from scenarios.report.selection import (
     FLOWS_MAX,

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from rich.console import Console
 
-from lrms_sim.pages import terminal
-from lrms_sim.pages.parts import Cell, Table, Words
-from lrms_sim.spelling import shorten
+from lrms_sim.report import terminal
+from lrms_sim.report.parts import Cell, Table, Words
+from lrms_sim.util.messages import shorten
 from scenarios.report import words
 from scenarios.report.selection import ROWS_MAX, important, largest_flows, left_out, notes_together
 from scenarios.report.tables import changed

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim import occupancy
-from lrms_sim.jobs import FloatArray, Int64Array
-from lrms_sim.pages.parts import Html
-from lrms_sim.pages.series import binned_mean
-from lrms_sim.pages.templates import filled, resource
+from lrms_sim.analysis import occupancy
+from lrms_sim.report.parts import Html
+from lrms_sim.report.series import binned_mean
+from lrms_sim.report.templates import filled, resource
+from lrms_sim.workload.jobs import FloatArray, Int64Array
 from scenarios.report import words
 from scenarios.report.selection import important
 from scenarios.run.results import ScenarioResult

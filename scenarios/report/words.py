@@ -1,6 +1,6 @@
 """Figures as words: the spelling of numbers and the sentences that terminal and page share."""
 
-from lrms_sim.spelling import (
+from lrms_sim.util.messages import (
     NOTHING,
     change,
     count,

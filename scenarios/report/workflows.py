@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from broker.pictures.words import money
-from lrms_sim.pages.gantt import Bar, Gantt, Row, Shade, packed
-from lrms_sim.pages.parts import WIDE, Figure, Group, Html, Named, Section, Strong, Table, Words
-from lrms_sim.pages.time_axis import Axis
+from lrms_sim.report.gantt import Bar, Gantt, Row, Shade, packed
+from lrms_sim.report.parts import WIDE, Figure, Group, Html, Named, Section, Strong, Table, Words
+from lrms_sim.report.time_axis import Axis
 from scenarios.report import words
 from scenarios.report.tables import changed
 from scenarios.run.broker_result import (

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lrms_sim import metrics
-from lrms_sim.schedule import Schedule
+from lrms_sim.analysis import metrics
+from lrms_sim.workload.schedule import Schedule
 
 if TYPE_CHECKING:
     # They bring the broker, which most scenarios, and `grms train`, have no use for.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim.schedule import Schedule
+from lrms_sim.workload.schedule import Schedule
 
 Column = npt.NDArray[Any]
 

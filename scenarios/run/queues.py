@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim.choosing import Policy, with_local_time
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.disciplines import Discipline, discipline_by_name, scheduler_of
-from lrms_sim.groups import Int8Array, known_user_groups, user_groups
-from lrms_sim.jobs import JobTable
-from lrms_sim.situations import header_start, zone_named, zone_of_header
-from lrms_sim.strategies import Strategy
-from lrms_sim.strategy_files import StrategyFileError, load_strategy
-from lrms_sim.windows import Shift
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name, scheduler_of
+from lrms_sim.scheduling.selection import Policy, with_local_time
+from lrms_sim.scheduling.situations import header_start, zone_named, zone_of_header
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import StrategyFileError, load_strategy
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.workload.groups import Int8Array, known_user_groups, user_groups
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.windows import Shift
 from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.workloads import Workload, load_workload
 from scenarios.spec.spec import SiteSpec

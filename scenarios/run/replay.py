@@ -20,10 +20,10 @@ from grms.policy.transfer import (
     without_rails,
 )
 from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.disciplines import Discipline, Fcfs
-from lrms_sim.jobs import JOBS_MAX, JobTable
-from lrms_sim.schedule import Schedule
+from lrms_sim.scheduling.disciplines import Discipline, Fcfs
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.workload.jobs import JOBS_MAX, JobTable
+from lrms_sim.workload.schedule import Schedule
 from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.broker_result import BrokerResult, evaluate_broker
 from scenarios.run.queues import (

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from lrms_sim import metrics
-from lrms_sim.groups import Int8Array
-from lrms_sim.jobs import FloatArray, Int64Array
-from lrms_sim.schedule import Int16Array, Schedule
-from lrms_sim.version import __version__
+from lrms_sim.analysis import metrics
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.groups import Int8Array
+from lrms_sim.workload.jobs import FloatArray, Int64Array
+from lrms_sim.workload.schedule import Int16Array, Schedule
 from scenarios.run.broker_result import BrokerResult
 from scenarios.run.user_groups import GroupResult, group_results
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lrms_sim import metrics
-from lrms_sim.groups import GROUPS
-from lrms_sim.schedule import Schedule
+from lrms_sim.analysis import metrics
+from lrms_sim.workload.groups import GROUPS
+from lrms_sim.workload.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.text_files import parse_toml, read_bytes
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.files import parse_toml, read_bytes
 from scenarios.errors import SpecError
 from scenarios.spec.problems import cross_problems, problems_of
 from scenarios.spec.spec import ScenarioSpec

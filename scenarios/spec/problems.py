@@ -14,8 +14,8 @@ from pydantic_core import ErrorDetails
 from grms.kit.mistakes import Peculiarities, Places, mistakes_of, must_be_text, path_of
 from grms.kit.models import WRONG
 from grms.policy.words import LOCATION_WORDS, NO_EXCHANGE
-from lrms_sim.commandline.mistakes import Mistake
-from lrms_sim.spelling import shown, unknown
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown, unknown
 from scenarios.spec.broker import SLOT_S, TAKES_S
 
 SITES_MAX: Final = 1000

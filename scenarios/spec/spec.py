@@ -24,13 +24,13 @@ from grms.kit.models import Model, absolute, wrong
 from grms.policy.rails import Rails
 from grms.policy.rails_table import RailsField, ReofferField, rails_said
 from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
-from lrms_sim.disciplines import DISCIPLINES
-from lrms_sim.jobs import JOBS_MAX
-from lrms_sim.plugins import DISCIPLINE_GROUP, LOCATION_GROUP
-from lrms_sim.situations import zone_named
-from lrms_sim.spelling import shown as shown_value
-from lrms_sim.spelling import unknown
-from lrms_sim.written import names_written
+from lrms_sim.scheduling.disciplines import DISCIPLINES
+from lrms_sim.scheduling.situations import zone_named
+from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.util.messages import shown as shown_value
+from lrms_sim.util.messages import unknown
+from lrms_sim.util.plugins import DISCIPLINE_GROUP, LOCATION_GROUP
+from lrms_sim.workload.jobs import JOBS_MAX
 from scenarios.spec.broker import RESERVABLE_MAX, BrokerSpec, ReservableSpec
 from scenarios.spec.problems import SITES_MAX
 from scenarios.spec.workloads import (

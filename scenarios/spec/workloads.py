@@ -5,10 +5,10 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from grms.kit.models import FilePath, Model, wrong
-from lrms_sim.jobs import JOBS_MAX
-from lrms_sim.preparation import PreparationOptions
-from lrms_sim.spelling import unknown
-from lrms_sim.windows import Shift
+from lrms_sim.util.messages import unknown
+from lrms_sim.workload.jobs import JOBS_MAX
+from lrms_sim.workload.preparation import PreparationOptions
+from lrms_sim.workload.windows import Shift
 from scenarios.archive.traces import TRACES
 
 SEED_MAX: Final = 2**63 - 1
@@ -51,7 +51,7 @@ class ClockSpec(Model):
 
     @property
     def shift(self) -> Shift:
-        """The same for `lrms_sim.windows.window_by_days`."""
+        """The same for `lrms_sim.workload.windows.window_by_days`."""
         return "none" if self.time_zero == "log" else self.time_zero
 
 
@@ -93,7 +93,7 @@ class WindowSpec(Model):
 class PreparationSpec(Model):
     """What to do with records that cannot be run as they stand.
 
-    Attributes: those of `lrms_sim.preparation.PreparationOptions`, with the same defaults.
+    Attributes: those of `lrms_sim.workload.preparation.PreparationOptions`, with the same defaults.
     """
 
     processors_from: Literal["allocated", "requested"] = "allocated"
@@ -107,7 +107,7 @@ class PreparationSpec(Model):
 
     @property
     def options(self) -> PreparationOptions:
-        """The same for `lrms_sim.preparation.prepare`."""
+        """The same for `lrms_sim.workload.preparation.prepare`."""
         return PreparationOptions(**self.model_dump())
 
 

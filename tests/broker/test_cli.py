@@ -17,7 +17,7 @@ from broker.commandline.search_options import METHODS
 from broker.files.plans import read_plan
 from broker.files.writing import document_of, write_document
 from broker.planner.methods import SEARCHES
-from lrms_sim.commandline.running import EXIT_ERROR
+from lrms_sim.cli.running import EXIT_ERROR
 from tests.broker.files.test_wfformat import RECORDED, diamond
 from tests.broker.small import POOL, SMALL, flow
 from tests.schemas import printed

@@ -1,7 +1,7 @@
 import pytest
 
 from broker.errors import BrokerError, FileError, InputError, OutputError
-from lrms_sim.commandline.mistakes import Mistake
+from lrms_sim.util.file_errors import Mistake
 
 
 def test_each_mistake_has_a_line() -> None:

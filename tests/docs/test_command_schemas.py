@@ -9,8 +9,8 @@ import pytest
 
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
-from lrms_sim.cli import cli as lrms_sim
-from lrms_sim.shown.option import JsonOption, model_of
+from lrms_sim.cli.main import cli as lrms_sim
+from lrms_sim.util.json_output import JsonOption, model_of
 from scenarios.cli import cli as scenario
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs/schemas/commands"

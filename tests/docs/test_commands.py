@@ -11,8 +11,8 @@ import pytest
 
 from broker.cli import cli as gorba
 from grms.cli import cli as grms
-from lrms_sim.cli import cli as lrms_sim
-from lrms_sim.version import __version__
+from lrms_sim.cli.main import cli as lrms_sim
+from lrms_sim.util.version import __version__
 from scenarios.cli import cli as scenario
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text(encoding="utf-8")

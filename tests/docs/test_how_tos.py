@@ -13,8 +13,8 @@ from broker.cli import run_command as gorba
 from grms.cli import run_command as grms
 from grms.site.configuration.files import load_config
 from grms.v1 import job_pb2, request_pb2
-from lrms_sim.cli import run_command as lrms_sim
-from lrms_sim.trace_folders import LOG_FILES
+from lrms_sim.cli.main import run_command as lrms_sim
+from lrms_sim.util.trace_folders import LOG_FILES
 from scenarios.cli import run_command as scenario
 from tests.docs.typed import HOW_TOS, ROOT, blocks, commands, page, parse
 from tests.grms.site.daemons import Running, document, running

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import lrms_sim.cli
+import lrms_sim.cli.main
 import scenarios.cli
 from grms.v1 import job_pb2, request_pb2
 from tests.docs.typed import blocks, page
@@ -16,7 +16,7 @@ from tests.waiting import TIME_OUT_S, run, until
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plugin"
 PAGE = page("plugins.md")
-PROGRAMS = {"lrms-sim": lrms_sim.cli.run_command, "scenario": scenarios.cli.run_command}
+PROGRAMS = {"lrms-sim": lrms_sim.cli.main.run_command, "scenario": scenarios.cli.run_command}
 
 
 @pytest.fixture(scope="module")

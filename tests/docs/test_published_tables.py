@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lrms_sim.cli import run_command
-from lrms_sim.swf import read_swf
+from lrms_sim.cli.main import run_command
+from lrms_sim.workload.swf import read_swf
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/published-tables.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    lrms-sim (import .*)", PAGE, flags=re.MULTILINE)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from lrms_sim.lublin import generate
-from lrms_sim.swf import write_swf
-from lrms_sim.swf_log import SwfHeader
-from lrms_sim.trace_folders import LOG_FILES
+from lrms_sim.util.trace_folders import LOG_FILES
+from lrms_sim.workload.lublin import generate
+from lrms_sim.workload.swf import write_swf
+from lrms_sim.workload.swf_log import SwfHeader
 
 ROOT = Path(__file__).resolve().parents[2]
 

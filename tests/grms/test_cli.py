@@ -17,7 +17,7 @@ from grms.learning.rule_bases.encoding import RuleBaseSettings
 from grms.learning.rule_bases.fitness import OBJECTIVES
 from grms.policy.files import load_rule_base, save_rule_base
 from grms.policy.rails_table import RAILS_WORDS
-from lrms_sim.commandline.running import EXIT_INTERRUPTED
+from lrms_sim.cli.running import EXIT_INTERRUPTED
 from tests.training_grids import YES
 
 ROOT = Path(__file__).parents[2]

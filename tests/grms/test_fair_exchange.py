@@ -9,8 +9,8 @@ import pytest
 from grms.federation.federation import Federation, FederationReplay, Site
 from grms.policy.rails import Promise, Rails
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainRailed, PlainSite, replay_plainly
 from tests.random_workloads import railed_sites, random_jobs, random_rails, random_sites

@@ -11,7 +11,7 @@ from grms.federation.federation import Federation, FederationReplay, Site
 from grms.policy.rounds import RoundOrder, Rounds
 from grms.policy.transfer import AlwaysKeep, TransferPolicy
 from grms.policy.words import TRANSFER_POLICIES
-from lrms_sim.disciplines import discipline_by_name
+from lrms_sim.scheduling.disciplines import discipline_by_name
 from tests.recorded import PROCESSORS, recorded
 
 pytestmark = pytest.mark.traces

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from grms.federation.federation import Federation, Site, replay, replay_alone
 from grms.policy.location import AwrtLocation, FixedOrder
 from grms.policy.transfer import AcceptWhenFit
-from lrms_sim._scheduler import Scheduler
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable, concatenate
-from lrms_sim.machine import simulate
-from lrms_sim.schedule import Schedule
+from lrms_sim.kernel._scheduler import Scheduler
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.schedule import Schedule
 from tests.kernel_sites import kernel_site
 from tests.oracles.checks import Replay
 from tests.oracles.federation import PlainFederation, PlainSite

@@ -9,8 +9,8 @@ import pytest
 from grms.federation.federation import Site, replay
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, RuleBase
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
 
 
 @dataclass(frozen=True)

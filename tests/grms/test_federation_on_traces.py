@@ -13,8 +13,8 @@ import pytest
 from grms.federation.federation import Site, replay, replay_alone
 from grms.policy.files import load_rule_base
 from grms.policy.transfer import AcceptWhenFit, RuleBase, TransferPolicy
-from lrms_sim import metrics
-from lrms_sim.schedule import Schedule
+from lrms_sim.analysis import metrics
+from lrms_sim.workload.schedule import Schedule
 from tests.examples import runs
 from tests.oracles.federation import PlainPolicy, PlainRule, PlainSite, replay_plainly
 from tests.recorded import PROCESSORS, recorded

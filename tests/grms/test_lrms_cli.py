@@ -10,7 +10,7 @@ from grms.lrms.adapter import Adapter
 from grms.lrms.batch.slurm_kind import ADAPTER as SLURM
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.simulated import ADAPTER
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import document
 from tests.schemas import printed
 

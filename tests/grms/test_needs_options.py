@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from grms.cli import run_command
-from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.grms.site.daemons import document, running
 from tests.grms.test_site_cli import grms
 from tests.waiting import run

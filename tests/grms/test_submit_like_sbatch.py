@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
 from tests.grms.site.daemons import document
 

@@ -7,9 +7,9 @@ from grms import cli
 from grms.learning.local_strategies.fitness import COMBINATIONS
 from grms.learning.local_strategies.options import WorkloadOptions
 from grms.tune_cli import tune
-from lrms_sim.commandline.running import EXIT_ERROR
-from lrms_sim.objectives import PAPER_THETA
-from lrms_sim.situations import KINDS
+from lrms_sim.analysis.objectives import PAPER_THETA
+from lrms_sim.cli.running import EXIT_ERROR
+from lrms_sim.scheduling.situations import KINDS
 from tests.schemas import printed
 from tests.tuning_cases import busy_log
 

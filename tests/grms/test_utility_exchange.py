@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from grms import utility_exchange
 from grms.utility_exchange import UtilitySite, exchange
-from lrms_sim.jobs import JobTable
-from lrms_sim.utility._kernel import UtilityKernel
-from lrms_sim.utility.jobs import UtilityJobs
-from lrms_sim.utility.machine import simulate
-from lrms_sim.utility.policies import POLICIES
-from lrms_sim.utility.value import PAPER_P, Scales, ValueFunction
+from lrms_sim.malleable._kernel import UtilityKernel
+from lrms_sim.malleable.jobs import UtilityJobs
+from lrms_sim.malleable.machine import simulate
+from lrms_sim.malleable.policies import POLICIES
+from lrms_sim.malleable.value import PAPER_P, Scales, ValueFunction
+from lrms_sim.workload.jobs import JobTable
 
 VALUE = ValueFunction(PAPER_P, Scales(1.0, 10.0, 24))
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.node_files import machine_of
-from lrms_sim.nodes import NODE_DISCIPLINES, Demands, NodeMachine, simulate_on_nodes
-from lrms_sim.request_text import FIELDS, request_of
-from lrms_sim.requests import Request
+from lrms_sim.machine.node_files import machine_of
+from lrms_sim.machine.nodes import NODE_DISCIPLINES, Demands, NodeMachine, simulate_on_nodes
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.request_text import FIELDS, request_of
+from lrms_sim.workload.requests import Request
 from tests.oracles.nodes import simulate_plainly
 
 FILES = sorted((Path(__file__).parent / "known_node_schedules").glob("*.toml"))

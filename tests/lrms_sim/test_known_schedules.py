@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import simulate
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
 from tests.oracles.disciplines import PASSES, simulate_plainly
 from tests.strategies import DISCIPLINES, ORDERED
 

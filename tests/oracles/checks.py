@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.oracles.machine import PlainJob, plain_jobs
 
 

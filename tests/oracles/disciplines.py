@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.oracles.machine import PlainJob, PlainMachine, plain_jobs
 from tests.oracles.predictions import PredictingMachine, easy_on_predictions
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.oracles.disciplines import PASSES, PER_EVENT
 from tests.oracles.machine import PlainJob, PlainMachine, Running, plain_jobs
 from tests.oracles.questions import question

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 
 
 @dataclass(frozen=True, slots=True)

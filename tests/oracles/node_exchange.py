@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.node_kinds import NodeMachine
-from lrms_sim.requests import Request
+from lrms_sim.machine.node_kinds import NodeMachine
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.requests import Request
 from tests.oracles.nodes import PASSES, Job, PlainNodes
 
 

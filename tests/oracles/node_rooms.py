@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from grms.lrms.nodes import NodeGroup
 from grms.lrms.partitions import Partition
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 
 def one_by_one(groups: Sequence[NodeGroup]) -> list[NodeGroup]:

@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.node_kinds import NodeMachine
-from lrms_sim.requests import Request
+from lrms_sim.machine.node_kinds import NodeMachine
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.requests import Request
 from tests.oracles.predictions import CORRECTIONS
 
 

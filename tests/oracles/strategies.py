@@ -7,9 +7,9 @@ Written from docs/disciplines.md. A pass is made by sorting the queue and callin
 import math
 from collections.abc import Callable, Sequence
 
-from lrms_sim.choosing import StrategyRule, StrategyRules, StrategyTable
-from lrms_sim.criteria import Criterion, CriterionOrder, GroupOrder
-from lrms_sim.strategies import Strategy
+from lrms_sim.scheduling.criteria import Criterion, CriterionOrder, GroupOrder
+from lrms_sim.scheduling.selection import StrategyRule, StrategyRules, StrategyTable
+from lrms_sim.scheduling.strategies import Strategy
 from tests.oracles.disciplines import Pass, conservative, easy, fcfs, list_scheduling, on_order
 from tests.oracles.machine import PlainJob, PlainMachine
 

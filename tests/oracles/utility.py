@@ -6,7 +6,7 @@ structures. Sums run in the order in which the compiled sums do, so that equal v
 
 import math
 
-from lrms_sim.utility.options import MachineOptions
+from lrms_sim.malleable.options import MachineOptions
 from tests.oracles.utility_parts import PlainJob, PlainMachine, PlainPolicy
 
 

@@ -27,9 +27,9 @@ from grms.kit.journal_lines import lines
 from grms.site.engine import journal as site_journal
 from grms.site.facts.jobs import Request
 from grms.site.facts.records import KINDS
-from lrms_sim.requests import Gpus, Memory
-from lrms_sim.requests import Request as Needs
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.requests import Gpus, Memory
+from lrms_sim.workload.requests import Request as Needs
 from tests.broker.core.test_codec import lived
 from tests.field_paths import repeats
 from tests.grms.site.daemons import two_sites

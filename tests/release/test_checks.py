@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 
 ROOT = Path(__file__).parents[2]
 SPEC = importlib.util.spec_from_file_location("release_checks", ROOT / ".ci" / "release.py")
@@ -16,7 +16,7 @@ RELEASE = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(RELEASE)
 
 FILES = {
-    "lrms_sim/version.py": '__version__ = "1.2.0"\n',
+    "lrms_sim/util/version.py": '__version__ = "1.2.0"\n',
     "CHANGELOG.md": "## [Unreleased]\n\n### Changed\n\n## [1.2.0] - 2030-01-02\n\n- It is there.\n",
     "CITATION.cff": "version: 1.2.0\ndate-released: 2030-01-02\n",
     "tests/release/1.2.0/commit": "0\n",
@@ -61,9 +61,9 @@ def test_a_release_is_one(tmp_path: Path) -> None:
             ],
         ),
         (
-            {"lrms_sim/version.py": '__version__ = "1.3.0"\n'},
+            {"lrms_sim/util/version.py": '__version__ = "1.3.0"\n'},
             [
-                "HEAD is not tagged v1.3.0, the version of lrms_sim/version.py",
+                "HEAD is not tagged v1.3.0, the version of lrms_sim/util/version.py",
                 "CHANGELOG.md has no section [1.3.0] with a day",
                 "CITATION.cff does not have version 1.3.0",
                 "tests/release has no recording of 1.3.0",

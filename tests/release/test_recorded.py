@@ -18,13 +18,13 @@ from grms.kit.journal_lines import checked, lines
 from grms.kit.ports import free_port
 from grms.policy.files import load_rule_base
 from grms.v1 import job_pb2, request_pb2
-from lrms_sim.disciplines import Easy
-from lrms_sim.machine import simulate
-from lrms_sim.preparation import prepare
-from lrms_sim.schedule import MachineInfo
-from lrms_sim.schedule_files import read_csv
-from lrms_sim.swf import read_swf
-from lrms_sim.version import __version__
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import Easy
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.schedule import MachineInfo
+from lrms_sim.workload.schedule_files import read_csv
+from lrms_sim.workload.swf import read_swf
 from tests.grms.site.daemons import document, running
 from tests.release.record import JOURNALS, plain
 from tests.waiting import TIME_OUT_S, run

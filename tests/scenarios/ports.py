@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
 

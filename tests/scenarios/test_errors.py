@@ -1,4 +1,4 @@
-from lrms_sim.commandline.mistakes import Mistake
+from lrms_sim.util.file_errors import Mistake
 from scenarios.errors import ScenarioError, SpecError
 
 

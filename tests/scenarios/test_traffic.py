@@ -21,8 +21,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from grms.federation.federation import Site, replay
 from grms.policy.files import save_rule_base
 from grms.v1 import partner_pb2
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.live.conductor import Conductor
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings

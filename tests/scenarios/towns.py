@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.run.results import ScenarioResult, evaluate
 
 HOSTILE = ("<b>Bremen</b> & Köln", "$x_1$", "[red]Riga[/red]", "A" * 60, "但泽", "\"Visby'")

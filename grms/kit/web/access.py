@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from grms.names import parse_endpoint
-from lrms_sim.text_files import write_secret
+from lrms_sim.util.files import write_secret
 
 LINK_S: Final = 60.0
 """Validity of a link, seconds."""

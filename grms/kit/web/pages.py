@@ -39,7 +39,7 @@ from grms.names import is_loopback
 SHARED: Final = Path(__file__).with_name("static")
 """Style of all pages, and shared scripts."""
 
-COLORS: Final = Path(str(resources.files("lrms_sim.pages") / "colors.css"))
+COLORS: Final = Path(str(resources.files("lrms_sim.report") / "colors.css"))
 """Their colours, which are those of reports."""
 
 LINK_WORD: Final = "login"

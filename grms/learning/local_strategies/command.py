@@ -37,11 +37,11 @@ from grms.learning.local_strategies.slurm import (
 from grms.learning.local_strategies.workloads import Workload, WorkloadError, read_workloads
 from grms.learning.session import Session, check_folder
 from grms.learning.training import TrainingResult
-from lrms_sim.choosing import Policy
-from lrms_sim.pages.templates import alone
-from lrms_sim.provenance import source_commit
-from lrms_sim.strategy_files import StrategyFile, save_strategy
-from lrms_sim.text_files import write_text
+from lrms_sim.report.templates import alone
+from lrms_sim.scheduling.selection import Policy
+from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy
+from lrms_sim.util.files import write_text
+from lrms_sim.util.provenance import source_commit
 
 STRATEGY: Final = "strategy.json"
 FIGURES: Final = "tuning.json"

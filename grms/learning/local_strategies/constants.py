@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from grms.learning.local_strategies.fitness import LIMIT_FACTOR, TuningCase
-from lrms_sim.choosing import Policy
-from lrms_sim.criteria import GroupOrder, smith_order
-from lrms_sim.objectives import Objectives
-from lrms_sim.strategies import Strategy
+from lrms_sim.analysis.objectives import Objectives
+from lrms_sim.scheduling.criteria import GroupOrder, smith_order
+from lrms_sim.scheduling.selection import Policy
+from lrms_sim.scheduling.strategies import Strategy
 
 
 @dataclass(frozen=True, slots=True)

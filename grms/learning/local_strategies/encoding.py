@@ -8,9 +8,16 @@ import numpy as np
 
 from grms.learning.evolution.genes import GeneSpace, Genome, bounded_reals
 from grms.learning.evolution.rule_genes import LEVELS, RuleSpace
-from lrms_sim.choosing import CLASSES, FEATURES, Policy, StrategyRule, StrategyRules, StrategyTable
-from lrms_sim.criteria import PAPER_BOUNDS, PARAMETERS, CriterionKind, CriterionOrder
-from lrms_sim.strategies import Algorithm, Strategy, paper_strategies
+from lrms_sim.scheduling.criteria import PAPER_BOUNDS, PARAMETERS, CriterionKind, CriterionOrder
+from lrms_sim.scheduling.selection import (
+    CLASSES,
+    FEATURES,
+    Policy,
+    StrategyRule,
+    StrategyRules,
+    StrategyTable,
+)
+from lrms_sim.scheduling.strategies import Algorithm, Strategy, paper_strategies
 
 SD_RANGE = (1.0, 5.0)
 """Where rules begin to look at the feature SD; paper 000 does not say."""

@@ -13,11 +13,11 @@ from typing import Final, Literal
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.local_strategies.encoding import Encoding
-from lrms_sim.choosing import Policy
-from lrms_sim.disciplines import Easy
-from lrms_sim.objectives import Objectives
-from lrms_sim.situations import Calendar
-from lrms_sim.trial import Trial, TrialResult
+from lrms_sim.analysis.objectives import Objectives
+from lrms_sim.analysis.trial import Trial, TrialResult
+from lrms_sim.scheduling.disciplines import Easy
+from lrms_sim.scheduling.selection import Policy
+from lrms_sim.scheduling.situations import Calendar
 
 Combination = Literal["sum", "relative"]
 """How several workloads count: the sum of f, or the mean of f / f of EASY."""

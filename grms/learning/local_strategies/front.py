@@ -25,9 +25,9 @@ from grms.learning.limits import Limits, Workers
 from grms.learning.local_strategies.fitness import LIMIT_FACTOR, TuningCase
 from grms.learning.local_strategies.workloads import Workload
 from grms.learning.session import CHECKPOINT, Session
-from lrms_sim.disciplines import EasyByUser
-from lrms_sim.groups import GROUPS
-from lrms_sim.machine import user_numbers
+from lrms_sim.machine.machine import user_numbers
+from lrms_sim.scheduling.disciplines import EasyByUser
+from lrms_sim.workload.groups import GROUPS
 
 SIGNS: Final = (-1.0, *(1.0,) * 6)
 """For U, AWRT, AWRT₁ … AWRT₅: the utilization is maximized, response times are minimized."""

@@ -6,12 +6,12 @@ from typing import Final, Literal
 
 import click
 
-from lrms_sim.commandline.days import two_days
-from lrms_sim.commandline.log_options import PROCESSORS
-from lrms_sim.commandline.running import SEED_MAX
-from lrms_sim.commandline.values import ParamType
-from lrms_sim.option_fields import option
-from lrms_sim.preparation_report import PreparationOptions
+from lrms_sim.cli.log_options import PROCESSORS
+from lrms_sim.cli.running import SEED_MAX
+from lrms_sim.util.durations import two_days
+from lrms_sim.util.option_fields import option
+from lrms_sim.util.values import ParamType
+from lrms_sim.workload.preparation_report import PreparationOptions
 
 Days = tuple[float | None, float | None]
 """First day, included, and last day, not included; None for no limit."""
@@ -57,7 +57,7 @@ class _Theta(ParamType[tuple[float, ...]]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        from lrms_sim.objectives import check_theta  # noqa: PLC0415  # slow to import
+        from lrms_sim.analysis.objectives import check_theta  # noqa: PLC0415  # slow to import
 
         if isinstance(value, tuple):
             return value
@@ -76,7 +76,7 @@ class WorkloadOptions:
         theta: weight of each user group's AWRT in the objective; the papers' 10·AWRT₁ + 4·AWRT₂.
         processors: size of the machine; default from the log's header.
         scale_to: size of the machine that the workload is scaled to; default no scaling.
-        scale_factor: f of `lrms_sim.scaling.scale_to`; default the ratio of the sizes.
+        scale_factor: f of `lrms_sim.workload.scaling.scale_to`; default the ratio of the sizes.
         scale_seed: of the random numbers of scaling.
         training: days of the training jobs.
         first_jobs: maximum number of training jobs.

@@ -9,7 +9,7 @@ from grms.learning.local_strategies.constants import Judged, constants, judge
 from grms.learning.local_strategies.fitness import TuningCase
 from grms.learning.local_strategies.workloads import Workload
 from grms.learning.training import TrainingResult
-from lrms_sim.choosing import Policy
+from lrms_sim.scheduling.selection import Policy
 
 LEARNED: Final = "learned"
 """Name of the learned policy among the constants."""

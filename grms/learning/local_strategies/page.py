@@ -11,9 +11,9 @@ from grms.learning.local_strategies.outcome import (
     value_words,
 )
 from grms.learning.local_strategies.pictures import choices, convergence
-from lrms_sim.criteria import CriterionOrder
-from lrms_sim.pages.parts import Facts, Figure, Group, Note, Page, Section, Table, Words
-from lrms_sim.strategies import Strategy
+from lrms_sim.report.parts import Facts, Figure, Group, Note, Page, Section, Table, Words
+from lrms_sim.scheduling.criteria import CriterionOrder
+from lrms_sim.scheduling.strategies import Strategy
 
 CONVERGENCE: Final = "convergence.svg"
 CHOICES: Final = "choices.svg"

@@ -10,8 +10,8 @@ from matplotlib.patches import Patch
 
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.plots import BLUE, ORANGE, drawn
-from lrms_sim.choosing import FEATURES, StrategyRules, StrategyTable
-from lrms_sim.pages import svg
+from lrms_sim.report import svg
+from lrms_sim.scheduling.selection import FEATURES, StrategyRules, StrategyTable
 
 RULES_SHOWN = 50
 """Most rules of a picture; a run of the paper's size has as many."""

@@ -31,8 +31,7 @@ from grms.learning.local_strategies.options import (
     Start,
     WorkloadOptions,
 )
-from lrms_sim.choosing import CLASSES
-from lrms_sim.criteria import (
+from lrms_sim.scheduling.criteria import (
     CRITERION_KINDS,
     GREEDY_DEFAULT,
     Criterion,
@@ -42,10 +41,11 @@ from lrms_sim.criteria import (
     aging_smith_order,
     smith_order,
 )
-from lrms_sim.groups import GROUPS
-from lrms_sim.situations import KINDS
-from lrms_sim.spelling import unknown
-from lrms_sim.strategies import Strategy, paper_strategies
+from lrms_sim.scheduling.selection import CLASSES
+from lrms_sim.scheduling.situations import KINDS
+from lrms_sim.scheduling.strategies import Strategy, paper_strategies
+from lrms_sim.util.messages import unknown
+from lrms_sim.workload.groups import GROUPS
 
 GENERATIONS: Final = {"criterion": 100, "iterative": CLASSES, "symbiotic": 30}
 """Default limits. Paper 001 has 100; paper 000 gives no number."""

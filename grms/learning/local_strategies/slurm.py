@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.groups import GROUPS
-from lrms_sim.jobs import JobTable
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.workload.groups import GROUPS
+from lrms_sim.workload.jobs import JobTable
 
 QOS_WEIGHT = 1_000_000
 """PriorityWeightQOS: far above what a site's other weights usually are."""

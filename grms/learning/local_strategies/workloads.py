@@ -10,15 +10,15 @@ import numpy as np
 from grms.learning.fingerprint import jobs_sha256
 from grms.learning.local_strategies.fitness import TuningCase, tuning_case
 from grms.learning.local_strategies.options import WorkloadOptions
-from lrms_sim.errors import HanseError
-from lrms_sim.groups import known_user_groups
-from lrms_sim.jobs import JobTable
-from lrms_sim.preparation import prepare
-from lrms_sim.scaling import scale_to
-from lrms_sim.situations import Calendar, make_calendar, zone_of_header
-from lrms_sim.swf import read_swf
-from lrms_sim.trial import Trial
-from lrms_sim.windows import window_by_days
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.scheduling.situations import Calendar, make_calendar, zone_of_header
+from lrms_sim.util.errors import HanseError
+from lrms_sim.workload.groups import known_user_groups
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.scaling import scale_to
+from lrms_sim.workload.swf import read_swf
+from lrms_sim.workload.windows import window_by_days
 
 
 class WorkloadError(HanseError, ValueError):

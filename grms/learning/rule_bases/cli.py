@@ -8,9 +8,9 @@ import click
 from grms.learning.limits import Limits, Workers
 from grms.learning.rule_bases.options import FEATURE_WORDS, RunOptions
 from grms.learning.run_options import end_interrupted, workers_of
-from lrms_sim.commandline.field_options import field_options, taken
-from lrms_sim.commandline.running import open_console
-from lrms_sim.process_guard import require
+from lrms_sim.cli.field_options import field_options, taken
+from lrms_sim.cli.running import open_console
+from lrms_sim.util.process_guard import require
 
 if TYPE_CHECKING:
     from grms.learning.rule_bases.command import TrainOptions

@@ -49,8 +49,8 @@ from grms.learning.training import TrainingResult
 from grms.policy.features import STARTS_NOW
 from grms.policy.rails_table import NO_RAILS, RAILS_WORDS, rails_by_word
 from grms.policy.transfer import AcceptWhenFit, Railed
-from lrms_sim.provenance import source_commit
-from lrms_sim.spelling import unknown
+from lrms_sim.util.messages import unknown
+from lrms_sim.util.provenance import source_commit
 
 _Fitness = TypeVar("_Fitness", bound=FitnessFunction)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lrms_sim.pages.parts import Table
-from lrms_sim.spelling import listed
+from lrms_sim.report.parts import Table
+from lrms_sim.util.messages import listed
 
 TIE: Final = 5e-5
 """Parts of an AWRT that are shown as 0.00 %, and count as equal."""

@@ -13,11 +13,11 @@ from grms.policy.files import rule_base_to_document
 from grms.policy.location import location_of
 from grms.policy.rails import RAILS, Rails
 from grms.policy.transfer import Railed, RuleBase, TransferPolicy
-from lrms_sim.choosing import Policy
-from lrms_sim.criteria import CriterionOrder
-from lrms_sim.disciplines import DISCIPLINES, Discipline
-from lrms_sim.strategies import Strategy
-from lrms_sim.strategy_files import StrategyFile, strategy_to_document
+from lrms_sim.scheduling.criteria import CriterionOrder
+from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
+from lrms_sim.scheduling.selection import Policy
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import StrategyFile, strategy_to_document
 
 
 def policy_words(policy: TransferPolicy) -> str:

@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 import click
 
-from lrms_sim.commandline.running import SEED_MAX
-from lrms_sim.option_fields import option
+from lrms_sim.cli.running import SEED_MAX
+from lrms_sim.util.option_fields import option
 
 RAILS_WORDS: Final = ("none", "start-now", "short-guests", "fair-exchange")
 """The words of `grms.policy.rails_table`, which is slow to import; a test compares them."""

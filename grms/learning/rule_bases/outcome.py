@@ -26,9 +26,9 @@ from grms.learning.rule_bases.shown import (
 from grms.learning.training import TrainingResult
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
-from lrms_sim.pages import templates
-from lrms_sim.pages.parts import Facts, Figure, Page, Section, Table
-from lrms_sim.text_files import write_text
+from lrms_sim.report import templates
+from lrms_sim.report.parts import Facts, Figure, Page, Section, Table
+from lrms_sim.util.files import write_text
 
 CONVERGENCE = "convergence.svg"
 PAGE = "training.html"

@@ -9,8 +9,8 @@ from grms.learning.rule_bases.decision_map import decision_map_svg, usual_reques
 from grms.learning.rule_bases.recorded import Visits
 from grms.policy.features import REQUESTED_TIME, STARTS_NOW
 from grms.policy.transfer import RuleBase
-from lrms_sim.pages.parts import Figure, Group, Note, Section, Words
-from lrms_sim.spelling import duration
+from lrms_sim.report.parts import Figure, Group, Note, Section, Words
+from lrms_sim.util.messages import duration
 
 DECISION_MAP: Final = "decision-map"
 

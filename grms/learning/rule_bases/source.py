@@ -11,8 +11,8 @@ from typing import Any
 from grms.federation.federation import Federation, Site
 from grms.learning.rule_bases.fitness import TrainingCase
 from grms.policy.location import location_of
-from lrms_sim.errors import HanseError
-from lrms_sim.plugins import SCENARIO_GROUP, load_plugin, plugin_names
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.plugins import SCENARIO_GROUP, load_plugin, plugin_names
 
 
 class SourceError(HanseError, ValueError):

@@ -19,8 +19,8 @@ from grms.lrms.batch.system import BatchSystem
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.port import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, Program
 from grms.outcomes import Outcome
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Gpus, counted, size_text
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.workload.requests import Gpus, counted, size_text
 
 SPACE_MIN: Final = 1 << 30
 """Less free space than this is reported, bytes."""

@@ -41,7 +41,7 @@ from grms.lrms.port import (
     LrmsRefusedError,
     LrmsUnavailableError,
 )
-from lrms_sim.requests import Request, RequestError
+from lrms_sim.workload.requests import Request, RequestError
 
 RECORDS_S: Final = 30.0
 """The accounting file is written every 15 s unless `accounting_flush_time` says otherwise."""

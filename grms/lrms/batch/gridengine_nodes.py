@@ -14,7 +14,7 @@ from grms.lrms.batch.gridengine_request import ONE_HOST, Cell, resource_options
 from grms.lrms.batch.slurm_request import read_memory
 from grms.lrms.nodes import Licence, NodeGroup, NodeTable, grouped
 from grms.lrms.partitions import Partition
-from lrms_sim.requests import COUNT_MAX, MEMORY_MAX, Request, RequestError
+from lrms_sim.workload.requests import COUNT_MAX, MEMORY_MAX, Request, RequestError
 
 _QUEUE: Final = re.compile(r"<Queue-List>(.*?)(?:<job_list|</Queue-List>)", re.DOTALL)
 _FIELD: Final = re.compile(r"<(\w+)>([^<\n]*)</\1>")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lrms_sim.requests import Gpus, Request, RequestError
+from lrms_sim.workload.requests import Gpus, Request, RequestError
 
 ONE_HOST: Final = "$pe_slots"
 """Allocation rule by which all slots of a job are on one host."""

@@ -45,7 +45,7 @@ from grms.lrms.port import (
 )
 from grms.lrms.slips import Slips
 from grms.outcomes import Outcome
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 MISSING_LOOKS: Final = 2
 """A job is asked about after this many consecutive polls without it."""

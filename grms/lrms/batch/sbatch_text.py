@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from grms.lrms.batch.slurm_request import ASKED, UnsaidError, read_options
-from lrms_sim.requests import Request, RequestError
+from lrms_sim.workload.requests import Request, RequestError
 
 WITH_VALUE: Final = frozenset(
     (

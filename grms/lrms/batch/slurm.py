@@ -51,7 +51,7 @@ from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 _log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from grms.lrms.partitions import Partitions
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 
 def whole_minutes(requested_time: float) -> int:

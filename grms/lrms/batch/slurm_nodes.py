@@ -18,7 +18,7 @@ from grms.lrms.batch.slurm_request import read_memory
 from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.nodes import Licence, NodeGroup, NodeTable, Promised, grouped
 from grms.lrms.partitions import Partition, Partitions
-from lrms_sim.requests import Memory
+from lrms_sim.workload.requests import Memory
 
 T = TypeVar("T")
 

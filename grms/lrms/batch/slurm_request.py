@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lrms_sim.requests import Gpus, GpuScope, Memory, MemoryScope, Request, RequestError
+from lrms_sim.workload.requests import Gpus, GpuScope, Memory, MemoryScope, Request, RequestError
 
 SIGNAL_BEFORE_S: Final = 60.0
 """When Slurm sends the signal of `--signal` without a moment, seconds before the end (sbatch(1))."""

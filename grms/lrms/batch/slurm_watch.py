@@ -18,7 +18,7 @@ from grms.lrms.batch.slurm_text import read_job
 from grms.lrms.checks import Finding, doubt, good, missing
 from grms.lrms.originals import OriginalRow, OriginalWanted
 from grms.lrms.port import LrmsRefusedError, LrmsUnavailableError
-from lrms_sim.requests import Request, RequestError
+from lrms_sim.workload.requests import Request, RequestError
 
 FORMAT: Final = "%i|%t|%V|%u|%r|%P|%k"
 """Format of squeue, after the token: id, state, moment of submission, user, reason, partition, comment."""

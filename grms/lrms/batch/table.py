@@ -11,7 +11,7 @@ from grms.lrms.nodes import NodeTable
 from grms.lrms.partitions import NO_PARTITIONS, Partitions
 from grms.lrms.plan import QueuePlan
 from grms.lrms.port import LrmsEnd, LrmsPhase
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from grms.site.care.answers import PartnerAnswers
 from grms.site.core.fairness import review
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.partners import PartnerBook
-from lrms_sim.disciplines import Discipline
-from lrms_sim.groups import GROUPS
-from lrms_sim.jobs import BoolArray, FloatArray, Int64Array
-from lrms_sim.stepped import Machine
+from lrms_sim.machine.stepped import Machine
+from lrms_sim.scheduling.disciplines import Discipline
+from lrms_sim.workload.groups import GROUPS
+from lrms_sim.workload.jobs import BoolArray, FloatArray, Int64Array
 
 ALONE: Final = "alone"
 AS_IT_WAS: Final = "as it was"

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from grms.site.care.accounts import Accounts, GuestRun, OwnRun
-from lrms_sim.disciplines import Discipline
-from lrms_sim.groups import GROUPS
-from lrms_sim.jobs import BoolArray, FloatArray, JobTable
-from lrms_sim.machine import simulate
-from lrms_sim.metrics import awrt, mean_wait_time
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.analysis.metrics import awrt, mean_wait_time
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import Discipline
+from lrms_sim.workload.groups import GROUPS
+from lrms_sim.workload.jobs import BoolArray, FloatArray, JobTable
+from lrms_sim.workload.schedule import MachineInfo, Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from grms.site.care.advice import Advised, advise
 from grms.site.care.alone import Compared, ExchangeReport, exchange
 from grms.site.care.reading import read_accounts
 from grms.site.configuration.config import SiteConfig
-from lrms_sim.disciplines import Discipline, discipline_by_name
+from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name
 
 BACKFILLS = "easy"
 """The discipline of a real batch system's machine alone, as most of them backfill."""

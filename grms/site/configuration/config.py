@@ -43,10 +43,10 @@ from grms.site.configuration.connections import (
 )
 from grms.site.configuration.guard_table import GuardConfig
 from grms.site.configuration.lrms_kinds import settings_of
-from lrms_sim.node_kinds import KINDS_MAX
-from lrms_sim.plugins import LOCATION_GROUP
-from lrms_sim.requests import MEMORY_MAX
-from lrms_sim.written import names_written
+from lrms_sim.machine.node_kinds import KINDS_MAX
+from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.util.plugins import LOCATION_GROUP
+from lrms_sim.workload.requests import MEMORY_MAX
 
 PARTNERS_MAX: Final = 1000
 RESOURCES_MAX: Final = 10_000

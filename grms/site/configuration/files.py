@@ -26,9 +26,9 @@ from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.lrms_kinds import adapter_of
 from grms.site.configuration.written import CarefulLocation, CarefulTransfer
 from grms.site.facts.translation import Translation
-from lrms_sim.commandline.mistakes import said_of
-from lrms_sim.errors import HanseError
-from lrms_sim.text_files import parse_toml, read_bytes
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.file_errors import said_of
+from lrms_sim.util.files import parse_toml, read_bytes
 
 FILE_BYTES_MAX: Final = 1 << 20
 

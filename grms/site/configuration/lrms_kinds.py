@@ -10,8 +10,8 @@ from grms.kit.models import wrong
 from grms.lrms import simulated
 from grms.lrms.adapter import Adapter, LrmsSettings
 from grms.lrms.batch import slurm_kind
-from lrms_sim.plugins import LRMS_GROUP, PluginError, is_plugin, load_plugin, plugin_names
-from lrms_sim.spelling import unknown
+from lrms_sim.util.messages import unknown
+from lrms_sim.util.plugins import LRMS_GROUP, PluginError, is_plugin, load_plugin, plugin_names
 
 KINDS: Final[Mapping[str, Adapter[Any]]] = {
     "simulated": simulated.ADAPTER,

@@ -38,7 +38,7 @@ from grms.site.engine.engine import Engine
 from grms.site.engine.journal import Journal
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.watching.subscriber import Subscriber
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 
 SAMPLE_S: Final = 1.0
 """Interval of samples with few partners, real seconds."""

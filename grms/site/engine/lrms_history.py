@@ -13,7 +13,7 @@ from grms.site.facts.lifecycle import JobState
 from grms.site.facts.memory import Memory
 from grms.site.facts.wire import given_inputs, shared_files
 from grms.v1 import request_pb2
-from lrms_sim.groups import GROUPS
+from lrms_sim.workload.groups import GROUPS
 
 _GROUPS_SAID = frozenset({0, *GROUPS})
 """The numbers of groups that a request may have; 0 is none."""

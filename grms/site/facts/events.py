@@ -23,7 +23,7 @@ from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.settings import PartnerSettings
 from grms.site.facts.translation import Translation
 from grms.values import dataclass
-from lrms_sim.node_kinds import NodeKind
+from lrms_sim.machine.node_kinds import NodeKind
 
 
 @dataclass(frozen=True, slots=True)

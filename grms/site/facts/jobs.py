@@ -23,7 +23,7 @@ from grms.site.facts.lifecycle import (
     Outcome,
 )
 from grms.values import dataclass
-from lrms_sim.requests import Request as Needs
+from lrms_sim.workload.requests import Request as Needs
 
 KEY_PARTS = 3
 """Parts of a first `lrms_key`: home, epoch and number."""

@@ -11,8 +11,8 @@ from grms.site.facts.lifecycle import GuestState
 from grms.site.facts.returns import ReturnBook
 from grms.site.facts.trust import PromiseBook
 from grms.site.facts.unused import AcceptanceBudget
-from lrms_sim.node_kinds import NodeKind, NodeMachine
-from lrms_sim.nodes import fits
+from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
+from lrms_sim.machine.nodes import fits
 
 DISTRUST = 10
 """So many believable ends make good for one that cannot be believed."""

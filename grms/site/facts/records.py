@@ -11,7 +11,7 @@ import msgspec
 from grms.site.facts.jobs import Exit, GuestRef, JobRef, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.trust import PromiseRow
-from lrms_sim.requests import Request as Needs
+from lrms_sim.workload.requests import Request as Needs
 
 
 class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):

@@ -12,7 +12,7 @@ from grms.policy.rounds import Rounds
 from grms.policy.transfer import TransferPolicy
 from grms.site.facts.reservations import Resource
 from grms.site.facts.translation import NO_TRANSLATION, Translation
-from lrms_sim.node_kinds import NodeKind
+from lrms_sim.machine.node_kinds import NodeKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lrms_sim.errors import HanseError
-from lrms_sim.requests import Request
+from lrms_sim.util.errors import HanseError
+from lrms_sim.workload.requests import Request
 
 ANY: Final = "*"
 """As a key: every name that has no entry of its own; as a value: the same name."""

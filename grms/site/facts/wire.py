@@ -12,9 +12,9 @@ from grms.kit.shared_folders import SharedFile, check_shared
 from grms.site.facts.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.facts.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
 from grms.v1 import job_pb2, partner_pb2, request_pb2
-from lrms_sim.groups import GROUPS
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.spelling import printable, shorten
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.util.messages import printable, shorten
+from lrms_sim.workload.groups import GROUPS
 
 PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""

@@ -16,7 +16,7 @@ from grms.lrms.port import LrmsRefusedError
 from grms.names import ACCOUNT, check_site_name
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError
-from lrms_sim.text_files import read_bytes
+from lrms_sim.util.files import read_bytes
 
 MAP_BYTES_MAX: Final = 16 << 20
 """Largest map, in bytes: some 300,000 users."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import grpc
 from grpc import aio
 
-from lrms_sim.spelling import shorten
+from lrms_sim.util.messages import shorten
 
 CHANNEL_OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 20_000),

@@ -33,7 +33,7 @@ from grms.site.facts.jobs import OfferId
 from grms.site.facts.wire import PROTOCOL_VERSION, WireError, read_nodes, read_seen
 from grms.site.links.calls import ChannelMaker, Problems, SenselessError, answer_to, in_short
 from grms.v1 import partner_pb2, partner_pb2_grpc
-from lrms_sim.node_kinds import NodeKind
+from lrms_sim.machine.node_kinds import NodeKind
 
 HEARTBEAT_S: Final = 10.0
 """Interval at which a partner that is up is probed, seconds."""

@@ -15,7 +15,7 @@ from grms.site.links.calls import SenselessError, answer_to, stub_of
 from grms.site.links.partner_links import PartnerLinks
 from grms.site.links.pseudonyms import GuestOwners
 from grms.v1 import partner_pb2, request_pb2
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
 
 TIMEOUT_S: Final = 20.0
 """For one attempt: a home site waits some seconds for the answer to its offer."""

@@ -22,7 +22,7 @@ from grms.names import PSEUDONYM
 from grms.site.configuration.config import SiteConfig
 from grms.site.engine.lrms_driver import ProgramGoneError
 from grms.site.links.accounts import GuestAccounts, NoAccountError
-from lrms_sim.text_files import write_new, write_text
+from lrms_sim.util.files import write_new, write_text
 
 KEY_BYTES: Final = 32
 

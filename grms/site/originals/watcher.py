@@ -25,7 +25,7 @@ from grms.site.facts.jobs import HomeJob
 from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.wire import WireError, read_request
 from grms.v1 import request_pb2
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 NAME_MAX: Final = 128
 """Most characters of a job's name at a site."""

@@ -35,7 +35,7 @@ from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
 from grms.site.results.turns import Turns
 from grms.v1 import partner_pb2, results_pb2
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
 
 PAUSES: Final = BackoffSettings(first_s=0.5, most_s=60.0)
 """Between attempts to get a job's files."""

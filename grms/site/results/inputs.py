@@ -28,7 +28,7 @@ from grms.site.results.digests import digest_of
 from grms.site.results.store import Manifest, ResultStore, WrongContentError
 from grms.site.results.streams import FILE_TIMEOUT_S, bring
 from grms.v1 import partner_pb2
-from lrms_sim.spelling import printable
+from lrms_sim.util.messages import printable
 
 GUEST: Final = "guest-"
 """Prefix of the names of partners' jobs."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from grms.kit.job_files import FileProblem, JobFile
-from lrms_sim.text_files import sync_folder, write_durable
+from lrms_sim.util.files import sync_folder, write_durable
 
 LIST: Final = "list.json"
 

@@ -27,7 +27,7 @@ from grms.site.services.results import sent, write_results
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
-from lrms_sim.spelling import printable, shorten
+from lrms_sim.util.messages import printable, shorten
 
 T = TypeVar("T")
 

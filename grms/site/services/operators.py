@@ -25,7 +25,7 @@ from grms.site.services.reload import Reloaded
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 
 NO_PAGES: Final = (
     "this site serves no pages: its configuration has no [dashboard], or the log says why not"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from grms.v1 import replay_pb2
-from lrms_sim.groups import GROUPS
+from lrms_sim.workload.groups import GROUPS
 
 ROWS_MAX: Final = 50_000_000
 

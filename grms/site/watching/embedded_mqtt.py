@@ -28,7 +28,7 @@ from grms.names import is_loopback
 from grms.site.configuration.config import WATCHER
 from grms.telemetry import topics
 from grms.telemetry.link import MqttSettings
-from lrms_sim.text_files import write_secret
+from lrms_sim.util.files import write_secret
 
 CONNECT_S = 10.0
 """Time for a client to identify itself before its connection is closed, seconds."""

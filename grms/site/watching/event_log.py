@@ -26,7 +26,7 @@ from grms.site.facts.jobs import Exit, GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
 from grms.site.watching.subscriber import Handled, Subscriber
-from lrms_sim.requests import Request as Needs
+from lrms_sim.workload.requests import Request as Needs
 
 ACTIVITY_S: Final = 60.0
 """Interval of `activity` entries, seconds."""

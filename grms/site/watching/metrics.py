@@ -27,7 +27,7 @@ from grms.handshakes import Handshake
 from grms.lrms.slips import Slips
 from grms.site.care.alone import Compared
 from grms.telemetry.payloads import JobStateName
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 
 OTHER: Final = "other"
 """Label for a partner, or a reason, that is not listed."""

@@ -4,8 +4,8 @@ from typing import Final
 
 from rich.console import Console
 
-from lrms_sim.pages.parts import Table
-from lrms_sim.pages.terminal import print_table
+from lrms_sim.report.parts import Table
+from lrms_sim.report.terminal import print_table
 from scenarios.papers.decentralized_grid.grids import EGOISTIC
 from scenarios.papers.decentralized_grid.page import render, verdict
 from scenarios.papers.decentralized_grid.reference import FOUR_SITES, PAIRS, SETUPS, THREE_SITES

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lrms_sim.pages import svg
+from lrms_sim.report import svg
 from scenarios.papers.bar_chart import LEFT, RIGHT, TOP
 from scenarios.papers.charts import RowChart, percent
 from scenarios.papers.samples import Spread

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
 from scenarios.papers.options import folder_option, seeds_option, workers_option
 
 

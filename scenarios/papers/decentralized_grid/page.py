@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from lrms_sim.pages.parts import Figure, Html, Page, Section, Strong, Table, Words, made
-from lrms_sim.spelling import listed
+from lrms_sim.report.parts import Figure, Html, Page, Section, Strong, Table, Words, made
+from lrms_sim.util.messages import listed
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.decentralized_grid import drawings
 from scenarios.papers.decentralized_grid.drawings import DotRow

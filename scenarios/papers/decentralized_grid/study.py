@@ -14,8 +14,8 @@ from grms.learning.rule_bases.command import TrainOptions, run_training
 from grms.learning.rule_bases.outcome import TrainingOutcome
 from grms.learning.rule_bases.source import TrainingSource
 from grms.learning.session import CHECKPOINT
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.version import __version__
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.util.version import __version__
 from scenarios.library import rule_base_folder, scenario_path
 from scenarios.papers.decentralized_grid.grids import (
     EASY_EGOISTIC,

@@ -2,8 +2,8 @@
 
 from rich.console import Console
 
-from lrms_sim.pages.parts import Table
-from lrms_sim.pages.terminal import print_table
+from lrms_sim.report.parts import Table
+from lrms_sim.report.terminal import print_table
 from scenarios.papers.frame import StudyCommand, print_statements
 from scenarios.papers.gorba_rescheduling.figures import load_of
 from scenarios.papers.gorba_rescheduling.page import METHODS, render, verdict

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import HALF
+from lrms_sim.report import svg
+from lrms_sim.report.parts import HALF
 from scenarios.papers.charts import Line, bare, line_chart
 from scenarios.papers.gorba_rescheduling.figures import LoadFigures, SettingFigures
 

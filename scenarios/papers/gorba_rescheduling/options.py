@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from lrms_sim.commandline.values import ParamType
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
+from lrms_sim.util.values import ParamType
 from scenarios.papers.gorba_rescheduling.reference import SIZES
 from scenarios.papers.options import folder_option, workers_option
 

@@ -3,17 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from lrms_sim.pages.parts import (
-    Cell,
-    Figure,
-    Group,
-    Page,
-    Section,
-    Stacked,
-    Table,
-    Words,
-    made,
-)
+from lrms_sim.report.parts import Cell, Figure, Group, Page, Section, Stacked, Table, Words, made
 from scenarios.papers.gorba_rescheduling import drawings
 from scenarios.papers.gorba_rescheduling.figures import (
     LoadFigures,

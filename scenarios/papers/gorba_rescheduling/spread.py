@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lrms_sim.samples import mean_interval
+from lrms_sim.analysis.samples import mean_interval
 
 LEVEL: Final = 0.99
 """Of the intervals."""

@@ -13,7 +13,7 @@ from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner.methods import SEARCHES
 from broker.planner.search import Budget, Found, Search
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 from scenarios.papers.frame import as_json, plain_options, run_cases
 from scenarios.papers.gorba_rescheduling.events import Event, Setting, first_planning, reschedule
 from scenarios.papers.gorba_rescheduling.options import StudyOptions

@@ -1,6 +1,6 @@
 """The study as one HTML page: statements, gains of sites, waits by class, and what it does not show."""
 
-from lrms_sim.pages.parts import Page, Points, Section, Stacked, Table, Words, made
+from lrms_sim.report.parts import Page, Points, Section, Stacked, Table, Words, made
 from scenarios.papers.kinds_of_nodes.sites import (
     DAYS,
     GPU_SHARE,

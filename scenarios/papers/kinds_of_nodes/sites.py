@@ -8,15 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from lrms_sim.accounting.importing import import_table
-from lrms_sim.accounting.records import Import
-from lrms_sim.accounting.table import Layout
-from lrms_sim.jobs import Int32Array, JobTable
-from lrms_sim.nodes import Demands, NodeKind, NodeMachine, misfits
-from lrms_sim.preparation import prepare
-from lrms_sim.requests import Gpus, Memory, Request
-from lrms_sim.swf import read_swf
-from lrms_sim.windows import window_by_days
+from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine, misfits
+from lrms_sim.workload.accounting.importing import import_table
+from lrms_sim.workload.accounting.records import Import
+from lrms_sim.workload.accounting.table import Layout
+from lrms_sim.workload.jobs import Int32Array, JobTable
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.requests import Gpus, Memory, Request
+from lrms_sim.workload.swf import read_swf
+from lrms_sim.workload.windows import window_by_days
 from scenarios.archive.traces import TRACES, require_trace
 from scenarios.errors import ScenarioError
 

@@ -11,11 +11,11 @@ from grms.federation.federation import Federation
 from grms.federation.sites import Site
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import BoolArray, FloatArray
-from lrms_sim.node_metrics import dominant_shares
-from lrms_sim.requests import Request
-from lrms_sim.schedule import Schedule
+from lrms_sim.analysis.node_metrics import dominant_shares
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import BoolArray, FloatArray
+from lrms_sim.workload.requests import Request
+from lrms_sim.workload.schedule import Schedule
 from scenarios.archive.traces import file_sha256
 from scenarios.papers.frame import CaseStudy, plain_options, run_cases, threads
 from scenarios.papers.kinds_of_nodes.options import StudyOptions

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lrms_sim.pages import svg
+from lrms_sim.report import svg
 from scenarios.papers.charts import RowChart, percent
 
 LEFT = 172.0

@@ -15,12 +15,12 @@ from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.rounds import Rounds
 from grms.policy.transfer import Railed, TransferPolicy, TransferQuestion, WrittenTransfer
 from grms.policy.words import TRANSFER_POLICIES
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import FloatArray, JobTable
-from lrms_sim.preparation import prepare
-from lrms_sim.schedule import Schedule
-from lrms_sim.swf import read_swf
-from lrms_sim.windows import SECONDS_PER_DAY, window_by_days
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import FloatArray, JobTable
+from lrms_sim.workload.preparation import prepare
+from lrms_sim.workload.schedule import Schedule
+from lrms_sim.workload.swf import read_swf
+from lrms_sim.workload.windows import SECONDS_PER_DAY, window_by_days
 from scenarios.archive.traces import TRACES, require_trace
 from scenarios.run.workloads import doubled
 from scenarios.spec.spec import OVERLOADED

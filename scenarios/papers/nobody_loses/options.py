@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
 from scenarios.papers.options import folder_option, workers_option
 
 PARTS: Final = ("grids", "rogues", "jitter", "adoption", "headroom")

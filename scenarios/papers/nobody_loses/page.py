@@ -1,7 +1,7 @@
 """The study as one HTML page: tables beside the independent program's, pictures, and where it is weak."""
 
 from grms.federation.rogues import ROGUES
-from lrms_sim.pages.parts import (
+from lrms_sim.report.parts import (
     Facts,
     Figure,
     Html,

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from grms.learning.limits import Workers
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
 from scenarios.papers.options import folder_option
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lrms_sim.pages.parts import Figure, Page, Points, Section, Stacked, Table, Words, made
+from lrms_sim.report.parts import Figure, Page, Points, Section, Stacked, Table, Words, made
 from scenarios.papers.charts import Line as Curve
 from scenarios.papers.charts import line_chart
 from scenarios.papers.page_parts import mark

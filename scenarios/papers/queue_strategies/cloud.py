@@ -13,9 +13,9 @@ import numpy as np
 
 from grms.learning.evolution.domination import not_dominated as lowest
 from grms.learning.local_strategies.front import SIGNS
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.strategies import Strategy
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.strategies import Strategy
 
 
 @dataclass(frozen=True, slots=True)

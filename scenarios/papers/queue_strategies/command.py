@@ -2,8 +2,8 @@
 
 from rich.console import Console
 
-from lrms_sim.pages.parts import Table
-from lrms_sim.pages.terminal import print_table
+from lrms_sim.report.parts import Table
+from lrms_sim.report.terminal import print_table
 from scenarios.papers.frame import StudyCommand
 from scenarios.papers.queue_strategies.page import render
 from scenarios.papers.queue_strategies.reference import METHODS, printed

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from matplotlib.ticker import MaxNLocator
 
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import WIDE
+from lrms_sim.report import svg
+from lrms_sim.report.parts import WIDE
 
 _HEIGHT = 480.0
 _KINDS = (

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import click
 
-from lrms_sim.option_fields import option
+from lrms_sim.util.option_fields import option
 from scenarios.papers.options import folder_option, seeds_option, workers_option
 from scenarios.papers.queue_strategies.reference import LOGS
 

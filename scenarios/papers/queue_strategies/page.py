@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lrms_sim.pages.parts import Figure, Page, Section, Stacked, Strong, Table, Words, made
+from lrms_sim.report.parts import Figure, Page, Section, Stacked, Strong, Table, Words, made
 from scenarios.papers.bar_chart import SpreadBar, improvement_chart
 from scenarios.papers.page_parts import judgement
 from scenarios.papers.queue_strategies.drawings import KIND_WORDS, beyond, scatter

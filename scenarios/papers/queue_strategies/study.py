@@ -19,10 +19,10 @@ from grms.learning.local_strategies.outcome import LEARNED
 from grms.learning.local_strategies.problem import TuneOptions
 from grms.learning.local_strategies.workloads import Workload, read_workload
 from grms.learning.session import CHECKPOINT
-from lrms_sim.provenance import source_commit
-from lrms_sim.strategies import Strategy
-from lrms_sim.strategy_files import load_strategy
-from lrms_sim.version import __version__
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import load_strategy
+from lrms_sim.util.provenance import source_commit
+from lrms_sim.util.version import __version__
 from scenarios.archive.traces import require_trace
 from scenarios.papers.frame import RESULT_FORMAT, plain_options
 from scenarios.papers.queue_strategies.cloud import cloud

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import HALF
+from lrms_sim.report import svg
+from lrms_sim.report.parts import HALF
 from scenarios.papers.charts import bare
 
 Bars = Sequence[tuple[str, float, float]]

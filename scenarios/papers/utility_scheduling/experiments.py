@@ -10,13 +10,13 @@ import numpy as np
 from grms.learning.evolution.cma_strategy import CmaStrategy
 from grms.learning.evolution.genes import GeneSpace
 from grms.learning.evolution.strategies import StrategySettings
-from lrms_sim.utility.jobs import UtilityJobs
-from lrms_sim.utility.machine import Outcome, simulate
-from lrms_sim.utility.model import PROCESSORS, TEST_STEPS, TRAINING_STEPS, PaperModel
-from lrms_sim.utility.options import MachineOptions
-from lrms_sim.utility.policies import FEATURES, POLICIES, Ordered, Policy
-from lrms_sim.utility.source import TRAINING_SEED
-from lrms_sim.utility.value import PAPER_P, Scales, ValueFunction
+from lrms_sim.malleable.jobs import UtilityJobs
+from lrms_sim.malleable.machine import Outcome, simulate
+from lrms_sim.malleable.model import PROCESSORS, TEST_STEPS, TRAINING_STEPS, PaperModel
+from lrms_sim.malleable.options import MachineOptions
+from lrms_sim.malleable.policies import FEATURES, POLICIES, Ordered, Policy
+from lrms_sim.malleable.source import TRAINING_SEED
+from lrms_sim.malleable.value import PAPER_P, Scales, ValueFunction
 from scenarios.papers.utility_scheduling.reference import READINGS
 
 EVOLVED_GENERATIONS: Final = 25

@@ -7,11 +7,11 @@ from threading import Lock
 from typing import Any, Final
 
 from grms.utility_exchange import UtilitySite, exchange
-from lrms_sim.utility.machine import Learning
-from lrms_sim.utility.options import MachineOptions
-from lrms_sim.utility.policies import policy_by_name
-from lrms_sim.utility.training import Training, learn, scales_for
-from lrms_sim.utility.value import ValueFunction
+from lrms_sim.malleable.machine import Learning
+from lrms_sim.malleable.options import MachineOptions
+from lrms_sim.malleable.policies import policy_by_name
+from lrms_sim.malleable.training import Training, learn, scales_for
+from lrms_sim.malleable.value import ValueFunction
 from scenarios.archive.traces import find_trace
 from scenarios.papers.utility_scheduling.recorded import RULES, Logs
 from scenarios.papers.utility_scheduling.reference import LEARN_DAYS, TEST_DAYS

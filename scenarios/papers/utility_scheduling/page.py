@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Any
 
-from lrms_sim.pages.parts import Figure, Page, Section, Stacked, Table, Words, made
-from lrms_sim.utility.policies import SENTENCES
-from lrms_sim.utility.value import PAPER_P, RULES
+from lrms_sim.malleable.policies import SENTENCES
+from lrms_sim.malleable.value import PAPER_P, RULES
+from lrms_sim.report.parts import Figure, Page, Section, Stacked, Table, Words, made
 from scenarios.papers.charts import Line, line_chart
 from scenarios.papers.page_parts import judgement
 from scenarios.papers.utility_scheduling import drawings

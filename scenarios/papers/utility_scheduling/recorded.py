@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
-from lrms_sim.swf import read_swf
-from lrms_sim.utility.comparison import Plan, compare_policies
-from lrms_sim.utility.rules import PRESETS, utilities
-from lrms_sim.utility.source import Source
+from lrms_sim.malleable.rules import PRESETS, utilities
+from lrms_sim.malleable.source import Source
+from lrms_sim.report.malleable_comparison import Plan, compare_policies
+from lrms_sim.workload.swf import read_swf
 from scenarios.archive.traces import TRACES, find_trace
 from scenarios.papers.utility_scheduling.reference import (
     LEARN_DAYS,

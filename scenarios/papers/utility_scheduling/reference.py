@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from lrms_sim.utility.machine import Learning
-from lrms_sim.utility.options import MachineOptions
+from lrms_sim.malleable.machine import Learning
+from lrms_sim.malleable.options import MachineOptions
 
 RATE: Final = 0.1
 """Arrivals in a step in Figures 2, 3 and 5."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 from scenarios.papers.frame import Evaluate, as_json, having, plain_options, run_cases, threads
 from scenarios.papers.utility_scheduling.experiments import Case, Run, run_case
 from scenarios.papers.utility_scheduling.federations import (

@@ -16,7 +16,7 @@ from broker.model.pool import Pool
 from broker.model.problem import Problem
 from broker.model.resources import DAY, Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from lrms_sim.commandline.mistakes import MISTAKES_SHOWN_MAX
+from lrms_sim.util.file_errors import MISTAKES_SHOWN_MAX
 from tests.broker.drawn import NAMES
 
 FULL = """

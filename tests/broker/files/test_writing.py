@@ -11,7 +11,7 @@ from broker.files.pools import parse_file, read_file
 from broker.files.writing import document_of, to_json, write_document, write_text
 from broker.model.resources import PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.broker.drawn import MOMENTS, NAMES, pools, workflows
 
 

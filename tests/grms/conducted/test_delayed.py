@@ -11,10 +11,10 @@ from grms.federation.federation import Federation, Site
 from grms.policy.rails import START_NOW
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
 from grms.policy.words import TRANSFER_POLICIES
-from lrms_sim.disciplines import Discipline, Easy, EasyPlusPlus, Fcfs
-from lrms_sim.jobs import JobTable
-from lrms_sim.lublin import generate
-from lrms_sim.schedule import Schedule
+from lrms_sim.scheduling.disciplines import Discipline, Easy, EasyPlusPlus, Fcfs
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.lublin import generate
+from lrms_sim.workload.schedule import Schedule
 
 NAMES = ("a", "b", "c")
 

@@ -26,10 +26,10 @@ from grms.site.facts.compaction import compacted
 from grms.site.facts.invariants import check
 from grms.site.facts.records import JobDelegated, JobEnded, JobLeft, JobReoffered, Record
 from grms.testing.findings import known
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import Schedule
-from lrms_sim.windows import window_by_days
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import Schedule
+from lrms_sim.workload.windows import window_by_days
 from tests.examples import runs
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly

@@ -24,11 +24,11 @@ from grms.policy.transfer import (
     TransferQuestion,
     WrittenTransfer,
 )
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.nodes import Demands, NodeKind, NodeMachine
-from lrms_sim.requests import Gpus, Memory, Request
-from tests.lrms_sim.test_nodes import workloads
+from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.requests import Gpus, Memory, Request
+from tests.lrms_sim.machine.test_nodes import workloads
 from tests.oracles.node_exchange import PlainNodeSite, exchange_plainly
 
 POLICIES: dict[str, TransferPolicy] = {"awf": AcceptWhenFit(), "start-now": Railed(START_NOW)}

@@ -10,8 +10,8 @@ from grms.federation.rogues import ROGUES
 from grms.policy.location import FixedOrder
 from grms.policy.rails import Promise, Rails
 from grms.policy.transfer import AcceptWhenFit, Railed
-from lrms_sim.disciplines import Conservative
-from lrms_sim.jobs import JobTable
+from lrms_sim.scheduling.disciplines import Conservative
+from lrms_sim.workload.jobs import JobTable
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly
 from tests.random_workloads import railed_sites

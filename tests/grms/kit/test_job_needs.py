@@ -5,8 +5,8 @@ from hypothesis import given
 
 from grms.kit.job_needs import read_kinds, read_needs, write_kinds, write_needs
 from grms.v1 import request_pb2
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Request, RequestError
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.workload.requests import Request, RequestError
 from tests.any_requests import any_requests
 
 

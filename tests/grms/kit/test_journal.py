@@ -27,7 +27,7 @@ from grms.kit.journal import (
     RecordCodec,
     reading,
 )
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 
 
 class Thing(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unknown_fields=True):

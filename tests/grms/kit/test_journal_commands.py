@@ -18,7 +18,7 @@ from grms.site.engine.journal import KIND, Journal
 from grms.site.facts.jobs import GuestRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import KINDS, GuestWithdrawn, JobEnded, JobKept, JobReceived, Record
-from lrms_sim.version import __version__
+from lrms_sim.util.version import __version__
 from tests.broker.core.test_codec import lived
 from tests.schemas import printed
 

@@ -3,7 +3,7 @@ from pydantic import Field, ValidationError
 
 from grms.kit.mistakes import mistakes_of, must_be, path_of
 from grms.kit.models import Model, wrong
-from lrms_sim.commandline.mistakes import Mistake
+from lrms_sim.util.file_errors import Mistake
 
 
 class Inner(Model):

@@ -1,5 +1,5 @@
 from grms.learning.fingerprint import first_difference, jobs_sha256
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 
 COLUMNS = {
     "submit_time": [0, 5],

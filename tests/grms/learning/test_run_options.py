@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from grms.learning.limits import Limits, Workers
 from grms.learning.run_options import end_interrupted, workers_of
 from grms.learning.session import TrainingInterrupted
-from lrms_sim.commandline.field_options import field_options, taken
-from lrms_sim.commandline.running import EXIT_INTERRUPTED
+from lrms_sim.cli.field_options import field_options, taken
+from lrms_sim.cli.running import EXIT_INTERRUPTED
 
 
 def run(arguments: Sequence[str]) -> tuple[Result, list[Any]]:

@@ -22,11 +22,11 @@ from grms.lrms.port import (
     Started,
 )
 from grms.outcomes import Outcome
-from lrms_sim.choosing import StrategyTable
-from lrms_sim.criteria import Criterion, CriterionOrder
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.machine import simulate
-from lrms_sim.strategies import Strategy
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.criteria import Criterion, CriterionOrder
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.scheduling.selection import StrategyTable
+from lrms_sim.scheduling.strategies import Strategy
 from tests.strategies import OneMachine, disciplines, one_machine
 
 

@@ -1,8 +1,8 @@
 """What has happened on a simulated machine: each thing once, in order of time."""
 
 from grms.lrms.moments import Kind, moments
-from lrms_sim.disciplines import Fcfs
-from lrms_sim.stepped import Machine
+from lrms_sim.machine.stepped import Machine
+from lrms_sim.scheduling.disciplines import Fcfs
 
 
 def submit(machine: Machine, moment: float, processors: int, run_time: float) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from grms.lrms.nodes import MARGIN_S, Licence, NodeGroup, NodeTable, Promised, grouped
 from grms.lrms.partitions import Partition
-from lrms_sim.node_kinds import NodeKind, NodeMachine
-from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
+from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.node_strategies import machines, requests
 from tests.oracles.node_rooms import has_room, one_by_one
 

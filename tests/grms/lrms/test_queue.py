@@ -6,11 +6,11 @@ from pydantic import ValidationError
 
 from grms.lrms.queue import configured_queue
 from grms.lrms.simulated import SimulatedSettings
-from lrms_sim.choosing import StrategyTable
-from lrms_sim.criteria import Criterion, CriterionOrder, GroupOrder
-from lrms_sim.disciplines import Easy
-from lrms_sim.strategies import Strategy
-from lrms_sim.strategy_files import StrategyFile, save_strategy
+from lrms_sim.scheduling.criteria import Criterion, CriterionOrder, GroupOrder
+from lrms_sim.scheduling.disciplines import Easy
+from lrms_sim.scheduling.selection import StrategyTable
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy
 
 ZEROS = (0.0,) * 5
 BY_DAY = Strategy(

@@ -20,7 +20,7 @@ from grms.lrms.port import (
 )
 from grms.lrms.simulated import SimulatedLrms
 from grms.outcomes import Outcome
-from lrms_sim.disciplines import Fcfs
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.waiting import run, until
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from grms.policy.rails import DAY, FAIR_EXCHANGE, HOUR, SHORT_GUESTS, START_NOW, Promise, Rails
 from grms.policy.rails_table import SPAN_MAX, RailsSpec, rounds_said, span
 from grms.policy.rounds import Rounds
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from scenarios.errors import SpecError
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec

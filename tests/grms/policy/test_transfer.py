@@ -17,7 +17,7 @@ from grms.policy.transfer import (
     compiled_transfer,
     without_rails,
 )
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 
 RULE = Rule(Gaussian(0, 1), Gaussian(50, 10), accept=True)
 

@@ -25,8 +25,8 @@ from grms.policy.transfer import (
 from grms.policy.words import PolicyShelf, written_location
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import ConfigError, load_policies, location_policy, policies_of
-from lrms_sim.disciplines import Easy
-from lrms_sim.jobs import JobTable
+from lrms_sim.scheduling.disciplines import Easy
+from lrms_sim.workload.jobs import JobTable
 from scenarios.errors import SpecError
 from scenarios.run.replay import check_files
 from scenarios.spec.spec import ScenarioSpec

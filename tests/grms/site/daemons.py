@@ -23,7 +23,7 @@ from grms.v1 import (
     operator_pb2_grpc,
     partner_pb2_grpc,
 )
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 
 
 def metrics() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from benchmarks.batch_simulated import (
 )
 from benchmarks.batch_starts import Day, compared, gains, middle, turned
 from grms.federation.federation import Site
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 
 
 def day(starts: list[float], places: list[int], delay: float = 0.0) -> Day:

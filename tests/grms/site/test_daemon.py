@@ -28,7 +28,7 @@ from grms.site.engine.journal import Journal
 from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
 from grms.site.start import serve
 from grms.v1 import job_pb2, job_pb2_grpc
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.kit.services.test_reflection import asked
 from tests.grms.kit.test_journal import Disk
 from tests.grms.site.daemons import document, running, two_sites

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from grms.site.configuration.files import ConfigError, load_config, parse_config
 from grms.site.parts import check_certificate, check_privileges
 from grms.tls import TlsFiles
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document
 

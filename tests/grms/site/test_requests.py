@@ -10,8 +10,8 @@ from grms.kit.job_needs import read_needs, write_needs
 from grms.kit.ports import free_port
 from grms.site.facts.records import GuestDeclined, JobDelegated, JobUnplaced
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.recorder import Exchange, Recorder
 from tests.scenarios.test_traffic import message, violations

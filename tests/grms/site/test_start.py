@@ -22,7 +22,7 @@ from grms.site.facts.jobs import Request
 from grms.site.facts.records import JobKept, JobReceived, Record
 from grms.site.sockets.users import user_of
 from grms.v1 import request_pb2
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document
 

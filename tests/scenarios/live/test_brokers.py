@@ -9,7 +9,7 @@ import pytest
 
 from broker.client import CallError
 from broker.configuration.config import load_config
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from scenarios.errors import LiveError
 from scenarios.library import scenario_path
 from scenarios.live import brokers

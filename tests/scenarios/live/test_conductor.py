@@ -18,9 +18,9 @@ from grms.policy.rounds import period_of
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
 from grms.site.engine.journal import reading_of
 from grms.site.facts.records import RoundHeld
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import MachineInfo
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import MachineInfo
 from scenarios.errors import LiveError
 from scenarios.live.conductor import Conducted, Conductor
 from scenarios.live.daemons import daemons, until_linked

@@ -19,8 +19,8 @@ import pytest
 
 from grms.client import Job, SiteUnavailable
 from grms.kit.socket_folder import SocketFolder, remove_left_behind
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import MachineInfo, Schedule
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.cli import run_command
 from scenarios.errors import LiveError
 from scenarios.live.folder import STATE, daemons_in

@@ -18,7 +18,7 @@ from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed,
 from grms.policy.words import TRANSFER_POLICIES
 from grms.site.configuration.config import SiteConfig
 from grms.site.configuration.files import load_config, load_policies, parse_config
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from scenarios.errors import LiveError
 from scenarios.live.sites import (
     LiveSettings,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lrms_sim.pages import svg
-from lrms_sim.pages.parts import WIDE
+from lrms_sim.report import svg
+from lrms_sim.report.parts import WIDE
 from scenarios.papers.charts import Line, bare, legend, line_chart
 from tests.pictures import svg_texts
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from lrms_sim.pages.parts import Words
+from lrms_sim.report.parts import Words
 from scenarios.report import tables, words
 from scenarios.run.results import WorkloadNote
 from scenarios.run.user_groups import GroupResult

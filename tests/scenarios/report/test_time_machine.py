@@ -16,8 +16,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from lrms_sim import occupancy
-from lrms_sim.jobs import JobTable
+from lrms_sim.analysis import occupancy
+from lrms_sim.workload.jobs import JobTable
 from scenarios.report import time_machine
 from scenarios.report.html import write_html
 from scenarios.report.time_machine import BINS, data, packed, section

@@ -1,6 +1,6 @@
 import numpy as np
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from scenarios.report import words
 from scenarios.run.results import ScenarioResult, evaluate
 from tests.scenarios.towns import random_towns, schedule_of, two_towns

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from grms.federation.federation import replay
-from lrms_sim import metrics
+from lrms_sim.analysis import metrics
 from scenarios.report.output import load_run, save_run
 from scenarios.run.broker_result import BatchFigures, BrokerResult
 from scenarios.run.replay import Run, build_sites, load_policies, run_scenario

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from lrms_sim.choosing import StrategyTable
-from lrms_sim.criteria import Criterion, CriterionOrder, GroupOrder
-from lrms_sim.machine import simulate
-from lrms_sim.situations import make_calendar, zone_named
-from lrms_sim.strategies import Strategy
-from lrms_sim.strategy_files import StrategyFile, save_strategy
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.criteria import Criterion, CriterionOrder, GroupOrder
+from lrms_sim.scheduling.selection import StrategyTable
+from lrms_sim.scheduling.situations import make_calendar, zone_named
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy
 from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.replay import run_scenario
 from scenarios.spec.spec import ScenarioSpec

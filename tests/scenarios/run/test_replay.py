@@ -20,8 +20,8 @@ from grms.policy.transfer import (
     RuleBase,
     TransferPolicy,
 )
-from lrms_sim.schedule import Schedule
-from lrms_sim.schedule_files import write_csv
+from lrms_sim.workload.schedule import Schedule
+from lrms_sim.workload.schedule_files import write_csv
 from scenarios.errors import SpecError, TraceMissingError, WorkloadError
 from scenarios.run.replay import check_files, load_policies, run_scenario
 from scenarios.spec.spec import ROGUE_WORDS, ScenarioSpec
@@ -249,7 +249,7 @@ def test_the_same_scenario_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from lrms_sim.schedule_files import write_csv
+from lrms_sim.workload.schedule_files import write_csv
 from scenarios.library import scenario_path
 from scenarios.run.replay import run_scenario
 from scenarios.spec.files import load_spec

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lrms_sim import metrics
-from lrms_sim.jobs import JobTable
-from lrms_sim.schedule import Schedule
-from lrms_sim.version import __version__
+from lrms_sim.analysis import metrics
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import Schedule
 from scenarios.run.results import RESULT_FORMAT, WorkloadNote, evaluate, flows
 from tests.scenarios.towns import random_towns, schedule_of, two_towns, two_towns_schedules
 

@@ -8,8 +8,8 @@ from grms.learning.rule_bases.source import SourceError, training_cases
 from grms.policy.files import save_rule_base
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import AcceptWhenFit, RuleBase
-from lrms_sim.jobs import JobTable
-from lrms_sim.swf import write_swf
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.swf import write_swf
 from scenarios.run.replay import run_scenario
 from scenarios.run.training_source import load_training_source
 from scenarios.spec.files import load_spec

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from lrms_sim.disciplines import Easy, Fcfs
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import simulate
-from lrms_sim.schedule import Schedule
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import Easy, Fcfs
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.schedule import Schedule
 from scenarios.run.user_groups import group_results
 
 

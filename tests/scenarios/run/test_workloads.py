@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.lublin import generate
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.lublin import generate
 from scenarios.archive.traces import TRACES
 from scenarios.errors import TraceMissingError, WorkloadError
 from scenarios.run.workloads import Workload, first_arrivals, load_workload

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrms_sim.spelling import shown
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
+from lrms_sim.util.messages import shown
 from scenarios.errors import SpecError
 from scenarios.spec.files import parse_spec
 from scenarios.spec.problems import SITES_MAX, cross_problems

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lrms_sim.preparation import PreparationOptions
+from lrms_sim.workload.preparation import PreparationOptions
 from scenarios.spec.workloads import PreparationSpec, WindowSpec
 
 

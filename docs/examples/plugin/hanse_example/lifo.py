@@ -1,6 +1,6 @@
 """A queue discipline."""
 
-from lrms_sim.written import MachineView
+from lrms_sim.scheduling.user_defined import MachineView
 
 
 class Lifo:

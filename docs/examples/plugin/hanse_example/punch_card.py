@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from lrms_sim.accounting.records import (
+from lrms_sim.workload.accounting.records import (
     Reading,
     Record,
     Unreadable,

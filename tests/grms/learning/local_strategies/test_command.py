@@ -21,8 +21,8 @@ from grms.learning.local_strategies.options import WorkloadOptions
 from grms.learning.local_strategies.outcome import LEARNED, best_constant
 from grms.learning.local_strategies.problem import TuneOptions
 from grms.learning.local_strategies.workloads import WorkloadError
-from lrms_sim.strategy_files import load_strategy
-from lrms_sim.trace_folders import LOG_FILES
+from lrms_sim.scheduling.strategy_files import load_strategy
+from lrms_sim.util.trace_folders import LOG_FILES
 from tests.tuning_cases import busy_log
 
 SYMBIOTIC = SymbioticSettings(

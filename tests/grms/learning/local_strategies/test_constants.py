@@ -3,12 +3,12 @@ import pytest
 
 from grms.learning.local_strategies.constants import constants, group_order, judge
 from grms.learning.local_strategies.fitness import tuning_case
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.disciplines import Easy
-from lrms_sim.groups import user_groups
-from lrms_sim.machine import simulate
-from lrms_sim.objectives import objectives_of
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.objectives import objectives_of
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.disciplines import Easy
+from lrms_sim.workload.groups import user_groups
 from tests.tuning_cases import busy_case, busy_jobs
 
 

@@ -13,9 +13,9 @@ from grms.learning.local_strategies.encoding import (
     RulesEncoding,
     TableEncoding,
 )
-from lrms_sim.choosing import StrategyRules, StrategyTable
-from lrms_sim.criteria import PAPER_BOUNDS, CriterionKind, CriterionOrder
-from lrms_sim.strategies import Strategy
+from lrms_sim.scheduling.criteria import PAPER_BOUNDS, CriterionKind, CriterionOrder
+from lrms_sim.scheduling.selection import StrategyRules, StrategyTable
+from lrms_sim.scheduling.strategies import Strategy
 
 KINDS: tuple[CriterionKind, ...] = get_args(CriterionKind)
 

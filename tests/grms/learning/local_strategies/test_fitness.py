@@ -18,14 +18,14 @@ from grms.learning.local_strategies.fitness import (
     tuning_case,
 )
 from grms.learning.training import train
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.disciplines import Easy
-from lrms_sim.groups import user_groups
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import simulate
-from lrms_sim.objectives import objectives_of
-from lrms_sim.strategies import Strategy
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.objectives import objectives_of
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.disciplines import Easy
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.workload.groups import user_groups
+from lrms_sim.workload.jobs import JobTable
 from tests.tuning_cases import busy_case, busy_jobs
 
 F2 = CriterionEncoding(("f2",) * 3)

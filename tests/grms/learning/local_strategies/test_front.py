@@ -6,10 +6,10 @@ import pytest
 from grms.learning.evolution.nsga2 import Nsga2, Nsga2Settings
 from grms.learning.local_strategies.fitness import tuning_case
 from grms.learning.local_strategies.front import UserKeys, front_search
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.jobs import JobTable
-from lrms_sim.strategies import Strategy
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.workload.jobs import JobTable
 from tests.tuning_cases import busy_case, busy_jobs
 
 

@@ -15,8 +15,8 @@ from grms.learning.local_strategies.outcome import (
     value_words,
 )
 from grms.learning.local_strategies.workloads import Workload, read_workload
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.strategies import Strategy
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.strategies import Strategy
 from tests.tuning_cases import busy_case, busy_log
 
 

@@ -2,7 +2,13 @@ import numpy as np
 
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.local_strategies.pictures import choices, convergence, table_cells
-from lrms_sim.choosing import CLASSES, StrategyRule, StrategyRules, StrategyTable, class_number
+from lrms_sim.scheduling.selection import (
+    CLASSES,
+    StrategyRule,
+    StrategyRules,
+    StrategyTable,
+    class_number,
+)
 from tests.pictures import svg_texts
 
 

@@ -20,9 +20,9 @@ from grms.learning.local_strategies.problem import (
     problem,
     shared_order,
 )
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.situations import KINDS
-from lrms_sim.strategies import Strategy
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.situations import KINDS
+from lrms_sim.scheduling.strategies import Strategy
 from tests.tuning_cases import busy_case
 
 LOGS = (Path("a.swf"),)

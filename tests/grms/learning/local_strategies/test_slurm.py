@@ -10,8 +10,8 @@ from grms.learning.local_strategies.slurm import (
     user_shares,
     users_csv,
 )
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.groups import user_groups
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.workload.groups import user_groups
 from tests.tuning_cases import busy_jobs
 
 ORDER = GroupOrder((2, 1, 3, 4, 5))

@@ -10,7 +10,7 @@ from grms.learning.local_strategies.workloads import (
     read_workloads,
     split,
 )
-from lrms_sim.groups import user_groups
+from lrms_sim.workload.groups import user_groups
 from tests.tuning_cases import HEADER, busy_jobs, busy_log
 
 

@@ -23,7 +23,7 @@ from grms.learning.session import CHECKPOINT, TrainingInterrupted
 from grms.policy.files import load_rule_base
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import Railed
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import two_sites
 
 SMALL = StrategySettings(parents=3, offspring=6)

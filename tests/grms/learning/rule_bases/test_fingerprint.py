@@ -18,14 +18,14 @@ from grms.learning.rule_bases.self_play import MeetingFitness
 from grms.policy.location import FixedOrder
 from grms.policy.rails import FAIR_EXCHANGE, START_NOW, Rails
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Railed, Rule, RuleBase
-from lrms_sim.choosing import CLASSES, Policy, StrategyTable
-from lrms_sim.criteria import GREEDY_DEFAULT, GroupOrder
-from lrms_sim.disciplines import Easy, Fcfs
-from lrms_sim.jobs import JobTable
-from lrms_sim.nodes import Demands, NodeKind, NodeMachine
-from lrms_sim.requests import Gpus
-from lrms_sim.situations import make_calendar
-from lrms_sim.strategies import Strategy
+from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine
+from lrms_sim.scheduling.criteria import GREEDY_DEFAULT, GroupOrder
+from lrms_sim.scheduling.disciplines import Easy, Fcfs
+from lrms_sim.scheduling.selection import CLASSES, Policy, StrategyTable
+from lrms_sim.scheduling.situations import make_calendar
+from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.requests import Gpus
 from tests.training_grids import YES, two_sites
 
 

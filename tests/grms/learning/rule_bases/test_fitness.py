@@ -19,8 +19,8 @@ from grms.learning.rule_bases.self_play import within_rails_alone
 from grms.policy._decisions import MembershipTable
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Railed
-from lrms_sim.jobs import JobTable, concatenate
-from lrms_sim.metrics import awrt
+from lrms_sim.analysis.metrics import awrt
+from lrms_sim.workload.jobs import JobTable, concatenate
 from tests.kernel_sites import kernel_site, plain_policy
 from tests.oracles.federation import PlainSite, replay_plainly
 from tests.random_workloads import random_sites

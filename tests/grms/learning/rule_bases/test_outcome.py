@@ -24,9 +24,9 @@ from grms.learning.rule_bases.outcome import (
 )
 from grms.learning.training import train
 from grms.policy.files import load_rule_base
-from lrms_sim.jobs import JobTable
-from lrms_sim.pages.templates import alone
-from lrms_sim.version import __version__
+from lrms_sim.report.templates import alone
+from lrms_sim.util.version import __version__
+from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import rule_space, two_sites
 
 SPACE = rule_space(2)

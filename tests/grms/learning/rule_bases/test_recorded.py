@@ -11,7 +11,7 @@ from grms.learning.rule_bases.recorded import Visits, recorded_decisions
 from grms.learning.rule_bases.self_play import within_rails_alone
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainFederation, PlainPolicy, PlainSite, replay_plainly
 from tests.oracles.machine import PlainJob

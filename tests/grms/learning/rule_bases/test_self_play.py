@@ -15,7 +15,7 @@ from grms.learning.rule_bases.fitness import PENALTY
 from grms.learning.rule_bases.self_play import MeetingFitness, within_rails_alone
 from grms.policy.rails import FAIR_EXCHANGE
 from grms.policy.transfer import Railed
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import two_sites
 
 SETTINGS = RuleBaseSettings(4, further=("requested_time", "starts_now"))

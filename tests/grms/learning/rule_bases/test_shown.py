@@ -7,7 +7,7 @@ from grms.learning.rule_bases.encoding import RuleBaseSettings, decode
 from grms.learning.rule_bases.recorded import Visits
 from grms.learning.rule_bases.shown import compared_section, decision_maps, facts_within, map_parts
 from grms.policy.transfer import Gaussian, Rule, RuleBase
-from lrms_sim.pages.parts import Section
+from lrms_sim.report.parts import Section
 
 VISITS = Visits(
     np.array([0.5, 1.0, 2.0]),

@@ -68,7 +68,7 @@ def test_names_that_do_not_fit_are_refused(site: str, partners: list[str], compl
 LOADER = """
 from grms.federation.federation import Site
 from grms.learning.rule_bases.source import TrainingSource
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 
 def load(reference):
     return TrainingSource(f"one {reference}", (Site("a", 1, JobTable.empty()),))

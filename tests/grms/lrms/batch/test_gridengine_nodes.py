@@ -8,7 +8,7 @@ from grms.lrms.batch.gridengine_nodes import GridTable, read_grid_table, shown_r
 from grms.lrms.batch.gridengine_request import Cell, Resource
 from grms.lrms.nodes import NodeGroup
 from grms.lrms.partitions import Partition
-from lrms_sim.requests import MEMORY_MAX, Gpus, Memory, Request
+from lrms_sim.workload.requests import MEMORY_MAX, Gpus, Memory, Request
 
 QUEUE = """    <Queue-List>
       <name>{name}</name>

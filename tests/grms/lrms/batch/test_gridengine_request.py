@@ -16,7 +16,7 @@ from grms.lrms.batch.gridengine_request import (
     resource_options,
 )
 from grms.lrms.port import LrmsJob, LrmsRefusedError, Program
-from lrms_sim.requests import Gpus, Memory, Request, RequestError
+from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import wait_for
 

@@ -17,7 +17,7 @@ from grms.lrms.batch.programs import Programs
 from grms.lrms.batch.slurm import Slurm, SlurmSettings
 from grms.lrms.nodes import NodeTable
 from grms.lrms.port import LrmsJob
-from lrms_sim.requests import Gpus, Memory, Request, RequestError
+from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 
 KINDS = (

@@ -20,7 +20,7 @@ from grms.lrms.batch.sbatch_text import (
     without_quiet,
     words_at_home,
 )
-from lrms_sim.requests import Memory, Request
+from lrms_sim.workload.requests import Memory, Request
 
 RULE = "sbatch: -------------------- --------------------\n"
 PLUGINS = "sbatch: select/cons_tres: common_init: select/cons_tres loaded\n"

@@ -18,7 +18,7 @@ from grms.lrms.port import (
     LrmsUnavailableError,
     Program,
 )
-from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.clusters.fake_slurm import Machine, Part
 
 NAME, NUMBER, SUBMITTED = "hanse:A:B/1/2", "12", 1795342847.0

@@ -11,7 +11,7 @@ from grms.lrms.batch.slurm_machine import (
     whole_minutes,
 )
 from grms.lrms.partitions import Partition, Partitions
-from lrms_sim.requests import Request
+from lrms_sim.workload.requests import Request
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from grms.lrms.batch.slurm_nodes import (
 )
 from grms.lrms.nodes import Licence, NodeGroup, Promised
 from grms.lrms.partitions import Partition
-from lrms_sim.requests import Gpus, Memory, Request
+from lrms_sim.workload.requests import Gpus, Memory, Request
 
 CONFIGURATION = """\
 Configuration data as of 2026-11-26T15:58:57

@@ -26,7 +26,7 @@ from grms.lrms.batch.slurm_request import (
     shape_options,
 )
 from grms.lrms.batch.slurm_text import read_job
-from lrms_sim.requests import Gpus, Memory, Request, RequestError
+from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.node_strategies import requests
 
 _LINES = Path(__file__).with_name("slurm_22_05_jobs.jsonl").read_text().splitlines()

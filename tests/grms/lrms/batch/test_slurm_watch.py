@@ -17,7 +17,7 @@ from grms.lrms.batch.slurm_watch import (
 from grms.lrms.checks import FindingLevel
 from grms.lrms.originals import OriginalRow
 from grms.lrms.port import LrmsRefusedError
-from lrms_sim.requests import Memory, Request
+from lrms_sim.workload.requests import Memory, Request
 
 TABLE = """t|1|PD|1000|ann|Resources|main|grid
 t|2|PD|1000|ann|JobHeldUser|main|grid

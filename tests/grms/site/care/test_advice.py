@@ -13,7 +13,7 @@ from grms.site.care.accounts import Accounts
 from grms.site.care.advice import Advised, advise
 from grms.site.care.alone import exchange
 from grms.site.facts.records import Record
-from lrms_sim.disciplines import Easy, Fcfs
+from lrms_sim.scheduling.disciplines import Easy, Fcfs
 from tests.grms.site.care.stories import at_home, at_partner, guest
 from tests.kernel_sites import kernel_site
 from tests.random_workloads import railed_sites

@@ -15,9 +15,9 @@ from grms.site.care.alone import ExchangeReport, LeftOut, Traded, exchange
 from grms.site.facts import records
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import Record
-from lrms_sim.disciplines import Easy, Fcfs
-from lrms_sim.machine import simulate
-from lrms_sim.metrics import awrt
+from lrms_sim.analysis.metrics import awrt
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import Easy, Fcfs
 from tests.examples import FEW
 from tests.grms.site.care.stories import (
     PROCESSORS,

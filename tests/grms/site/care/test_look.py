@@ -5,7 +5,7 @@ from pathlib import Path
 from grms.site.care.look import exchange_of_site, queue_alone
 from grms.site.configuration.config import SiteConfig
 from grms.site.engine.journal import Journal
-from lrms_sim.disciplines import Conservative, Easy
+from lrms_sim.scheduling.disciplines import Conservative, Easy
 from tests.grms.site.care.stories import at_home, at_partner
 
 

@@ -22,9 +22,9 @@ from grms.site.facts.lifecycle import JobState, Outcome
 from grms.site.facts.records import GuestAccepted
 from grms.site.facts.settings import PartnerSettings
 from grms.site.facts.translation import Translation
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Gpus, Memory
-from lrms_sim.requests import Request as Needs
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.workload.requests import Gpus, Memory
+from lrms_sim.workload.requests import Request as Needs
 from tests.grms.site.conversation import FREE, FULL, Conversation, kinds, offer, one, settings
 
 WIDE = Request(20, 100.0)

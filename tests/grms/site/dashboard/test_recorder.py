@@ -14,8 +14,8 @@ from grms.site.facts.partners import PartnerBook
 from grms.site.facts.records import JobKept, JobOffered, JobReceived
 from grms.site.watching.subscriber import OfferTimes, Subscriber
 from grms.v1 import job_pb2
-from lrms_sim.node_kinds import NodeKind
-from lrms_sim.requests import Request as Needs
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.workload.requests import Request as Needs
 from tests.grms.site.daemons import Running, two_sites
 from tests.waiting import run, until
 

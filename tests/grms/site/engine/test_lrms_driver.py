@@ -50,7 +50,7 @@ from grms.site.facts.jobs import Load, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.wire import without_program
 from grms.v1 import request_pb2
-from lrms_sim.disciplines import Fcfs
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.waiting import run, until
 
 PROGRAM = request_pb2.Program(script="#!/bin/x")

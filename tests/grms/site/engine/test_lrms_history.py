@@ -31,7 +31,7 @@ from grms.site.facts.records import (
     Record,
 )
 from grms.v1 import request_pb2
-from lrms_sim.disciplines import Fcfs
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.grms.site.conversation import settings
 
 OFFER = OfferId(7, 1)

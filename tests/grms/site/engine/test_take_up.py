@@ -22,7 +22,7 @@ from grms.site.facts.lifecycle import JobState
 from grms.site.facts.records import JobKept, JobReceived, Record
 from grms.site.facts.settings import SiteSettings
 from grms.testing.trial import Trial
-from lrms_sim.disciplines import Fcfs
+from lrms_sim.scheduling.disciplines import Fcfs
 from tests.grms.site.facts.test_compaction import inside
 
 

@@ -17,8 +17,8 @@ from grms.site.facts.jobs import (
     next_lrms_key,
 )
 from grms.site.facts.lifecycle import IllegalMove, JobState, Outcome
-from lrms_sim.requests import Gpus
-from lrms_sim.requests import Request as Needs
+from lrms_sim.workload.requests import Gpus
+from lrms_sim.workload.requests import Request as Needs
 
 
 def home_job() -> HomeJob:

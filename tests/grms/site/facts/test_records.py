@@ -13,7 +13,7 @@ from grms.site.facts.jobs import Exit, GuestRef, JobRef, OfferId, Request
 from grms.site.facts.lifecycle import Outcome
 from grms.site.facts.records import KINDS, JobEnded, JobKept, JobStarted, Record
 from grms.site.facts.trust import PromiseRow
-from lrms_sim.requests import Request as Needs
+from lrms_sim.workload.requests import Request as Needs
 from tests.any_requests import any_requests
 
 CODEC = RecordCodec(KINDS)

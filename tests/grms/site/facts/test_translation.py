@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from grms.site.facts.translation import NO_TRANSLATION, NoMeaningError, Translation
-from lrms_sim.requests import Gpus, Request
+from lrms_sim.workload.requests import Gpus, Request
 from tests.any_requests import any_requests
 
 TABLES = Translation(

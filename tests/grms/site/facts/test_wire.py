@@ -38,7 +38,7 @@ from grms.site.facts.wire import (
     write_status,
 )
 from grms.v1 import job_pb2, partner_pb2, request_pb2
-from lrms_sim.requests import Request as Needs
+from lrms_sim.workload.requests import Request as Needs
 from tests.any_requests import any_requests
 from tests.field_paths import is_field
 

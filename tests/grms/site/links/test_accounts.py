@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from grms.lrms.port import LrmsRefusedError
 from grms.site.configuration.files import ConfigError, load_config
 from grms.site.links.accounts import GuestAccounts, NoAccountError, guest_accounts, read_users
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import document
 
 MAP = """# users of partners

@@ -17,7 +17,7 @@ from grms.kit.ports import free_port
 from grms.kit.shared_folders import SharedFile
 from grms.site.facts.lifecycle import JobState
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2, results_pb2
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.links.partner import Partner, full, listening
 from tests.waiting import TIME_OUT_S, run, until

@@ -23,7 +23,7 @@ from grms.site.services.reload import differences
 from grms.site.sockets.door import Door
 from grms.site.sockets.users import User
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2
-from lrms_sim.text_files import to_toml
+from lrms_sim.util.files import to_toml
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Mosquitto
 from tests.grms.site.daemons import Running, document, running, two_sites

@@ -11,9 +11,9 @@ import pytest
 from grpc import aio
 
 from grms.v1 import replay_pb2, replay_pb2_grpc
-from lrms_sim.disciplines import discipline_by_name
-from lrms_sim.jobs import JobTable
-from lrms_sim.machine import simulate
+from lrms_sim.machine.machine import simulate
+from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.workload.jobs import JobTable
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from scenarios.archive.traces import TRACES
 from scenarios.papers.kinds_of_nodes.sites import SHARES
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lrms_sim.nodes import misfits
-from lrms_sim.requests import Request
+from lrms_sim.machine.nodes import misfits
+from lrms_sim.workload.requests import Request
 from scenarios.papers.kinds_of_nodes.sites import (
     GPU_SHARE,
     LARGE_SHARE,

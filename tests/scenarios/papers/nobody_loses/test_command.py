@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lrms_sim.pages.terminal import print_page
+from lrms_sim.report.terminal import print_page
 from scenarios.papers.nobody_loses import command
 from scenarios.papers.nobody_loses.options import StudyOptions
 from scenarios.papers.nobody_loses.page import page_of

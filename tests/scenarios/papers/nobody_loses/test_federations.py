@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lrms_sim.jobs import JobTable
+from lrms_sim.workload.jobs import JobTable
 from scenarios.archive.traces import TRACES
 from scenarios.papers.nobody_loses.federations import (
     Case,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lrms_sim.jobs import JobTable
-from lrms_sim.windows import SECONDS_PER_DAY
+from lrms_sim.workload.jobs import JobTable
+from lrms_sim.workload.windows import SECONDS_PER_DAY
 from scenarios.archive.traces import TRACES
 from scenarios.papers.questions_and_delays.replays import LOGS
 

@@ -1,8 +1,8 @@
 import numpy as np
 
-from lrms_sim.criteria import GroupOrder
-from lrms_sim.strategies import Strategy
-from lrms_sim.trial import Trial
+from lrms_sim.analysis.trial import Trial
+from lrms_sim.scheduling.criteria import GroupOrder
+from lrms_sim.scheduling.strategies import Strategy
 from scenarios.papers.queue_strategies.cloud import cloud, not_dominated
 from tests.tuning_cases import busy_jobs
 

@@ -1,9 +1,9 @@
 import pytest
 
-from lrms_sim.utility.machine import simulate
-from lrms_sim.utility.model import PaperModel
-from lrms_sim.utility.options import MachineOptions
-from lrms_sim.utility.policies import POLICIES
+from lrms_sim.malleable.machine import simulate
+from lrms_sim.malleable.model import PaperModel
+from lrms_sim.malleable.options import MachineOptions
+from lrms_sim.malleable.policies import POLICIES
 from scenarios.papers.utility_scheduling.experiments import (
     Case,
     Run,

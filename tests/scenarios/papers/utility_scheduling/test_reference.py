@@ -1,4 +1,4 @@
-from lrms_sim.utility.policies import POLICIES
+from lrms_sim.malleable.policies import POLICIES
 from scenarios.papers.utility_scheduling.reference import (
     HIGHEST,
     LOG_POLICIES,

@@ -1,6 +1,6 @@
 import pytest
 
-from lrms_sim.utility.value import PAPER_P
+from lrms_sim.malleable.value import PAPER_P
 from scenarios.papers.utility_scheduling.experiments import Case, Run
 from scenarios.papers.utility_scheduling.reference import RATES, READINGS, SEVEN, SHAPES
 from scenarios.papers.utility_scheduling.statements import (

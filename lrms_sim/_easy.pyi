@@ -1,6 +1,0 @@
-from lrms_sim._scheduler import Scheduler
-
-class EasyScheduler(Scheduler):
-    """EASY backfilling."""
-
-    def __init__(self, *, per_event: bool = False) -> None: ...

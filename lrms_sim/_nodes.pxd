@@ -1,9 +1,0 @@
-# The compiled side of the disciplines on a machine of nodes.
-from libc.stdint cimport int32_t
-
-from lrms_sim._scheduler cimport Scheduler
-
-cdef class NodeScheduler(Scheduler):
-    cdef const int32_t[::1] shape
-    cdef Py_ssize_t jobs
-    cdef Py_ssize_t shapes

@@ -1,0 +1,1 @@
+"""Figures of schedules: metrics, fairness, occupancy, samples, robustness."""

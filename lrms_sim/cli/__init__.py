@@ -1,0 +1,1 @@
+"""The command `lrms-sim`, and what the commands of all four packages have in common."""

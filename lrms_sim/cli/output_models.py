@@ -1,0 +1,179 @@
+"""Output models of the `lrms-sim` commands, for `--json` and its schemas.
+
+Times are seconds on the log's clock unless a name says otherwise; undefined figures are null.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, field_validator
+
+from lrms_sim.analysis.fairness import UserFairness
+from lrms_sim.analysis.metrics import MachineMetrics
+from lrms_sim.workload.preparation_report import LogDescription, PreparationReport
+
+
+def plain(value: Any) -> Any:
+    """Returns a value with null, which JSON has, for nan, which it has not."""
+    if value is None or isinstance(value, str | int):
+        return value  # most are, and lists are long
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Shown(BaseModel):
+    """Base of output models, without extra fields.
+
+    Built from a mapping or an object's attributes; an attribute of another name is the field's
+    `validation_alias`.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        from_attributes=True,
+        validate_by_name=True,
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_nan(cls, value: Any) -> Any:
+        return plain(value)
+
+
+Percent = Annotated[
+    float | None, BeforeValidator(lambda share: None if share is None else 100.0 * share)
+]
+"""Of a share of 1."""
+
+
+def fields_of(data: type[Any], *, nan: bool = True) -> dict[str, Any]:
+    """Returns the fields of a dataclass for a model.
+
+    With `nan` a float may be nan, which becomes null.
+    """
+    return {
+        field.name: (float | None if nan and field.type is float else field.type, ...)
+        for field in fields(data)
+    }
+
+
+class NamedWord(Shown):
+    """A word that an option takes."""
+
+    name: str
+    description: str
+
+
+class DisciplinesShown(Shown):
+    """`lrms-sim disciplines`: the queue disciplines."""
+
+    disciplines: list[NamedWord]
+
+
+class UserGroupShown(Shown):
+    """A user group, 1 to 5, and how it fares."""
+
+    group: int
+    jobs: int
+    awrt_s: float | None
+
+
+_Fairness: Any = create_model("_Fairness", __base__=Shown, **fields_of(UserFairness))
+
+
+class UserFairnessShown(_Fairness):
+    """How alike users are served, by the mean bounded slowdown of each; jain is 1 where alike."""
+
+
+class IntervalShown(Shown):
+    """A mean and its 95 % confidence interval."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+class NodeKindShown(Shown):
+    """Nodes that are all alike."""
+
+    name: str
+    nodes: int
+    cores: int
+    memory: int = Field(description="Of each, MiB; 0 where it is not counted.")
+    gpus: int
+    gpu_type: str
+    features: list[str]
+
+
+class UtilizationShown(Shown):
+    """Shares that jobs held on average, 0 to 1; null of what there is none of."""
+
+    cores: float
+    memory: float | None
+    gpus: float | None
+    licences: dict[str, float]
+
+
+class WaitsShown(Shown):
+    """How long the jobs of a class waited, seconds."""
+
+    name: str
+    jobs: int
+    mean: float | None
+    median: float | None
+
+
+class NodesShown(Shown):
+    """A machine of nodes, and how it was used."""
+
+    kinds: list[NodeKindShown]
+    placement: str
+    licences: dict[str, int]
+    utilization: UtilizationShown
+    fragmentation: float = Field(
+        description="Share of the core-seconds that were idle while the head asked for no more cores."
+    )
+    awrt_by_dominant_share_s: float | None = Field(
+        description="AWRT with a job's dominant share as its weight in place of its processors."
+    )
+    waits_by_gpus: list[WaitsShown]
+    waits_by_memory: list[WaitsShown]
+
+
+_RunFigures: Any = create_model(
+    "_RunFigures",
+    __base__=Shown,
+    lrms_sim=(str, ...),
+    discipline=(str, ...),
+    **fields_of(MachineMetrics),
+)
+
+
+class RunShown(_RunFigures):
+    """`lrms-sim run`: the figures of a replay; lrms_sim is the version of the program."""
+
+    makespan_origin_s: float
+    user_groups: list[UserGroupShown]
+    user_fairness: UserFairnessShown
+    preparation: PreparationReport
+    repetitions: dict[str, IntervalShown] = Field(
+        default_factory=dict,
+        description="With shifted arrivals; only where --repeat asks for them.",
+    )
+    nodes: NodesShown | None = Field(default=None, description="Only with --nodes.")
+
+
+_LogFigures: Any = create_model("_LogFigures", __base__=Shown, **fields_of(LogDescription))
+
+
+class LogShown(_LogFigures):
+    """`lrms-sim info`: what a log holds."""
+
+    preparation: PreparationReport

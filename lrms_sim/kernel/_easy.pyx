@@ -1,0 +1,105 @@
+"""EASY backfilling. What it does and how it breaks ties: docs/disciplines.md."""
+
+from libc.stdlib cimport free
+
+from lrms_sim.kernel._memory cimport safe_calloc
+from lrms_sim.kernel._queue cimport WaitingQueue, queue_next_backfill, queue_next_fit
+from lrms_sim.kernel._releases cimport (
+    Releases,
+    Shadow,
+    releases_ended,
+    releases_free,
+    releases_shadow,
+    releases_start,
+)
+from lrms_sim.kernel._scheduler cimport Scheduler
+from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim.kernel._view cimport View
+
+
+cdef int easy_ended(void* own, View* view, job_index_t job) except -1 nogil:
+    releases_ended(<Releases*> own, view, job)
+    return 0
+
+
+cdef int easy_decide(void* own, View* view) except -1 nogil:
+    cdef Releases* releases = <Releases*> own
+    cdef WaitingQueue* queue = &view.queue
+    cdef Shadow shadow
+    cdef seconds_t end_estimate
+    cdef processors_t width
+    cdef Py_ssize_t slot
+
+    while queue.count > 0 and queue.width[queue.head] <= view.processors_free:
+        releases_start(releases, view, queue.head)
+    if queue.count < 2 or view.processors_free == 0:
+        return 0
+    # Most passes end here: nobody behind the blocked head fits at all.
+    slot = queue_next_fit(queue, queue.head + 1, view.processors_free)
+    if slot < 0:
+        return 0
+
+    shadow = releases_shadow(releases, view.processors_free, queue.width[queue.head])
+    while view.processors_free > 0:
+        slot = queue_next_backfill(
+            queue, slot, view.processors_free, shadow.extra, view.now, shadow.time
+        )
+        if slot < 0:
+            break
+        width = queue.width[slot]
+        end_estimate = view.now + queue.request[slot]
+        releases_start(releases, view, slot)
+        if end_estimate > shadow.time:
+            shadow.extra -= width
+        slot += 1
+    return 0
+
+
+cdef bint easy_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    cdef const WaitingQueue* queue = &view.queue
+    cdef Shadow shadow
+    if width > view.processors_free:
+        return False
+    if queue.count == 0:
+        return True
+    shadow = releases_shadow(<Releases*> own, view.processors_free, queue.width[queue.head])
+    return width <= shadow.extra or view.now + request <= shadow.time
+
+
+cdef bint easy_per_event_starts_now(
+    void* own, const View* view, processors_t width, seconds_t request
+) noexcept nogil:
+    # The estimated end of a job can have come before the pass that fills its place: the job in
+    # question would be behind whoever may start then.
+    cdef const WaitingQueue* queue = &view.queue
+    cdef Shadow shadow
+    if queue.count > 0 and width <= view.processors_free:
+        if queue.width[queue.head] <= view.processors_free:
+            return False
+        shadow = releases_shadow(
+            <Releases*> own, view.processors_free, queue.width[queue.head]
+        )
+        if queue_next_backfill(
+            queue, queue.head + 1, view.processors_free, shadow.extra, view.now, shadow.time
+        ) >= 0:
+            return False
+    return easy_starts_now(own, view, width, request)
+
+
+cdef class EasyScheduler(Scheduler):
+    def __cinit__(self, *_arguments, **_options):
+        self.notes = safe_calloc(1, sizeof(Releases), b"notes of a scheduler")
+
+    def __init__(self, *, per_event=False):
+        self.any_order = True
+        self.ops.ended = easy_ended
+        self.ops.decide = easy_decide
+        self.ops.starts_now = easy_per_event_starts_now if per_event else easy_starts_now
+        self.ops.per_event = per_event
+
+    def __dealloc__(self):
+        if self.notes != NULL:
+            releases_free(<Releases*> self.notes)
+            free(self.notes)

@@ -1,0 +1,307 @@
+"""The machine: one clock, one heap of running jobs, one waiting queue.
+
+At one instant a machine handles all terminations in order (end time, job), then all submissions
+in order of arrival, then makes one scheduling pass (*batched*). A discipline that asks for passes
+*per event* gets one after each of them, submissions before terminations, and these in the order in
+which the jobs were started. Such a machine has the processors of a job back when its estimated end
+has come, even if its termination is still to be handled: as no run time exceeds its request, that
+can only be at the very instant of the end.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from lrms_sim.kernel._memory cimport doubled, safe_realloc
+from lrms_sim.kernel._queue cimport queue_free, queue_push, queue_remove
+from lrms_sim.kernel._types cimport job_index_t, processors_t, seconds_t
+from lrms_sim.kernel._view cimport DisciplineOps, View
+
+
+cdef inline bint ends_before(const Running* left, const Running* right) noexcept nogil:
+    # Without branches: which of two jobs ends first is as hard to predict as a coin.
+    return (left.end_time < right.end_time) | (
+        (left.end_time == right.end_time) & (left.rank < right.rank)
+    )
+
+
+cdef inline void sift_up(Running* heap, Py_ssize_t place, Running entry) noexcept nogil:
+    # Puts an entry where it belongs between a hole at `place` and the root.
+    cdef Py_ssize_t above
+    while place > 0:
+        above = (place - 1) >> 1
+        if not ends_before(&entry, &heap[above]):
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = entry
+
+
+cdef int log_job(JobLog* log, job_index_t job) except -1 nogil:
+    cdef Py_ssize_t capacity
+    if log.count == log.capacity:
+        capacity = doubled(log.capacity, 256)
+        log.job = <job_index_t*> safe_realloc(
+            log.job, capacity, sizeof(job_index_t), b"jobs in a log"
+        )
+        log.capacity = capacity
+    log.job[log.count] = job
+    log.count += 1
+    return 0
+
+
+cdef int give_back(MachineCore* core, job_index_t job) except -1 nogil:
+    # The processors of a job are free from now on, and the discipline knows it.
+    core.view.processors_free += core.view.job_processors[job]
+    if core.ops.ended != NULL:
+        core.ops.ended(core.notes, &core.view, job)
+    return 0
+
+
+cdef inline bint given_back_early(const MachineCore* core, job_index_t job) noexcept nogil:
+    # Whether a running job's processors are free although its termination is still to come.
+    cdef const View* view = &core.view
+    cdef seconds_t estimate
+    if not core.ops.per_event:
+        return False
+    if core.ops.estimate == NULL:
+        return view.start_time[job] + view.requested_time[job] <= view.now
+    # An estimate below the request may be too short; whoever outlives it keeps his processors.
+    estimate = core.ops.estimate(core.notes, view, job)
+    return core.end_time[job] <= view.now and view.start_time[job] + estimate <= view.now
+
+
+cdef int start_job(View* view, Py_ssize_t slot) except -1 nogil:
+    # The one place where a job starts: checked here, whatever a discipline believes.
+    cdef MachineCore* core = <MachineCore*> view
+    cdef job_index_t job = view.queue.job[slot]
+    cdef processors_t width
+    cdef Py_ssize_t place
+    cdef Running entry
+    if job < 0 or view.job_processors[job] > view.processors_free:
+        with gil:
+            raise AssertionError(f"the discipline started job {job}, which does not fit")
+    width = view.job_processors[job]
+    if core.running == core.heap_capacity:
+        place = doubled(core.heap_capacity, 256)
+        core.heap = <Running*> safe_realloc(core.heap, place, sizeof(Running), b"running jobs")
+        core.heap_capacity = place
+    queue_remove(&view.queue, slot)
+    view.processors_free -= width
+    view.processors_waiting -= width
+    entry.end_time = view.now + core.run_time[job]
+    entry.rank = core.starts if core.ops.per_event else job
+    entry.job = job
+    core.start_time[job] = view.now
+    core.end_time[job] = entry.end_time
+    place = core.running
+    core.running += 1
+    core.starts += 1
+    sift_up(core.heap, place, entry)
+    if core.started.kept:
+        log_job(&core.started, job)
+    if core.cost.weight != NULL:
+        cost_started(core, job)
+    if given_back_early(core, job):
+        give_back(core, job)    # its request is too short to be seen on the clock
+    return 0
+
+
+cdef inline void cost_submitted(MachineCore* core, job_index_t job) noexcept nogil:
+    cdef double weight = core.cost.weight[job]
+    core.cost.waiting += weight
+    core.cost.waiting_since += weight * core.view.submit_time[job]
+
+
+cdef inline void cost_started(MachineCore* core, job_index_t job) noexcept nogil:
+    cdef double weight = core.cost.weight[job]
+    core.cost.started += weight * (core.view.now - core.view.submit_time[job])
+    core.cost.waiting -= weight
+    core.cost.waiting_since -= weight * core.view.submit_time[job]
+    if core.view.queue.count == 0:
+        # Nothing waits: what rounding has left behind ends here.
+        core.cost.waiting = 0.0
+        core.cost.waiting_since = 0.0
+
+
+cdef bint cost_exceeded(const MachineCore* core) noexcept nogil:
+    # Whoever waits has waited until now at least.
+    return core.cost.weight != NULL and (
+        core.cost.started + (core.cost.waiting * core.view.now - core.cost.waiting_since)
+        > core.cost.limit
+    )
+
+
+cdef int core_open(
+    MachineCore* core, processors_t processors, DisciplineOps ops, void* notes
+) except -1:
+    memset(core, 0, sizeof(MachineCore))
+    core.view.now = -INFINITY
+    core.view.processors = processors
+    core.view.processors_free = processors
+    core.view.wake_time = INFINITY
+    core.view.start = start_job
+    core.ops = ops
+    core.notes = notes
+    return 0
+
+
+cdef void core_close(MachineCore* core) noexcept:
+    queue_free(&core.view.queue)
+    free(core.heap)
+    free(core.started.job)
+    free(core.ended.job)
+    core.heap = NULL
+    core.started.job = NULL
+    core.ended.job = NULL
+    core.running = 0
+    core.heap_capacity = 0
+
+
+cdef void core_bind(MachineCore* core, JobColumns columns) noexcept nogil:
+    core.view.submit_time = columns.submit_time
+    core.view.job_processors = columns.processors
+    core.view.requested_time = columns.requested_time
+    core.view.start_time = columns.start_time
+    core.view.job_group = columns.group
+    core.view.job_user = columns.user
+    core.run_time = columns.run_time
+    core.start_time = columns.start_time
+    core.end_time = columns.end_time
+
+
+cdef int give_back_due(MachineCore* core, Py_ssize_t place) except -1 nogil:
+    # Of the jobs at and below a place of the heap, those whose estimated end is now. Below a job
+    # that ends later nobody ends by now, so few are looked at.
+    if place >= core.running or core.heap[place].end_time > core.view.now:
+        return 0
+    if given_back_early(core, core.heap[place].job):
+        give_back(core, core.heap[place].job)
+    give_back_due(core, 2 * place + 1)
+    return give_back_due(core, 2 * place + 2)
+
+
+cdef int core_set_clock(MachineCore* core, seconds_t now) except -1 nogil:
+    # Everything before that moment has been handled.
+    if now > core.view.now:
+        core.view.now = now
+        if core.ops.per_event:
+            give_back_due(core, 0)
+            if core.ops.overdue != NULL and core.view.wake_time <= now:
+                core.ops.overdue(core.notes, &core.view)
+    return 0
+
+
+cdef job_index_t core_pop_ended(MachineCore* core) except -2 nogil:
+    # Takes out the job that ends first and gives its processors back. There must be one.
+    cdef job_index_t job = core.heap[0].job
+    cdef Running last
+    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t below
+    core.running -= 1
+    # The hole sinks to a leaf along the earlier children, then the last entry rises from there:
+    # it belongs near the bottom nearly always, so this asks about half as much on the way.
+    last = core.heap[core.running]
+    below = 1
+    while below + 1 < core.running:
+        below += ends_before(&core.heap[below + 1], &core.heap[below])
+        core.heap[place] = core.heap[below]
+        place = below
+        below = 2 * place + 1
+    if below < core.running:
+        core.heap[place] = core.heap[below]
+        place = below
+    sift_up(core.heap, place, last)
+    if not given_back_early(core, job):
+        give_back(core, job)
+    if core.ops.finished != NULL:
+        core.ops.finished(core.notes, &core.view, job)
+    if core.ended.kept:
+        log_job(&core.ended, job)
+    core.pass_pending = True
+    return job
+
+
+cdef int core_enqueue(MachineCore* core, job_index_t job) except -1 nogil:
+    cdef View* view = &core.view
+    queue_push(&view.queue, job, view.job_processors[job], view.requested_time[job])
+    view.processors_waiting += view.job_processors[job]
+    if core.cost.weight != NULL:
+        cost_submitted(core, job)
+    if core.ops.submitted != NULL:
+        core.ops.submitted(core.notes, view, job)
+    core.pass_pending = True
+    return 0
+
+
+cdef int core_withdraw(MachineCore* core, Py_ssize_t slot) except -1 nogil:
+    # Takes a waiting job out of the queue. The pass that may follow is left pending.
+    cdef View* view = &core.view
+    cdef job_index_t job = view.queue.job[slot]
+    view.processors_waiting -= view.job_processors[job]
+    if core.cost.weight != NULL:
+        core.cost.waiting -= core.cost.weight[job]
+        core.cost.waiting_since -= core.cost.weight[job] * view.submit_time[job]
+    if core.ops.withdrawn != NULL:
+        core.ops.withdrawn(core.notes, view, job)
+    queue_remove(&view.queue, slot)
+    core.pass_pending = True
+    return 0
+
+
+cdef int core_pass(MachineCore* core) except -1 nogil:
+    core.pass_pending = False
+    return core.ops.decide(core.notes, &core.view)
+
+
+cdef int core_pop_due(MachineCore* core) except -1 nogil:
+    # Terminations due by view.now; their pass is left pending, or made after each.
+    while core.running and core.heap[0].end_time <= core.view.now:
+        core_pop_ended(core)
+        if core.ops.per_event:
+            core_pass(core)
+    return 0
+
+
+cdef int core_advance(MachineCore* core, seconds_t until, bint inclusive) except -1 nogil:
+    # Handles, instant by instant, all that is due before `until`; at `until` too where inclusive.
+    cdef seconds_t time
+    while True:
+        if core.pass_pending and (inclusive or core.view.now < until):
+            core_pop_due(core)
+            core_pass(core)
+        time = core_next_time(core)
+        if time == INFINITY or time > until or (time == until and not inclusive):
+            return 0
+        core_set_clock(core, time)
+        core_pop_due(core)
+        if core.pass_pending or core.view.wake_time <= time:
+            core_pass(core)
+
+
+cdef Py_ssize_t core_replay(
+    MachineCore* core, Py_ssize_t row, Py_ssize_t stop, Py_ssize_t count
+) except -1 nogil:
+    # Replays from arrival `row` on. Stops at the first instant with row >= stop < count, or
+    # beyond the limit of the cost; drains the machine if stop == count.
+    cdef View* view = &core.view
+    cdef const seconds_t* submit_time = view.submit_time
+    cdef seconds_t next_submit, next_own
+    while True:
+        next_submit = submit_time[row] if row < count else INFINITY
+        next_own = core_next_time(core)
+        if row >= stop and (stop < count or next_own == INFINITY) or cost_exceeded(core):
+            return row
+        if core.ops.per_event and next_submit <= next_own:
+            core_set_clock(core, next_submit)
+            core_enqueue(core, <job_index_t> row)
+            core_pass(core)
+            row += 1
+            continue
+        core_set_clock(core, next_own if next_own < next_submit else next_submit)
+        core_pop_due(core)
+        if not core.ops.per_event:
+            while row < count and submit_time[row] == view.now:
+                core_enqueue(core, <job_index_t> row)
+                row += 1
+            core_pass(core)

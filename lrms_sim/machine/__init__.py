@@ -1,0 +1,1 @@
+"""Simulated machines: replays of workloads, as a whole or step by step."""

@@ -1,0 +1,1 @@
+"""Reports: pages and their parts, charts as SVG, tables in the terminal."""

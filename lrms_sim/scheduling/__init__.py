@@ -1,0 +1,1 @@
+"""Queue disciplines, criteria and strategies, built in or user-defined."""

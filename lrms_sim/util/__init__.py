@@ -1,0 +1,1 @@
+"""Basics of all four packages: files, messages, durations, options as fields, errors, version."""

@@ -1,4 +1,0 @@
-"""A machine that may suspend jobs and run them on fewer processors, with utilities.
-
-A job's utility falls with its completion time. `lrms_sim.machine` has rigid jobs without utilities.
-"""

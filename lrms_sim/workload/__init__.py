@@ -1,0 +1,1 @@
+"""Jobs and schedules: tables of them, their files, preparation, generators."""

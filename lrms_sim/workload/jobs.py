@@ -1,0 +1,241 @@
+"""The job table: one workload as a struct of arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from lrms_sim.util import columns
+from lrms_sim.workload import frames
+
+FloatArray = npt.NDArray[np.float64]
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+IndexArray = npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+
+JOBS_MAX = 2**31 - 2
+"""Largest number of jobs in one table: the kernels index jobs with 32 bits."""
+
+TIME_MAX = 2.0**53
+"""Latest time a log may say, and a job may end, seconds: up to here every whole second is a number of its own."""
+
+_COLUMNS = (
+    ("job_id", np.int64),
+    ("submit_time", np.float64),
+    ("processors", np.int32),
+    ("requested_time", np.float64),
+    ("run_time", np.float64),
+    ("user", np.int32),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class JobTable(frames.Framed):
+    """The jobs of one workload, in the order in which they arrive.
+
+    Rows are sorted by `(submit_time, job_id)`; a row's number is the job's index everywhere
+    else. All arrays are one-dimensional, contiguous, read-only and of the same length n.
+
+    Attributes:
+        job_id: shape (n,), the number of the job in its log; unique within the table, which is checked.
+        submit_time: shape (n,), seconds since the workload's time 0; finite, may be negative.
+        processors: shape (n,), processors held from start to end; at least 1.
+        requested_time: shape (n,), seconds the user asked for; at least `run_time`.
+        run_time: shape (n,), seconds the job really runs; more than 0. A queue discipline
+            cannot see it.
+        user: shape (n,), number of the user; -1 where it is unknown.
+    """
+
+    job_id: Int64Array
+    submit_time: FloatArray
+    processors: Int32Array
+    requested_time: FloatArray
+    run_time: FloatArray
+    user: Int32Array
+
+    def __post_init__(self) -> None:
+        count = len(self.job_id)
+        if count > JOBS_MAX:
+            raise ValueError(f"{count} jobs in one table; at most {JOBS_MAX} are possible")
+        for name, dtype in _COLUMNS:
+            given = np.ascontiguousarray(columns.numbers(name, getattr(self, name)))
+            if given.shape != (count,):
+                raise ValueError(
+                    f"column {name} has shape {given.shape}, but job_id has {count} rows"
+                )
+            column = columns.exactly(name, given, dtype, f", which is no {dtype.__name__}")
+            object.__setattr__(self, name, column)
+        self._check("submit_time", np.isfinite(self.submit_time), "finite")
+        self._check("processors", self.processors >= 1, "at least 1")
+        run_time_good = np.isfinite(self.run_time) & (self.run_time > 0)
+        self._check("run_time", run_time_good, "finite and more than 0")
+        request_good = np.isfinite(self.requested_time) & (self.requested_time >= self.run_time)
+        self._check("requested_time", request_good, "finite and at least the job's run_time")
+        if count > 1:
+            step = np.diff(self.submit_time)
+            ordered = (step > 0) | ((step == 0) & (np.diff(self.job_id) > 0))
+            if not ordered.all():
+                row = int(np.argmin(ordered)) + 1
+                raise ValueError(
+                    f"rows must be sorted by (submit_time, job_id) without repeats: job "
+                    f"{self.job_id[row]} in row {row} comes after job {self.job_id[row - 1]}; "
+                    f"JobTable.from_columns sorts"
+                )
+            self._check_unique()
+
+    def _check_unique(self) -> None:
+        # Nearly every table is in the order of its ids; sorting costs more than all the rest.
+        if bool((np.diff(self.job_id) > 0).all()):
+            return
+        order = np.argsort(self.job_id, kind="stable")
+        same = np.flatnonzero(np.diff(self.job_id[order]) == 0)
+        if len(same):
+            first, second = order[same[0] : same[0] + 2]
+            raise ValueError(
+                f"job_id {self.job_id[first]} stands in rows {first} and {second}; an id is of one job"
+            )
+
+    def _check(self, name: str, good: BoolArray, bound: str) -> None:
+        if not good.all():
+            row = int(np.argmin(good))
+            raise ValueError(
+                f"{name} of job {self.job_id[row]} (row {row}) is {getattr(self, name)[row]}; "
+                f"it must be {bound}"
+            )
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        submit_time: npt.ArrayLike,
+        processors: npt.ArrayLike,
+        run_time: npt.ArrayLike,
+        requested_time: npt.ArrayLike | None = None,
+        job_id: npt.ArrayLike | None = None,
+        user: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Builds a table, sorted by `(submit_time, job_id)`, from columns in any order.
+
+        Args:
+            submit_time: seconds, or durations since time 0; or dates, of which the earliest becomes
+                time 0 (`shifted` brings tables of several sites to one clock).
+            processors: count.
+            run_time: seconds, or durations.
+            requested_time: same; default the run time.
+            job_id: unique numbers; default 1, 2, … in the given order.
+            user: numbers; default -1.
+
+        Raises:
+            ValueError: a column breaks a promise of the class, is of texts or booleans, or has
+                gaps.
+        """
+        submit = columns.moments({"submit_time": submit_time})["submit_time"].astype(np.float64)
+        run = columns.spans("run_time", run_time).astype(np.float64)
+        count = len(submit)
+        known: dict[str, npt.NDArray[Any]] = {
+            "job_id": np.arange(1, count + 1),
+            "submit_time": submit,
+            "processors": columns.numbers("processors", processors),
+            "requested_time": run,
+            "run_time": run,
+            "user": np.full(count, -1),
+        }
+        if requested_time is not None:
+            known["requested_time"] = columns.spans("requested_time", requested_time)
+        for name, given in (("job_id", job_id), ("user", user)):
+            if given is not None:
+                known[name] = columns.numbers(name, given)
+        for name, column in known.items():
+            if len(column) != count:
+                raise ValueError(f"column {name} has {len(column)} rows, submit_time has {count}")
+        order = np.lexsort((known["job_id"], submit))
+        return cls(**{name: column[order] for name, column in known.items()})
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Returns a table without jobs."""
+        return cls.from_columns(submit_time=[], processors=[], run_time=[])
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Self:
+        """Builds a table from a frame of pandas, polars or Arrow, or a mapping of columns.
+
+        Columns are `submit_time`, `processors`, `run_time`, and if known `requested_time`,
+        `job_id`, `user`; others are ignored. Dates and durations are taken as by `from_columns`.
+
+        Raises:
+            ValueError: a column is missing or breaks a promise of the class.
+        """
+        known = frames.names_in(frame)
+        optional = {
+            name: frames.column_of(frame, name)
+            for name in ("requested_time", "job_id", "user")
+            if name in known
+        }
+        return cls.from_columns(
+            submit_time=frames.column_of(frame, "submit_time"),
+            processors=frames.column_of(frame, "processors"),
+            run_time=frames.column_of(frame, "run_time"),
+            **optional,
+        )
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the columns by name, without copying them."""
+        return {name: getattr(self, name) for name in frames.JOB_COLUMNS}
+
+    def title(self) -> str:
+        """Returns how many jobs these are, of what span of time and how many users."""
+        if not len(self):
+            return "JobTable of 0 jobs"
+        days = (self.submit_time[-1] - self.submit_time[0]) / 86400.0
+        users = len(np.unique(self.user[self.user >= 0]))
+        return (
+            f"JobTable of {len(self):,} jobs in {days:,.1f} days, up to "
+            f"{self.processors.max():,} processors, {users:,} users known"
+        )
+
+    def select(self, rows: IndexArray) -> Self:
+        """Returns the rows of a boolean mask of shape (n,), or of increasing row numbers."""
+        return type(self)(*(getattr(self, name)[rows] for name, _ in _COLUMNS))
+
+    def shifted(self, seconds: float) -> Self:
+        """Returns the same jobs with every submission `seconds` later."""
+        return replace(self, submit_time=self.submit_time + seconds)
+
+    @property
+    def resource_consumption(self) -> FloatArray:
+        """Processor-seconds of each job, `run_time · processors`, shape (n,)."""
+        return self.run_time * self.processors
+
+
+def concatenate(tables: Sequence[JobTable]) -> tuple[JobTable, Int32Array, Int64Array]:
+    """Merges the workloads of several machines into one order of arrival.
+
+    The order is `(submit_time, table, row)`: at one instant the first table comes first. Job ids
+    are renumbered 1, 2, … in that order, since two logs may use the same number.
+
+    Returns:
+        The merged table; for each of its rows the number of the original table, shape (n,); and the
+        row
+        there, shape (n,).
+    """
+    if not tables:
+        return JobTable.empty(), np.zeros(0, np.int32), np.zeros(0, np.int64)
+    sizes = [len(table) for table in tables]
+    origin = np.repeat(np.arange(len(tables), dtype=np.int32), sizes)
+    rows = np.concatenate([np.arange(size, dtype=np.int64) for size in sizes])
+    submit = np.concatenate([table.submit_time for table in tables])
+    # A stable sort keeps (table, row) order among equal instants.
+    order = np.argsort(submit, kind="stable")
+    merged = {
+        name: np.concatenate([getattr(table, name) for table in tables])[order]
+        for name in frames.JOB_COLUMNS
+    }
+    table = JobTable(**merged | {"job_id": np.arange(1, len(submit) + 1)})
+    return table, origin[order], rows[order]

@@ -68,8 +68,8 @@ test: setup  ## Run the test suite on every core
 
 # What decides or computes, and starts no process but in a few tests of commands.
 UNIT := tests/lrms_sim tests/broker/core tests/broker/files tests/broker/model tests/broker/pictures tests/broker/planner \
-  tests/grms/federation tests/grms/policy tests/grms/site/care tests/grms/site/configuration tests/grms/site/core \
-  tests/grms/site/facts tests/grms/testing/test_findings.py tests/grms/testing/test_order.py \
+  tests/grms/federation tests/grms/policy tests/grms/site/accounting tests/grms/site/config tests/grms/site/scheduler \
+  tests/grms/site/model tests/grms/simulation/test_findings.py tests/grms/simulation/test_order.py \
   tests/test_architecture.py tests/test_information_policy.py tests/test_tidy.py --ignore=tests/lrms_sim/util/test_process_guard.py
 unit: setup  ## The tests of what decides and computes; a minute or two
 	$(BIN)/pytest --numprocesses=auto --dist=worksteal $(UNIT) $(PYTEST_ARGS)
@@ -132,7 +132,7 @@ debug: setup  ## Build with checks of bounds and memory, and run the tests again
 	  LD_PRELOAD="$$($${CC:-cc} -print-file-name=libasan.so) $$($${CC:-cc} -print-file-name=libstdc++.so.6)" \
 	  $(BIN)/pytest -o pythonpath='$(CHECKED) .' $(PYTEST_ARGS) || { cat $(FINDINGS).* 2>/dev/null; exit 1; }
 
-# MUTANTS='grms.site.core.offers.*' for a part. What was found stays in mutants/ until its source changes.
+# MUTANTS='grms.site.scheduler.offers.*' for a part. What was found stays in mutants/ until its source changes.
 MUTANTS ?=
 mutants: setup  ## Change the pure cores and the policy in small ways; at least 95 % of all have to be noticed by a test
 	HYPOTHESIS_PROFILE=ci $(BIN)/mutmut run $(if $(MUTANTS),'$(MUTANTS)')

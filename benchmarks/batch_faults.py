@@ -40,7 +40,7 @@ from benchmarks.batch_verdict import SCRIPT, judge, read_lines, releases, slips_
 from benchmarks.exactly_once import Federation
 from benchmarks.run import machine
 from grms.client import Client, Job
-from grms.site.engine.journal import Journal
+from grms.site.runtime.journal import Journal
 from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster
 

@@ -21,8 +21,8 @@ from typing import Final
 from benchmarks.batch_sites import Cluster, Daemon
 from benchmarks.fault_tools import Line, SmallDisk
 from grms.client import Client
-from grms.pki.authority import create_authority, generate_key, issue_for_site
-from grms.pki.files import AUTHORITY_CERTIFICATE, write_certificate, write_key
+from grms.security.authority import create_authority, generate_key, issue_for_site
+from grms.security.files import AUTHORITY_CERTIFICATE, write_certificate, write_key
 from tests.clusters.slurm import SlurmCluster
 
 SPARE: Final = "spare"

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.batch_starts import Day, gains
 from grms.federation.federation import Site, replay, replay_alone
 from grms.policy.files import load_rule_base
+from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import TransferPolicy
-from grms.policy.words import TRANSFER_POLICIES
 from lrms_sim.scheduling.disciplines import Easy, Fcfs
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.windows import window_by_days

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from benchmarks.fault_tools import Line
 from grms.client import Client
-from grms.kit.ports import free_ports
+from grms.daemon.ports import free_ports
 from lrms_sim.util.files import to_toml
 from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from grms.site.facts.lifecycle import Outcome
-from grms.site.facts.records import (
+from grms.site.model.lifecycle import Outcome
+from grms.site.model.records import (
     GuestAccepted,
     GuestWithdrawn,
     JobDeclined,

@@ -1,4 +1,4 @@
-"""Runs the fault test of `grms.testing` with many seeds, on all cores.
+"""Runs the fault test of `grms.simulation` with many seeds, on all cores.
 
     python -m benchmarks.faults                        on from where faults.json ends, to 100,000 runs
     python -m benchmarks.faults --anew                 from seed 0 on, and what faults.json has is dropped
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from benchmarks.run import machine
-from grms.testing.trial import run_trial
+from grms.simulation.fault_run import run_trial
 
 FIGURES = Path(__file__).with_name("faults.json")
 RUNS: Final = 100_000
@@ -194,7 +194,9 @@ def main() -> int:
             total.problems |= tally.problems
             for seed, problems in tally.problems.items():
                 print(f"seed {seed}: {problems[0]}")
-                print(f"  python -m grms.testing --seed {seed} --on-lost {arguments.on_lost}{more}")
+                print(
+                    f"  python -m grms.simulation --seed {seed} --on-lost {arguments.on_lost}{more}"
+                )
             now = time.perf_counter()
             record.add(seeds, tally, round(now - noted, 1))
             noted = now

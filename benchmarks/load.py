@@ -34,9 +34,9 @@ from grpc import aio
 
 from benchmarks.run import machine
 from grms.client import Client, JobState
-from grms.kit.ports import free_ports
-from grms.site.engine.journal import Journal
-from grms.site.facts.records import JobReceived
+from grms.daemon.ports import free_ports
+from grms.site.model.records import JobReceived
+from grms.site.runtime.journal import Journal
 from grms.v1 import partner_pb2, partner_pb2_grpc
 from scenarios.live.sites import SiteProcess
 

@@ -35,8 +35,8 @@ from benchmarks.exactly_once import Federation, Verdict
 from benchmarks.fault_tools import DiskError, Line, MqttBroker, SmallDisk, mosquitto_path, until
 from benchmarks.run import machine
 from grms.client import Client, SiteError
-from grms.kit.ports import free_ports
-from grms.site.engine.journal import Journal
+from grms.daemon.ports import free_ports
+from grms.site.runtime.journal import Journal
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo
 from scenarios.live.conductor import Conductor

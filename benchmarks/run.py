@@ -34,10 +34,10 @@ from grms.federation.federation import Federation, Site
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.executors import ThreadExecutor
-from grms.learning.rule_bases.encoding import RuleBaseSettings
-from grms.learning.rule_bases.fitness import Fitness, TrainingCase
+from grms.learning.transfer.encoding import RuleBaseSettings
+from grms.learning.transfer.fitness import Fitness, TrainingCase
+from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
-from grms.policy.words import TRANSFER_POLICIES
 from lrms_sim.analysis.trial import Trial
 from lrms_sim.machine.machine import simulate
 from lrms_sim.scheduling.criteria import CRITERION_KINDS, Criterion, CriterionOrder, GroupOrder

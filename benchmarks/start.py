@@ -25,9 +25,9 @@ from typing import Any, Final
 
 from benchmarks.live import processor_seconds
 from benchmarks.run import machine
-from grms.site.engine.journal import Journal
-from grms.site.facts.jobs import Request
-from grms.site.facts.records import JobKept, JobReceived, Record
+from grms.site.model.jobs import Request
+from grms.site.model.records import JobKept, JobReceived, Record
+from grms.site.runtime.journal import Journal
 from grms.v1 import request_pb2
 from lrms_sim.util.files import to_toml
 

@@ -29,7 +29,7 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from grms.kit.backoff import Backoff, BackoffSettings, is_absent
+from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
 
 __all__ = ["BrokerClient", "CallError"]
 

@@ -39,18 +39,18 @@ from broker.sites.port import Site
 from broker.sites.remote import RemoteSite
 from broker.sites.simulated import SimulatedSite
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
-from grms.kit.behind import too_far_ahead
-from grms.kit.clock import RealClock, ahead_of, going_on_from
-from grms.kit.debug import checks_wanted
-from grms.kit.loop import EngineFailedError
-from grms.kit.refusals import Unexpected
-from grms.kit.services.health import HEALTH, HealthService, Serving
-from grms.kit.services.reflection import serve_reflection
-from grms.kit.signals import signals
-from grms.kit.unix_sockets import SocketInUseError, remove_stale_socket
-from grms.pki.certificates import PkiError, site_of_certificate
-from grms.pki.files import read_certificates
-from grms.tls import TlsFiles, channel_credentials, channel_options
+from grms.daemon.clock import RealClock, ahead_of, going_on_from
+from grms.daemon.clock_lag import too_far_ahead
+from grms.daemon.invariant_checks import checks_wanted
+from grms.daemon.loop import EngineFailedError
+from grms.daemon.rpc.health import HEALTH, HealthService, Serving
+from grms.daemon.rpc.reflection import serve_reflection
+from grms.daemon.rpc_errors import Unexpected
+from grms.daemon.signals import signals
+from grms.daemon.unix_sockets import SocketInUseError, remove_stale_socket
+from grms.security.certificates import PkiError, site_of_certificate
+from grms.security.files import read_certificates
+from grms.security.tls import TlsFiles, channel_credentials, channel_options
 
 if TYPE_CHECKING:
     from broker.dashboard.service import Dashboard

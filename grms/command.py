@@ -9,4 +9,4 @@ def main() -> None:
     """Runs the command line of this process and ends it."""
     # gRPC's own lines say nothing that our errors do not.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    run("grms.cli")
+    run("grms.cli.main")

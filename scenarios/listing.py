@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grms.policy.words import TRANSFER_DEFAULT
+from grms.policy.registry import TRANSFER_DEFAULT
 from lrms_sim.util.messages import printable
 from scenarios.archive.traces import TRACES, find_trace
 from scenarios.spec.spec import ScenarioSpec, SiteSpec

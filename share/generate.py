@@ -15,7 +15,7 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from broker.cli import cli as gorba
-from grms.cli import cli as grms
+from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.cli.sections import SectionedGroup
 from scenarios.cli import cli as scenario

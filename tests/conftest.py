@@ -35,7 +35,7 @@ WAITING = frozenset(
         "docs/test_readme.py",
         "docs/test_tutorial.py",
         "grms/lrms/test_conformance.py",
-        "grms/site/originals/test_real_slurm.py",
+        "grms/site/runtime/test_real_slurm.py",
         "grms/site/test_daemon.py",
         "grms/site/test_partner_maintenance.py",
         "grms/site/test_real_batch.py",

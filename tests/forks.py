@@ -30,10 +30,10 @@ from typing import Any, Final
 import pytest
 
 IMPORTS: Final = {
-    "grms.command": ("grms.cli",),
-    "grms.command serve": ("grms.site_cli", "grms.site.start"),
+    "grms.command": ("grms.cli.main",),
+    "grms.command serve": ("grms.cli.site_cli", "grms.site.main"),
     "grms.command train": (
-        "grms.learning.rule_bases.command",
+        "grms.learning.transfer.command",
         "lrms_sim.report.svg",
         "scenarios.run.training_source",
     ),

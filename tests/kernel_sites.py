@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from grms.federation.byzantine import ROGUES
 from grms.federation.federation import Site
-from grms.federation.rogues import ROGUES
-from grms.policy.rails import Promise, Rails
-from grms.policy.rounds import Rounds
+from grms.policy.constraints import Promise, Rails
+from grms.policy.rebalancing import Rounds
+from grms.policy.registry import location_by_name
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysAgree,
@@ -18,7 +19,6 @@ from grms.policy.transfer import (
     RuleBase,
     TransferPolicy,
 )
-from grms.policy.words import location_by_name
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
 from tests.oracles.rails import PlainRails

@@ -54,9 +54,9 @@ EXTRAS = {
     "lrms_sim/workload/accounting/table.py": "frames",
     "lrms_sim/workload/frames.py": "frames",
     "grms/learning/executors.py": "cluster",
-    "grms/kit/web/pages.py": "dashboard",
-    "grms/kit/web/visitors.py": "dashboard",
-    "grms/site/dashboard/service.py": "dashboard",
+    "grms/daemon/web/pages.py": "dashboard",
+    "grms/daemon/web/visitors.py": "dashboard",
+    "grms/site/monitoring/dashboard.py": "dashboard",
     "broker/dashboard/service.py": "dashboard",
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""

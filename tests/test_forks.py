@@ -21,7 +21,7 @@ print(json.dumps({
     "argv": sys.argv, "cmdline": cmdline, "parent": os.getppid(), "folder": os.getcwd(),
     "environment": dict(os.environ), "group": os.getpgid(0), "session": os.getsid(0),
     "cores": sorted(os.sched_getaffinity(0)), "name": __name__, "heard": sys.stdin.read(),
-    "imported": "grms.cli" in sys.modules, "open": sorted(os.listdir("/proc/self/fd"))[:-1],
+    "imported": "grms.cli.main" in sys.modules, "open": sorted(os.listdir("/proc/self/fd"))[:-1],
 }))
 print("an error", file=sys.stderr)
 sys.exit(7)
@@ -107,7 +107,7 @@ async def test_asyncio_starts_it_too() -> None:
 )
 def test_what_it_cannot_do_begins_as_always(options: dict[str, object]) -> None:
     """Where the interpreter or the kernel has to do something else, nothing is forked."""
-    asks = "import sys; print('grms.cli' in sys.modules)  # no grms.command"
+    asks = "import sys; print('grms.cli.main' in sys.modules)  # no grms.command"
     command = [sys.executable, "-c", asks]
     assert subprocess.check_output(command) == b"True\n"  # noqa: S603  # a program of this test
     assert subprocess.check_output(command, **options) == b"False\n"  # type: ignore[call-overload]  # noqa: S603  # our own command

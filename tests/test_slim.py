@@ -47,7 +47,7 @@ for module, words in (
     ("scenarios.cli", "run small.toml --output run"),
     ("broker.cli", "generate benchmark --class lRlD --tasks 8 --output p.json"),
     ("broker.cli", "plan p.json --evaluations 20 --html plan.html"),
-    ("grms.cli", "policy show nothing.json"),
+    ("grms.cli.main", "policy show nothing.json"),
 ):
     status = importlib.import_module(module).run_command(words.split())
     print(words.split()[0], status, file=sys.stderr)
@@ -56,7 +56,7 @@ for module, words in (
 LACKS = """
 from lrms_sim.util.process_guard import run
 
-run("grms.cli")
+run("grms.cli.main")
 """
 
 AFTERWARDS = """
@@ -78,7 +78,7 @@ print(status, len(known), *sorted(set(sys.modules) - known[0]))
 
 TRAINS = """
 import sys
-from grms.cli import run_command
+from grms.cli.main import run_command
 words = "train small.toml --site a --partner b --generations 1 --rules 1 --parents 1 --offspring 1 --workers 1"
 assert run_command(words.split()) == 0
 packages = ("broker.", "grms.site.", "grms.client.", "grms.v1.", "grpc", "google.protobuf")
@@ -97,7 +97,7 @@ print(os.environ.get("OPENBLAS_NUM_THREADS"), *sorted(heavy & sys.modules.keys()
 
 SUBMITS = """
 import sys
-from grms.cli import run_command
+from grms.cli.main import run_command
 assert run_command(sys.argv[1:]) == 2
 heavy = {"asyncio", "google.protobuf", "grpc", "numpy", "pydantic", "rich", "sqlite3", "structlog", "subprocess"}
 print(*sorted(heavy & sys.modules.keys()))
@@ -159,9 +159,9 @@ def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("grms.cli", "serve"),
-        ("grms.cli", "lrms check"),
-        ("grms.cli", "dashboard"),
+        ("grms.cli.main", "serve"),
+        ("grms.cli.main", "lrms check"),
+        ("grms.cli.main", "dashboard"),
         ("broker.cli", "serve"),
         ("broker.cli", "validate"),
         ("scenarios.cli", "validate"),

@@ -13,9 +13,9 @@ from grms.learning.evolution.catalog import strategy_from_state
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import GeneSpace, Genome
 from grms.learning.evolution.strategies import Strategy
-from grms.learning.rule_bases.encoding import REALS_PER_RULE, RuleBaseSettings
-from grms.learning.rule_bases.fitness import Fitness, TrainingCase
-from grms.learning.rule_bases.options import Objective
+from grms.learning.transfer.encoding import REALS_PER_RULE, RuleBaseSettings
+from grms.learning.transfer.fitness import Fitness, TrainingCase
+from grms.learning.transfer.options import Objective
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase
 from lrms_sim.workload.jobs import JobTable
 from tests.random_workloads import random_jobs

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grms.learning.local_strategies.fitness import TuningCase, tuning_case
+from grms.learning.queueing.fitness import TuningCase, tuning_case
 from lrms_sim.analysis.trial import Trial
 from lrms_sim.scheduling.situations import Calendar, make_calendar, zone_named
 from lrms_sim.workload.jobs import JobTable

@@ -18,8 +18,8 @@ from broker.commandline.connection import (
     with_broker,
 )
 from broker.commandline.resources_cli import resources
-from grms.kit.journal_commands import journal_group
-from grms.kit.web.link_command import link_command
+from grms.daemon.journal_commands import journal_group
+from grms.daemon.web.link_command import link_command
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import count
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker.core.records import Record
     from broker.model.workflow import Workflow
     from broker.v1 import plan_pb2, workflow_pb2
-    from grms.kit.journal import JournalKind
+    from grms.daemon.journal import JournalKind
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -62,7 +62,7 @@ def serve(config: Path, *, behind: bool) -> None:
       gorba resources add pool.toml
       gorba submit montage.json.gz
     """  # noqa: D301  # \b keeps the lines of the examples as they are
-    from grms.kit.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
+    from grms.daemon.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
 
     with quick_imports():
         from broker.configuration.config import load_config  # noqa: PLC0415  # same
@@ -70,7 +70,7 @@ def serve(config: Path, *, behind: bool) -> None:
     logging = load_config(config).logging
     with quick_imports():  # none of this where the configuration is wrong
         from broker.daemon import serve as run  # noqa: PLC0415  # same
-        from grms.kit.logs import configure_logs  # noqa: PLC0415  # same
+        from grms.daemon.logs import configure_logs  # noqa: PLC0415  # same
 
     run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
 
@@ -224,7 +224,7 @@ def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) ->
     """  # noqa: D301  # see `serve`
     found = [each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))]
     if as_json:
-        from grms.kit.messages import of_message  # noqa: PLC0415  # see the module's docstring
+        from grms.daemon.messages import of_message  # noqa: PLC0415  # see the module's docstring
 
         print_json("gorba-list", {"workflows": [of_message(each) for each in found]})
         return
@@ -270,7 +270,7 @@ def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> Non
         workflow = id_of(workflow, broker.workflows())
     if as_json:
         from broker.commandline.shown import news as news_of  # noqa: PLC0415  # see the module's docstring
-        from grms.kit.messages import of_message  # noqa: PLC0415  # same
+        from grms.daemon.messages import of_message  # noqa: PLC0415  # same
 
         for value in (
             map(news_of, broker.watch_plan())
@@ -392,7 +392,7 @@ def workflow_line(message: "workflow_pb2.Workflow") -> str:
 
 
 def _state(message: "workflow_pb2.Workflow | workflow_pb2.Task") -> str:
-    from grms.kit.messages import enum_word  # noqa: PLC0415  # see the module's docstring
+    from grms.daemon.messages import enum_word  # noqa: PLC0415  # see the module's docstring
 
     return enum_word(message)
 

@@ -21,7 +21,7 @@ from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.pictures.page import render_page
 from broker.pictures.words import fitness
 from broker.v1 import plan_pb2, workflow_pb2
-from grms.kit.messages import enum_word
+from grms.daemon.messages import enum_word
 from lrms_sim.util.messages import count
 
 if TYPE_CHECKING:

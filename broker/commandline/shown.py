@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import AliasPath, Field, RootModel
 
 from broker.v1 import plan_pb2
-from grms.kit.messages import of_message
+from grms.daemon.messages import of_message
 from lrms_sim.cli.output_models import Shown
 
 

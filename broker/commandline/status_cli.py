@@ -40,7 +40,7 @@ def status_of(
     plan: "plan_pb2.Plan",
 ) -> dict[str, Any]:
     """Returns how a broker is, as `StatusShown` has it."""
-    from grms.kit.messages import enum_word, of_message  # noqa: PLC0415  # see the module's docstring
+    from grms.daemon.messages import enum_word, of_message  # noqa: PLC0415  # see the module's docstring
 
     states = Counter(map(enum_word, workflows))
     return {

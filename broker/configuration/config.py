@@ -19,9 +19,9 @@ from broker.files.documents import read_document
 from broker.planner.goals import Goals
 from broker.sites.contact import Patience
 from broker.sites.simulated import Chance
-from grms.kit.clock import ScaledClock
-from grms.kit.mistakes import mistakes_of
-from grms.kit.models import Count, FilePath, LoggingConfig, Model, wrong
+from grms.daemon.clock import ScaledClock
+from grms.daemon.config_base import Count, FilePath, LoggingConfig, Model, wrong
+from grms.daemon.config_errors import mistakes_of
 from lrms_sim.util.file_errors import Mistake
 
 DASHBOARD_FILE: Final = "broker.dashboard.json"

@@ -7,11 +7,11 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from broker.errors import OutputError
-from grms.kit.mistakes import must_be
-from grms.kit.models import FilePath, Model, SocketPath, TlsConfig, absolute, wrong
-from grms.kit.web.access import loopback
-from grms.telemetry.link import MqttSettings
-from grms.tls import TlsFiles
+from grms.daemon.config_base import FilePath, Model, SocketPath, TlsConfig, absolute, wrong
+from grms.daemon.config_errors import must_be
+from grms.daemon.mqtt.link import MqttSettings
+from grms.daemon.web.access import loopback
+from grms.security.tls import TlsFiles
 
 _SITE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 

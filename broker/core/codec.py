@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from broker.core.records import KINDS, Program, Record, ResourceSet, WorkflowSubmitted
 from broker.core.wire import read_supply, read_workflow, write_supply, write_workflow
 from broker.v1 import resource_pb2, workflow_pb2
-from grms.kit.journal import RecordCodec
+from grms.daemon.journal import RecordCodec
 
 
 class _Submitted(Record, frozen=True, tag=WorkflowSubmitted.__name__):

@@ -12,9 +12,9 @@ from starlette.routing import Route
 from broker.configuration.config import DASHBOARD_FILE, BrokerConfig
 from broker.core.state import BrokerState
 from broker.dashboard.views import plan_document
-from grms.kit.clock import RealClock
-from grms.kit.web.access import loopback
-from grms.kit.web.pages import PageServer, PagesSettings, Streams, document, files
+from grms.daemon.clock import RealClock
+from grms.daemon.web.access import loopback
+from grms.daemon.web.pages import PageServer, PagesSettings, Streams, document, files
 from lrms_sim.util.version import __version__
 
 SAMPLE_S: Final = 1.0

@@ -1,7 +1,7 @@
 """The event loop of the broker: hands events to the pure state and carries out its commands.
 
 Nothing that a power failure could take back is told to anyone, and nothing is done before its
-records are in the journal (`grms.kit.loop`).
+records are in the journal (`grms.daemon.loop`).
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from broker.core.commands import (
 from broker.core.events import Event, Restarted, Tick
 from broker.core.invariants import check
 from broker.core.state import BrokerState
-from grms.kit.clock import RealClock
-from grms.kit.loop import EngineFailedError, Loop
+from grms.daemon.clock import RealClock
+from grms.daemon.loop import EngineFailedError, Loop
 
 SiteCommand = Book | Launch | Move | Release
 Log = structlog.typing.FilteringBoundLogger

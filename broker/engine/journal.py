@@ -1,4 +1,4 @@
-"""The journal of the broker: its records in one append-only file (`grms.kit.journal`).
+"""The journal of the broker: its records in one append-only file (`grms.daemon.journal`).
 
 Obsolete records are dropped: a plan with the next one, a workflow's when it is forgotten. So the
 file grows with open work rather than with time.
@@ -23,7 +23,7 @@ from broker.core.records import (
     TaskFixed,
     WorkflowForgotten,
 )
-from grms.kit.journal import (
+from grms.daemon.journal import (
     JournalDamagedError,
     JournalError,
     JournalFile,

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, time
 from typing import Final, TypeGuard
 
 from broker.model.resources import DAY, WEEKDAYS
-from grms.kit.mistakes import must_be
-from grms.kit.models import wrong
+from grms.daemon.config_base import wrong
+from grms.daemon.config_errors import must_be
 from lrms_sim.util.messages import unknown
 
 DAY_NAMES: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -16,8 +16,8 @@ from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.workflow import Demand
 from broker.planner.methods import Result
-from grms.kit.mistakes import mistakes_of
-from grms.kit.models import Model, wrong
+from grms.daemon.config_base import Model, wrong
+from grms.daemon.config_errors import mistakes_of
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.util.messages import shown
 

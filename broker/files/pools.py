@@ -26,8 +26,8 @@ from broker.model.resources import (
     WeeklyWindow,
 )
 from broker.model.workflow import Alternative, Demand, Task, Workflow
-from grms.kit.mistakes import mistakes_of, path_of
-from grms.kit.models import Model, wrong
+from grms.daemon.config_base import Model, wrong
+from grms.daemon.config_errors import mistakes_of, path_of
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.util.messages import shown, unknown
 

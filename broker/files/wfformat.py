@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker.errors import FileError
 from broker.model.workflow import WORK_MAX, cycle_words, find_cycle
-from grms.kit.mistakes import mistakes_of
+from grms.daemon.config_errors import mistakes_of
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.util.messages import shown
 

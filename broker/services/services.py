@@ -38,9 +38,9 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
-from grms.kit.loop import NotWrittenError
-from grms.kit.refusals import Context, refuse
-from grms.kit.web.access import LINK_S
+from grms.daemon.loop import NotWrittenError
+from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.web.access import LINK_S
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ import numpy as np
 import structlog
 
 from broker.core.memory import Memory
-from grms.telemetry import topics
-from grms.telemetry.link import MqttLink, MqttSettings
-from grms.telemetry.payloads import BrokerPresence, Placement, encode, plan_parts
-from grms.telemetry.publisher import Publisher
+from grms.daemon.mqtt import topics
+from grms.daemon.mqtt.link import MqttLink, MqttSettings
+from grms.daemon.mqtt.payloads import BrokerPresence, Placement, encode, plan_parts
+from grms.daemon.mqtt.publisher import Publisher
 
 WORD_MAX: Final = 256
 """Longer names are cut in what is published."""

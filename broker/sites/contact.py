@@ -11,8 +11,8 @@ import structlog
 
 from broker.core.events import Event, Offered, SiteDown, SiteLost, SiteUp
 from broker.sites.port import Reservation, ReservationRefused, Site, SiteUnavailable
-from grms.kit.backoff import Backoff, BackoffSettings
-from grms.kit.clock import RealClock
+from grms.daemon.backoff import Backoff, BackoffSettings
+from grms.daemon.clock import RealClock
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
 """Between attempts to reach a silent site."""

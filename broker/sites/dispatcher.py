@@ -36,8 +36,8 @@ from broker.sites.port import (
     Window,
     Wish,
 )
-from grms.kit.backoff import Backoff
-from grms.kit.clock import RealClock
+from grms.daemon.backoff import Backoff
+from grms.daemon.clock import RealClock
 
 Log = structlog.typing.FilteringBoundLogger
 Command = Book | Launch | Move | Release

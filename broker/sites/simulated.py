@@ -22,7 +22,7 @@ from broker.sites.port import (
     Window,
     Wish,
 )
-from grms.kit.clock import RealClock
+from grms.daemon.clock import RealClock
 
 ROUNDING = 1e-6
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
     from grms.client.synchronous import SyncClient
-    from grms.outcomes import Outcome
+    from grms.util.outcomes import Outcome
 
 _HOMES: Final = {
     "Client": "asynchronous",

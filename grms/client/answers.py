@@ -6,10 +6,10 @@
 import enum
 from typing import Final
 
-from grms.kit.job_needs import read_needs
-from grms.outcomes import Outcome
+from grms.daemon.job_needs import read_needs
+from grms.util.outcomes import Outcome
+from grms.util.values import dataclass
 from grms.v1 import job_pb2, request_pb2, results_pb2
-from grms.values import dataclass
 
 
 class JobState(enum.StrEnum):

@@ -15,12 +15,12 @@ from grms.client.answers import Job, JobState, Results, read_job, read_results
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
-from grms.kit.file_names import check_outputs
+from grms.daemon.file_names import check_outputs
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
-    from grms.kit.shared_folders import SharedFile
-    from grms.lrms.port import HomeRun  # of a job for a real batch system alone
+    from grms.daemon.shared_folders import SharedFile
+    from grms.lrms.base import HomeRun  # of a job for a real batch system alone
     from lrms_sim.workload.requests import Request
 
 PAGE: Final = 1000

@@ -10,7 +10,7 @@ import grpc
 from grpc import aio
 
 from grms.client.errors import SiteError, SiteUnavailable, unreached
-from grms.kit.backoff import Backoff, BackoffSettings, is_absent
+from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
 from grms.v1 import job_pb2_grpc, operator_pb2_grpc
 
 TIMEOUT_S: Final = 30.0

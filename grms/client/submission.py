@@ -11,13 +11,13 @@ from grms.client.answers import Job, read_job
 from grms.client.errors import SiteError
 from grms.client.unary import ask
 from grms.client.values import check_values
-from grms.kit.job_needs import write_needs
+from grms.daemon.job_needs import write_needs
 from grms.v1 import job_pb2
 from lrms_sim.workload.requests import Request, check_names
 
 if TYPE_CHECKING:
-    from grms.kit.shared_folders import SharedFile
-    from grms.lrms.port import HomeRun  # of a job for a real batch system alone
+    from grms.daemon.shared_folders import SharedFile
+    from grms.lrms.base import HomeRun  # of a job for a real batch system alone
 
 QUICK_S: Final = 1.0
 """So long an answer is waited for without gRPC, seconds; with it a call is tried until its time is over."""
@@ -68,7 +68,7 @@ def submit_request(
         program.environment.update(environment or {})
         program.outputs.extend(outputs)
         if shared:
-            from grms.kit.shared_folders import check_shared  # noqa: PLC0415  # few jobs have some
+            from grms.daemon.shared_folders import check_shared  # noqa: PLC0415  # few jobs have some
 
             for file in map(check_shared, shared):
                 program.inputs.add(name=file.name, shared_path=file.path, written=file.written)

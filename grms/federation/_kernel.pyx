@@ -28,8 +28,8 @@ from grms.federation._order cimport (
     partner_at,
     take_turns,
 )
-from grms.federation._rogues cimport rogue_hold
-from grms.federation._rounds cimport (
+from grms.federation._byzantine cimport rogue_hold
+from grms.federation._rebalancing cimport (
     RoundNotes,
     rounds_add,
     rounds_begin,
@@ -59,7 +59,7 @@ from grms.policy._decisions cimport (
     TransferPolicy,
     accept_fast,
 )
-from grms.policy._rails cimport Books, may_offer_fast
+from grms.policy._constraints cimport Books, may_offer_fast
 from lrms_sim.kernel._machine cimport (
     JobColumns,
     core_advance,

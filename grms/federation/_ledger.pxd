@@ -1,9 +1,9 @@
-# What each site of a replay records of its partners for its rails (grms/policy/_rails.pxd).
+# What each site of a replay records of its partners for its rails (grms/policy/_constraints.pxd).
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t
 from libc.stdlib cimport free
 
-from grms.policy._rails cimport RailNumbers, Trust, broken_fast, late_fast, overdue_fast
+from grms.policy._constraints cimport RailNumbers, Trust, broken_fast, late_fast, overdue_fast
 from lrms_sim.kernel._machine cimport JobColumns
 from lrms_sim.kernel._memory cimport doubled, safe_calloc, safe_realloc
 from lrms_sim.kernel._types cimport job_index_t, seconds_t

@@ -5,8 +5,8 @@ from libc.stdlib cimport calloc, free
 
 from grms.federation._due cimport DueTimes, due_set
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
-from grms.federation._rogues cimport RogueNotes, rogue_close, rogue_open
-from grms.federation._rounds cimport RoundNotes, rounds_close, rounds_open
+from grms.federation._byzantine cimport RogueNotes, rogue_close, rogue_open
+from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
 from lrms_sim.kernel._machine cimport (

@@ -13,7 +13,7 @@ from grms.policy.location import (
     WrittenLocation,
     location_of,
 )
-from grms.policy.rounds import Rounds
+from grms.policy.rebalancing import Rounds
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.machine.machine import PROGRESS_ROWS, simulate, user_numbers

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grms.federation.rogues import Rogue
+from grms.federation.byzantine import Rogue
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
-from grms.policy.rounds import Rounds
+from grms.policy.rebalancing import Rounds
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.machine.machine import check_machine
 from lrms_sim.machine.node_kinds import NodeMachine

@@ -1,1 +1,1 @@
-"""The local batch system of a site, as a port with adapters."""
+"""The local batch system of a site: one interface, and an adapter for each batch system."""

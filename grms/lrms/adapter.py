@@ -1,6 +1,6 @@
 """The definition of an adapter of a batch system: its settings, and its factory.
 
-`grms.site.configuration.lrms_kinds` finds them by name: some built in, all others by entry points.
+`grms.lrms.registry.executors` finds them by name: some built in, all others by entry points.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,10 +10,10 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import Field
 
-from grms.kit.models import Count, Model, Seconds
-from grms.kit.shared_folders import SharedFolders
+from grms.daemon.config_base import Count, Model, Seconds
+from grms.daemon.shared_folders import SharedFolders
+from grms.lrms.base import Lrms, LrmsJob
 from grms.lrms.checks import Finding
-from grms.lrms.port import Lrms, LrmsJob
 
 
 class Timekeeper(Protocol):

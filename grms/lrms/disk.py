@@ -12,7 +12,7 @@ from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
-from grms.lrms.port import LrmsDiskError
+from grms.lrms.base import LrmsDiskError
 
 ALIKE_LOGGED_S: Final = 30.0
 """Interval at which an identical error is logged again with a count, real seconds."""

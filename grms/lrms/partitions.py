@@ -7,7 +7,7 @@ none (DOWN). A job that several partitions could run is accepted if any accepts 
 from collections.abc import Iterable
 from typing import Final
 
-from grms.values import dataclass
+from grms.util.values import dataclass
 from lrms_sim.workload.requests import Memory
 
 

@@ -1,7 +1,7 @@
 # Transfer decisions: one compiled function, for every host that decides.
 from libc.stdint cimport int64_t, uint32_t
 
-from grms.policy._rails cimport Books, CompiledRails, RailNumbers
+from grms.policy._constraints cimport Books, CompiledRails, RailNumbers
 from lrms_sim.kernel._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
 
 cdef enum TransferKind:

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 
-from grms.policy._rails import CompiledRails
+from grms.policy._constraints import CompiledRails
 
 class MembershipTable:
     """Memory for the memberships of one rule base at a time, for one site and one thread.
@@ -141,7 +141,7 @@ class CompiledTransfer:
 
         Only rails, and rules within them, use the requested time and whether the job would start
         at once; only rails use the books: own work, own requested, taken and given, as in
-        `grms.policy.rails`.
+        `grms.policy.constraints`.
         """
 
     def output(

@@ -8,7 +8,7 @@ from libc.math cimport exp, fmax, log10
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from grms.policy._rails cimport Books, CompiledRails, takes_guest_fast
+from grms.policy._constraints cimport Books, CompiledRails, takes_guest_fast
 from lrms_sim.kernel._types cimport processors_sum_t, processors_t, seconds_t
 
 

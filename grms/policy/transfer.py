@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
+from grms.policy.constraints import FAIR_EXCHANGE, Rails
 from grms.policy.features import FURTHER_FEATURES
-from grms.policy.rails import FAIR_EXCHANGE, Rails
 from lrms_sim.scheduling.user_defined import name_of_written
 
 __all__ = [

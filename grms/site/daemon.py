@@ -18,36 +18,36 @@ from typing import Any
 import structlog
 from grpc import aio
 
-from grms.kit.clock import VirtualClock
-from grms.kit.loop import EngineFailedError
-from grms.kit.rates import Rate
-from grms.kit.service_manager import notify
-from grms.kit.services.health import Serving
-from grms.lrms.immediate import ReplayableLrms
-from grms.lrms.originals import WithOriginals
-from grms.lrms.port import LrmsError
-from grms.names import parse_endpoint
-from grms.site.configuration.files import ConfigError
-from grms.site.configuration.guard_table import guard_of
-from grms.site.engine.round_timer import RoundTimer
-from grms.site.engine.upkeep import without_collection
-from grms.site.facts.events import PartnerUp, Restarted, TimePassed
-from grms.site.kept import keep_beside
-from grms.site.originals.watcher import OriginalWatcher
-from grms.site.parts import Core
+from grms.daemon.clock import VirtualClock
+from grms.daemon.loop import EngineFailedError
+from grms.daemon.rates import Rate
+from grms.daemon.rpc.health import Serving
+from grms.daemon.service_manager import notify
+from grms.lrms.base import LrmsError
+from grms.lrms.native_jobs import WithOriginals
+from grms.lrms.simulated.immediate import ReplayableLrms
+from grms.security.tls import ServerTls, TlsFiles
+from grms.site.assembly import Core
+from grms.site.config.circuit_breaker_table import guard_of
+from grms.site.config.load import ConfigError
+from grms.site.gateway.admission import Door
+from grms.site.gateway.connection_budget import connection_limits, user_socket
+from grms.site.gateway.peer_listener import PartnerPort, PortLimits
+from grms.site.gateway.rejection_log import RefusedConnections
+from grms.site.gateway.startup_server import SERVICES
+from grms.site.gateway.user_listener import UserSocket
+from grms.site.model.events import PartnerUp, Restarted, TimePassed
+from grms.site.monitoring.accounting_monitor import ExchangeWatch, GuardWatch
+from grms.site.rpc.job_service import Watchers
+from grms.site.rpc.reconfigure import Reload
+from grms.site.rpc.replay_site import Replay
+from grms.site.rpc.reservation_service import Reservations
+from grms.site.runtime.native_job_adoption import OriginalWatcher
+from grms.site.runtime.rebalance_timer import RoundTimer
+from grms.site.runtime.recovery import without_collection
 from grms.site.servers import Servers
-from grms.site.services.jobs import Watchers
-from grms.site.services.reload import Reload
-from grms.site.services.replay_site import Replay
-from grms.site.services.reservations import Reservations
-from grms.site.sockets.descriptors import connection_limits, user_socket
-from grms.site.sockets.door import Door
-from grms.site.sockets.partners import PartnerPort, PortLimits
-from grms.site.sockets.refused import RefusedConnections
-from grms.site.sockets.users import UserSocket
-from grms.site.sockets.waiting_room import SERVICES
-from grms.site.watching.exchange_watch import ExchangeWatch, GuardWatch
-from grms.tls import ServerTls, TlsFiles
+from grms.site.stores import keep_beside
+from grms.util.names import parse_endpoint
 
 Log = structlog.typing.FilteringBoundLogger
 

@@ -15,27 +15,27 @@ import structlog
 from grpc import aio
 from grpc_health.v1 import health_pb2_grpc
 
-from grms.kit.refusals import Context, Unexpected, refuse
-from grms.kit.services.health import HEALTH, HealthService, Serving
-from grms.kit.services.reflection import serve_reflection
-from grms.kit.shared_folders import SharedFolders
-from grms.kit.unix_sockets import remove_stale_socket
-from grms.site.configuration.config import SiteConfig
-from grms.site.kept import Kept, pseudonyms
-from grms.site.links.pseudonyms import Pseudonyms, told_names
-from grms.site.parts import Core
-from grms.site.services.jobs import JobService, Watchers
-from grms.site.services.operators import OperatorService, SiteFacts
-from grms.site.services.partners import PartnerService
-from grms.site.services.reload import Reload
-from grms.site.services.replay import ReplayService
-from grms.site.services.replay_site import Replay
-from grms.site.services.reservations import Reservations, ReservationService
-from grms.site.sockets.door import Door
-from grms.site.sockets.partners import PartnerPort
-from grms.site.sockets.users import UserSocket
-from grms.site.sockets.waiting_room import SERVICES
-from grms.tls import TlsFiles
+from grms.daemon.rpc.health import HEALTH, HealthService, Serving
+from grms.daemon.rpc.reflection import serve_reflection
+from grms.daemon.rpc_errors import Context, Unexpected, refuse
+from grms.daemon.shared_folders import SharedFolders
+from grms.daemon.unix_sockets import remove_stale_socket
+from grms.security.tls import TlsFiles
+from grms.site.assembly import Core
+from grms.site.config.schema import SiteConfig
+from grms.site.gateway.admission import Door
+from grms.site.gateway.peer_listener import PartnerPort
+from grms.site.gateway.startup_server import SERVICES
+from grms.site.gateway.user_listener import UserSocket
+from grms.site.peers.pseudonyms import Pseudonyms, told_names
+from grms.site.rpc.job_service import JobService, Watchers
+from grms.site.rpc.operator_service import OperatorService, SiteFacts
+from grms.site.rpc.partner_service import PartnerService
+from grms.site.rpc.reconfigure import Reload
+from grms.site.rpc.replay import ReplayService
+from grms.site.rpc.replay_site import Replay
+from grms.site.rpc.reservation_service import Reservations, ReservationService
+from grms.site.stores import Kept, pseudonyms
 from grms.v1 import (
     job_pb2_grpc,
     operator_pb2_grpc,

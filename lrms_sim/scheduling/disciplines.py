@@ -220,7 +220,7 @@ class EasyByUser(Batched):
     """EASY on the waiting jobs by ascending keys of their users; of one user in order of arrival.
 
     Five user groups have 120 orders. Keys per user give many more schedules, for the search for
-    trade-offs (`grms.learning.local_strategies.front`).
+    trade-offs (`grms.learning.queueing.front`).
 
     Without memory, as every `Strategy`: the head of the ordered queue is protected. Users are
     numbered in ascending order (`lrms_sim.machine.machine.user_numbers`); jobs of unknown users, and of

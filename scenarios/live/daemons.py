@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from grpc import aio
 
-from grms.kit.ports import free_ports
+from grms.daemon.ports import free_ports
 from grms.v1 import operator_pb2, operator_pb2_grpc
 from scenarios.errors import LiveError
 from scenarios.live.sites import LiveSettings, SiteProcess, site_documents, stop_all

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from grms.kit.socket_folder import is_held
-from grms.site.configuration.config import DASHBOARD_FILE_END, PSEUDONYMS_END
+from grms.daemon.socket_folder import is_held
+from grms.site.config.schema import DASHBOARD_FILE_END, PSEUDONYMS_END
 from scenarios.errors import LiveError
 from scenarios.report.output import FILES
 

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from grms.client import Client, Job, Outcome, SiteError
-from grms.kit.socket_folder import SocketFolder, remove_left_behind
-from grms.policy.rails_table import rounds_said
-from grms.policy.rounds import period_of
+from grms.daemon.socket_folder import SocketFolder, remove_left_behind
+from grms.policy.constraints_table import rounds_said
+from grms.policy.rebalancing import period_of
 from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.groups import Int8Array
 from lrms_sim.workload.jobs import JobTable

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from grms.policy.rails_table import RoundsSpec
+from grms.policy.constraints_table import RoundsSpec
+from grms.policy.registry import TRANSFER_DEFAULT
 from grms.policy.selection import nearest_size
-from grms.policy.words import TRANSFER_DEFAULT
 from lrms_sim.util.files import to_toml
 from scenarios.errors import LiveError
 from scenarios.run.queues import local_time_of

@@ -11,8 +11,8 @@ from typing import Final
 
 from broker.client import BrokerClient
 from grms.client import SyncClient
-from grms.kit.ports import free_ports
-from grms.kit.socket_folder import SocketFolder, is_held, remove
+from grms.daemon.ports import free_ports
+from grms.daemon.socket_folder import SocketFolder, is_held, remove
 from lrms_sim.cli.interrupts import run_interruptible
 from scenarios.errors import LiveError
 from scenarios.live.brokers import BROKER, broker_document, until_known

@@ -51,9 +51,9 @@ from broker.core.state import BrokerState
 from broker.engine.replanner import PlanningSettings, plan_situation
 from broker.model.plan import Plan
 from broker.model.workflow import Workflow
-from grms.site.facts.jobs import Request
-from grms.site.facts.lifecycle import ReservationState
-from grms.site.facts.reservations import Reservation, Resource
+from grms.site.model.jobs import Request
+from grms.site.model.lifecycle import ReservationState
+from grms.site.model.reservations import Reservation, Resource
 from scenarios.errors import ScenarioError
 from scenarios.run.reserving_sites import RefusedError, ReservingSites
 from scenarios.run.workflow_source import Submission, submissions_of, supplies_of

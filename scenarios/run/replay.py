@@ -8,9 +8,10 @@ from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
 from grms.federation.sites import out_of_order
+from grms.policy.constraints import Rails
+from grms.policy.constraints_table import rounds_said
 from grms.policy.files import RuleBaseError
-from grms.policy.rails import Rails
-from grms.policy.rails_table import rounds_said
+from grms.policy.registry import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from grms.policy.selection import nearest_size
 from grms.policy.transfer import (
     AlwaysAgree,
@@ -19,7 +20,6 @@ from grms.policy.transfer import (
     TransferPolicy,
     without_rails,
 )
-from grms.policy.words import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.workload.jobs import JOBS_MAX, JobTable

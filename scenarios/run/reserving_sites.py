@@ -8,9 +8,8 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from grms.site.core.state import SiteState
-from grms.site.facts.commands import PublishReservation, Refuse, ReplyReservation
-from grms.site.facts.events import (
+from grms.site.model.commands import PublishReservation, Refuse, ReplyReservation
+from grms.site.model.events import (
     BookReservation,
     Event,
     LaunchReservation,
@@ -18,9 +17,10 @@ from grms.site.facts.events import (
     ReleaseReservation,
     ReservationsDue,
 )
-from grms.site.facts.jobs import Request
-from grms.site.facts.reservations import Reservation, Resource
-from grms.site.facts.settings import SiteSettings
+from grms.site.model.jobs import Request
+from grms.site.model.reservations import Reservation, Resource
+from grms.site.model.settings import SiteSettings
+from grms.site.scheduler.state import SiteState
 
 _OWNER = "broker"
 

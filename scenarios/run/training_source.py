@@ -5,7 +5,7 @@ from os import environ as process_environment
 from pathlib import Path
 from typing import Any
 
-from grms.learning.rule_bases.source import SourceError, TrainingSource
+from grms.learning.transfer.source import SourceError, TrainingSource
 from scenarios.archive.traces import file_sha256
 from scenarios.errors import ScenarioError
 from scenarios.library import scenario_path

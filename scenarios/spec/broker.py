@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from grms.kit.models import Model
+from grms.daemon.config_base import Model
 
 RESERVABLE_MAX: Final = 1000
 WORKFLOWS_MAX: Final = 10_000

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeGuard
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from grms.kit.mistakes import Peculiarities, Places, mistakes_of, must_be_text, path_of
-from grms.kit.models import WRONG
-from grms.policy.words import LOCATION_WORDS, NO_EXCHANGE
+from grms.daemon.config_base import WRONG
+from grms.daemon.config_errors import Peculiarities, Places, mistakes_of, must_be_text, path_of
+from grms.policy.registry import LOCATION_WORDS, NO_EXCHANGE
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.util.messages import shown, unknown
 from scenarios.spec.broker import SLOT_S, TAKES_S

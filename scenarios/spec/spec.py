@@ -19,11 +19,11 @@ from pydantic import (
     model_validator,
 )
 
-from grms.federation.rogues import ROGUES, Rogue
-from grms.kit.models import Model, absolute, wrong
-from grms.policy.rails import Rails
-from grms.policy.rails_table import RailsField, ReofferField, rails_said
-from grms.policy.words import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
+from grms.daemon.config_base import Model, absolute, wrong
+from grms.federation.byzantine import ROGUES, Rogue
+from grms.policy.constraints import Rails
+from grms.policy.constraints_table import RailsField, ReofferField, rails_said
+from grms.policy.registry import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
 from lrms_sim.scheduling.disciplines import DISCIPLINES
 from lrms_sim.scheduling.situations import zone_named
 from lrms_sim.scheduling.user_defined import names_written

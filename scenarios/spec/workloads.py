@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from grms.kit.models import FilePath, Model, wrong
+from grms.daemon.config_base import FilePath, Model, wrong
 from lrms_sim.util.messages import unknown
 from lrms_sim.workload.jobs import JOBS_MAX
 from lrms_sim.workload.preparation import PreparationOptions

@@ -26,7 +26,7 @@ from broker.model.workflow import Alternative, Task, Workflow
 
 SERVE = (
     "import sys; from pathlib import Path; from broker.daemon import serve; "
-    "from grms.kit.logs import configure_logs; serve(Path(sys.argv[1]), configure_logs(form='json'))"
+    "from grms.daemon.logs import configure_logs; serve(Path(sys.argv[1]), configure_logs(form='json'))"
 )
 
 FAST = """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from broker.core.records import Supply
 from broker.model.resources import Resource
-from grms.kit.ports import free_port
-from grms.tls import TlsFiles
+from grms.daemon.ports import free_port
+from grms.security.tls import TlsFiles
 from tests.grms.keys import new_federation
 
 SERVE = "from grms.command import main; main()"

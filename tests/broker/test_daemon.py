@@ -18,7 +18,7 @@ from broker.daemon import DaemonError, serve
 from broker.engine.journal import Journal, JournalError
 from broker.model.resources import Resource
 from broker.v1 import workflow_pb2
-from grms.kit.logs import configure_logs
+from grms.daemon.logs import configure_logs
 from tests.broker.brokers import (
     Process,
     check_history,

@@ -13,7 +13,7 @@ from broker.core.lifecycle import TaskState
 from broker.core.records import Supply
 from broker.model.workflow import Alternative, Task, Workflow
 from broker.v1 import workflow_pb2
-from grms.tls import TlsFiles
+from grms.security.tls import TlsFiles
 from tests.broker.brokers import (
     check_history,
     configure,

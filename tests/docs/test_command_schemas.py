@@ -8,7 +8,7 @@ import click
 import pytest
 
 from broker.cli import cli as gorba
-from grms.cli import cli as grms
+from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.util.json_output import JsonOption, model_of
 from scenarios.cli import cli as scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.site.configuration.files import load_config
+from grms.site.config.load import load_config
 from tests.grms.site.daemons import document, running
 from tests.waiting import run
 

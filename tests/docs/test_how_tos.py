@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker.cli import run_command as gorba
-from grms.cli import run_command as grms
-from grms.site.configuration.files import load_config
+from grms.cli.main import run_command as grms
+from grms.site.config.load import load_config
 from grms.v1 import job_pb2, request_pb2
 from lrms_sim.cli.main import run_command as lrms_sim
 from lrms_sim.util.trace_folders import LOG_FILES

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grms.handshakes import Handshake
-from grms.site.watching.exchange_watch import GuardFigures
-from grms.site.watching.metrics import SiteMetrics
+from grms.security.handshakes import Handshake
+from grms.site.monitoring.accounting_monitor import GuardFigures
+from grms.site.monitoring.metrics import SiteMetrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/examples/monitoring"
 NAME = re.compile(r"\bhanse_\w+")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grms.cli import run_command
-from grms.lrms.batch.slurm_kind import SlurmTable
-from grms.site.configuration.files import load_config
+from grms.cli.main import run_command
+from grms.lrms.slurm.slurm_adapter import SlurmTable
+from grms.site.config.load import load_config
 from tests.docs.typed import blocks, commands, page
 
 PAGE = page("slurm-site.md")

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from grms import partners_cli
-from grms.kit.ports import free_port
+from grms.cli import partners_cli
+from grms.daemon.ports import free_port
 
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -4,15 +4,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from grms.pki.authority import (
+from grms.security.authority import (
     Authority,
     create_authority,
     generate_key,
     issue_for_server,
     issue_for_site,
 )
-from grms.pki.files import AUTHORITY_CERTIFICATE, write_authority, write_certificate, write_key
-from grms.tls import TlsFiles
+from grms.security.files import (
+    AUTHORITY_CERTIFICATE,
+    write_authority,
+    write_certificate,
+    write_key,
+)
+from grms.security.tls import TlsFiles
 
 LOOPBACK = ("localhost", "127.0.0.1")
 

@@ -13,11 +13,11 @@ from typing import Any, Protocol, Self
 import aiomqtt
 import pytest
 
-from grms.kit.backoff import BackoffSettings
-from grms.kit.ports import free_port
-from grms.site.watching.embedded_mqtt import EmbeddedBroker, site_account, watcher_account
-from grms.telemetry.link import MqttSettings
-from grms.tls import TlsFiles
+from grms.daemon.backoff import BackoffSettings
+from grms.daemon.mqtt.link import MqttSettings
+from grms.daemon.ports import free_port
+from grms.security.tls import TlsFiles
+from grms.site.monitoring.embedded_mqtt import EmbeddedBroker, site_account, watcher_account
 from tests.grms.keys import Federation
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "mosquitto"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.names import check_site_name, parse_endpoint
+from grms.util.names import check_site_name, parse_endpoint
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 UNIT = "hanse-grms@.service"

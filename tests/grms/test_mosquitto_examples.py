@@ -9,7 +9,7 @@ from pathlib import Path
 import aiomqtt
 import pytest
 
-from grms.telemetry import topics
+from grms.daemon.mqtt import topics
 from tests.grms.keys import new_federation
 from tests.grms.mqtt import Cable, Mosquitto, Watcher, client, watching
 

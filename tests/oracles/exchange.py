@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grms.site.facts import records
-from grms.site.facts.records import Record
+from grms.site.model import records
+from grms.site.model.records import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,19 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.message import Message
 
-import grms.site.links.sender as sending
-import grms.site.services.partners as answering
+import grms.site.peers.sender as sending
+import grms.site.rpc.partner_service as answering
 from broker.commandline.show_command import state_of
 from broker.core.lifecycle import Outcome as TaskOutcome
 from broker.sites.port import ReservationState
 from broker.sites.remote import _read as read_reservation
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.client.answers import JobState, read_job, read_results
-from grms.kit.messages import of_message
-from grms.outcomes import Outcome
-from grms.site.facts import wire
-from grms.site.facts.jobs import OfferId
-from grms.site.facts.lifecycle import GuestState
+from grms.daemon.messages import of_message
+from grms.site.model.jobs import OfferId
+from grms.site.model.lifecycle import GuestState
+from grms.site.wire import convert
+from grms.util.outcomes import Outcome
 from grms.v1 import (
     job_pb2,
     operator_pb2,
@@ -62,7 +62,7 @@ def with_later(message: Message, *names: str, **more: Any) -> Any:
 def completion(**numbers: int) -> partner_pb2.Completion:
     """Returns an end as a newer partner reports it."""
     message = partner_pb2.Completion(end_time_s=5.0, run_time_s=1.0, outcome_text="preempted")
-    message.offer.CopyFrom(wire.write_offer(OfferId(1, 2)))
+    message.offer.CopyFrom(convert.write_offer(OfferId(1, 2)))
     for name, number in numbers.items():
         setattr(message, name, number)
     return message
@@ -70,15 +70,15 @@ def completion(**numbers: int) -> partner_pb2.Completion:
 
 def outcome() -> None:
     """At home, at a client and at a broker."""
-    read = wire.read_completion(completion(outcome=LATER), "x")
+    read = convert.read_completion(completion(outcome=LATER), "x")
     assert (read.outcome.value, read.said) == ("unknown", "preempted")
     silent = completion(outcome=LATER)
     silent.outcome_text = ""
-    assert wire.read_completion(silent, "x").said == "outcome 99"
+    assert convert.read_completion(silent, "x").said == "outcome 99"
     silent.outcome_text = "\x1b[2J" + "long" * 1000
-    said = wire.read_completion(silent, "x").said
+    said = convert.read_completion(silent, "x").said
     assert said.startswith("\\x1b[2J")
-    assert len(said) == wire.SAID_MAX
+    assert len(said) == convert.SAID_MAX
     job = read_job(with_later(job_pb2.Job(), "outcome", state=job_pb2.JOB_STATE_ENDED))
     assert (job.outcome, job.has_ended) == (Outcome.UNKNOWN, True)
     assert "outcome 99" in job.reason
@@ -94,13 +94,13 @@ def job_state() -> None:
 
 def answer() -> None:
     """At home it is neither yes nor no."""
-    assert wire.read_answer(with_later(partner_pb2.OfferResponse(), "answer")) is None
+    assert convert.read_answer(with_later(partner_pb2.OfferResponse(), "answer")) is None
 
 
 def offer_state() -> None:
     """At home the partner has the job, and it has not ended."""
     status = with_later(partner_pb2.OfferStatus(), "state")
-    assert wire.read_status(status) == (GuestState.ACCEPTED, None)
+    assert convert.read_status(status) == (GuestState.ACCEPTED, None)
 
 
 def reservation_state() -> None:
@@ -134,8 +134,8 @@ def scope(part: str, amount: str) -> None:
     message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
     message.needs.tasks = message.needs.cores_per_task = 1
     with_later(getattr(message.needs, part), "per", **{amount: 1})
-    with pytest.raises(wire.WireError, match="a later version"):
-        wire.read_request(message, "job")
+    with pytest.raises(convert.WireError, match="a later version"):
+        convert.read_request(message, "job")
     assert "cannot be shown here" in read_job(job_pb2.Job(request=message)).needs
 
 
@@ -178,7 +178,7 @@ def test_a_job_that_ended_at_a_newer_partner_in_a_later_way_has_ended(
     """Its user reads that, and the partner's own word for how; other jobs of the same report end as well."""
 
     def later_end(end: Any) -> Any:
-        return with_later(wire.write_completion(end), "outcome", outcome_text="preempted")
+        return with_later(convert.write_completion(end), "outcome", outcome_text="preempted")
 
     monkeypatch.setattr(sending, "write_completion", later_end)
 
@@ -201,7 +201,7 @@ def test_an_offer_that_is_answered_in_a_later_word_is_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job is neither lost nor run twice, and the partner is not held for faulty; its state too has a later word."""
-    offer, status = answering.PartnerService.Offer, wire.write_status
+    offer, status = answering.PartnerService.Offer, convert.write_status
 
     async def answered(self: Any, request: Any, context: Any) -> Any:
         return with_later(await offer(self, request, context), "answer")
@@ -231,11 +231,13 @@ def test_a_script_that_a_newer_home_lets_be_fetched_is_fetched() -> None:
     """Whatever else it says of that; and what runs in a later way is refused, as here nothing would be run."""
     payload = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
     payload.to_fetch.ParseFromString(b"\x9a\x06\x01x")
-    _, kept = wire.read_request(payload, "job")
-    assert wire.is_to_fetch(kept)
+    _, kept = convert.read_request(payload, "job")
+    assert convert.is_to_fetch(kept)
     payload = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
-    wire.read_request(payload, "job")
+    convert.read_request(payload, "job")
     payload.MergeFromString(b"\x9a\x06\x01x")
-    with pytest.raises(wire.WireError, match="of a kind that came with a later version") as error:
-        wire.read_request(payload, "job")
+    with pytest.raises(
+        convert.WireError, match="of a kind that came with a later version"
+    ) as error:
+        convert.read_request(payload, "job")
     assert error.value.field == "job.payload"

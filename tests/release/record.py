@@ -22,11 +22,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from broker.engine import journal as broker_journal
-from grms.kit.journal import JournalKind
-from grms.kit.journal_lines import lines
-from grms.site.engine import journal as site_journal
-from grms.site.facts.jobs import Request
-from grms.site.facts.records import KINDS
+from grms.daemon.journal import JournalKind
+from grms.daemon.journal_lines import lines
+from grms.site.model.jobs import Request
+from grms.site.model.records import KINDS
+from grms.site.runtime import journal as site_journal
 from lrms_sim.util.version import __version__
 from lrms_sim.workload.requests import Gpus, Memory
 from lrms_sim.workload.requests import Request as Needs

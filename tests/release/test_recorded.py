@@ -14,8 +14,8 @@ import broker.cli
 from broker.core.memory import Memory
 from broker.engine.journal import Journal as BrokerJournal
 from broker.files.plans import read_plan
-from grms.kit.journal_lines import checked, lines
-from grms.kit.ports import free_port
+from grms.daemon.journal_lines import checked, lines
+from grms.daemon.ports import free_port
 from grms.policy.files import load_rule_base
 from grms.v1 import job_pb2, request_pb2
 from lrms_sim.machine.machine import simulate

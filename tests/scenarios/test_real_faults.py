@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from benchmarks.exactly_once import Federation
 from benchmarks.fault_tools import mosquitto_path
 from benchmarks.real_faults import Plan, run
-from grms.site.facts.jobs import GuestRef, OfferId, Request
-from grms.site.facts.lifecycle import Outcome
-from grms.site.facts.records import (
+from grms.site.model.jobs import GuestRef, OfferId, Request
+from grms.site.model.lifecycle import Outcome
+from grms.site.model.records import (
     GuestAccepted,
     JobDelegated,
     JobEnded,

@@ -11,16 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from grms.lrms.batch.followed_job import FollowedJob, Want
-from grms.lrms.batch.launch import Spool, check_home, check_key, check_program, usable
-from grms.lrms.batch.ledger import GRACE_S, MISSING_LOOKS, Act, JobLedger, Order
-from grms.lrms.batch.looks import Looks
-from grms.lrms.batch.orders import Orders
-from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.table import Evidence, JobRow, Question, Table
-from grms.lrms.launched import is_fenced, true_end
-from grms.lrms.originals import VARIABLE, Fate, Watched
-from grms.lrms.port import (
+from grms.lrms.anomalies import Slips
+from grms.lrms.base import (
     Ended,
     LrmsDiskError,
     LrmsEnd,
@@ -33,8 +25,16 @@ from grms.lrms.port import (
     Tell,
     Unseen,
 )
-from grms.lrms.slips import Slips
-from grms.outcomes import Outcome
+from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobLedger, Order
+from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
+from grms.lrms.batch.poller import Looks
+from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, Table
+from grms.lrms.batch.reconciler import Orders
+from grms.lrms.batch.system import BatchSystem
+from grms.lrms.batch.tracked_job import FollowedJob, Want
+from grms.lrms.exit_status import is_fenced, true_end
+from grms.lrms.native_jobs import VARIABLE, Fate, Watched
+from grms.util.outcomes import Outcome
 
 _WAITS = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
 _STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING))

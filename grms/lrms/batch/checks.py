@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from grms.lrms.base import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, Program
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.checks import Finding, doubt, good, missing
-from grms.lrms.port import Ended, LrmsEnd, LrmsError, LrmsEvent, LrmsJob, Program
-from grms.outcomes import Outcome
+from grms.util.outcomes import Outcome
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import Gpus, counted, size_text
 

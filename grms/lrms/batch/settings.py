@@ -9,13 +9,13 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator
 
-from grms.kit.models import Seconds, wrong
+from grms.daemon.config_base import Seconds, wrong
 from grms.lrms.adapter import LrmsSettings, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.checks import check_run, check_size, probe_name
-from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.ledger import GRACE_S
-from grms.lrms.batch.programs import Programs
+from grms.lrms.batch.job_tracker import GRACE_S
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.checks import Finding, FindingLevel
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.port import LrmsJob
+from grms.lrms.base import LrmsJob
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
 
 
 class BatchSystem(Protocol):

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from grms.learning.rule_bases.options import Objective
-from grms.learning.rule_bases.outcome import rule_base_file
+from grms.learning.transfer.options import Objective
+from grms.learning.transfer.outcome import rule_base_file
 from scenarios.library import scenario_path
 from scenarios.papers.decentralized_grid.reference import UNKNOWN_SITE
 from scenarios.run.replay import run_scenario

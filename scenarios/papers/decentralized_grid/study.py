@@ -10,10 +10,10 @@ from typing import Any, Final
 from rich.console import Console
 
 from grms.learning.limits import Limits, Workers
-from grms.learning.rule_bases.command import TrainOptions, run_training
-from grms.learning.rule_bases.outcome import TrainingOutcome
-from grms.learning.rule_bases.source import TrainingSource
 from grms.learning.session import CHECKPOINT
+from grms.learning.transfer.command import TrainOptions, run_training
+from grms.learning.transfer.outcome import TrainingOutcome
+from grms.learning.transfer.source import TrainingSource
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.util.version import __version__
 from scenarios.library import rule_base_folder, scenario_path

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from grms.federation.federation import Federation
 from grms.federation.sites import Site
-from grms.policy.rails import FAIR_EXCHANGE
+from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
 from lrms_sim.analysis.node_metrics import dominant_shares
 from lrms_sim.scheduling.disciplines import discipline_by_name

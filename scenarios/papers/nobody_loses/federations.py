@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from grms.federation.byzantine import ROGUES
 from grms.federation.federation import Federation, Site
-from grms.federation.rogues import ROGUES
-from grms.policy.rails import FAIR_EXCHANGE
-from grms.policy.rounds import Rounds
+from grms.policy.constraints import FAIR_EXCHANGE
+from grms.policy.rebalancing import Rounds
+from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import Railed, TransferPolicy, TransferQuestion, WrittenTransfer
-from grms.policy.words import TRANSFER_POLICIES
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import FloatArray, JobTable
 from lrms_sim.workload.preparation import prepare

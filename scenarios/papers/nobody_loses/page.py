@@ -1,6 +1,6 @@
 """The study as one HTML page: tables beside the independent program's, pictures, and where it is weak."""
 
-from grms.federation.rogues import ROGUES
+from grms.federation.byzantine import ROGUES
 from lrms_sim.report.parts import (
     Facts,
     Figure,

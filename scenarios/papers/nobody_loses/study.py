@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.federation.rogues import ROGUES as KERNEL_ROGUES
+from grms.federation.byzantine import ROGUES as KERNEL_ROGUES
 from scenarios.archive.traces import TRACES, require_trace
 from scenarios.papers.frame import CaseStudy, Evaluate, having, plain_options, run_cases, threads
 from scenarios.papers.nobody_loses.federations import (

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from grms.conducted.delayed import Delays
-from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation, Site
-from grms.policy.rounds import Rounds
-from grms.policy.words import TRANSFER_POLICIES
+from grms.policy.rebalancing import Rounds
+from grms.policy.registry import TRANSFER_POLICIES
+from grms.simulation.delayed import Delays
+from grms.simulation.replay import ConductedReplay
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.preparation import prepare

@@ -7,7 +7,7 @@ is open. The iterative method is deterministic, so one run is enough.
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from grms.learning.local_strategies.outcome import LEARNED
+from grms.learning.queueing.outcome import LEARNED
 from scenarios.papers.queue_strategies.reference import GREEDY, METHODS
 from scenarios.papers.queue_strategies.study import (
     MANY,

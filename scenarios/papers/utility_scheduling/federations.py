@@ -6,7 +6,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
 
-from grms.utility_exchange import UtilitySite, exchange
+from grms.federation.malleable import UtilitySite, exchange
 from lrms_sim.malleable.machine import Learning
 from lrms_sim.malleable.options import MachineOptions
 from lrms_sim.malleable.policies import policy_by_name

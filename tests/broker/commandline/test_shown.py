@@ -2,7 +2,7 @@
 
 from broker.commandline.shown import WatchedShown, news
 from broker.v1 import plan_pb2, workflow_pb2
-from grms.kit.messages import of_message
+from grms.daemon.messages import of_message
 
 
 def test_searches_are_told() -> None:

@@ -11,7 +11,7 @@ from broker.cli import cli
 from broker.client import BrokerClient, CallError
 from broker.core.records import Supply
 from broker.model.resources import Resource
-from grms.kit.ports import free_port
+from grms.daemon.ports import free_port
 from tests.broker.brokers import configure, diamond, register, serving
 from tests.browser import Browser, complaints, is_wider, look, until, violations
 from tests.visits import Visit

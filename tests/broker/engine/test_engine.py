@@ -17,9 +17,9 @@ from broker.core.state import BrokerState
 from broker.engine.engine import Engine
 from broker.engine.journal import Journal, JournalError, JournalFullError
 from broker.model.resources import Resource
-from grms.kit import loop
-from grms.kit.clock import ScaledClock
-from grms.kit.loop import EngineFailedError, NotWrittenError
+from grms.daemon import loop
+from grms.daemon.clock import ScaledClock
+from grms.daemon.loop import EngineFailedError, NotWrittenError
 from tests.broker.core.test_state import chain
 from tests.waiting import run, until
 

@@ -11,7 +11,7 @@ from broker.core.memory import Memory
 from broker.core.records import Counted, PlanAdopted, Record, WorkflowForgotten
 from broker.engine import journal as module
 from broker.engine.journal import Journal, JournalError, JournalFullError, needed
-from grms.site.engine.journal import Journal as SiteJournal
+from grms.site.runtime.journal import Journal as SiteJournal
 from tests.broker.core.test_codec import lived
 from tests.broker.core.test_state import chain, world
 from tests.examples import FEW

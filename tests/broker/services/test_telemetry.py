@@ -16,10 +16,10 @@ from broker.core.memory import Memory
 from broker.core.records import Supply
 from broker.model.resources import Resource
 from broker.services.telemetry import WORD_MAX, PlanTelemetry, placements_of
-from grms.kit.ports import free_port
-from grms.telemetry import topics
-from grms.telemetry.link import MqttSettings
-from grms.telemetry.payloads import PLACEMENTS_MAX, Placement
+from grms.daemon.mqtt import topics
+from grms.daemon.mqtt.link import MqttSettings
+from grms.daemon.mqtt.payloads import PLACEMENTS_MAX, Placement
+from grms.daemon.ports import free_port
 from tests.broker.brokers import configure, diamond, register, serving
 from tests.broker.core.test_state import PATIENT, chain, world
 from tests.grms.keys import new_federation

@@ -9,7 +9,7 @@ import structlog
 from broker.core.events import Event, SiteDown, SiteLost
 from broker.sites.contact import Contact, Patience
 from broker.sites.port import SiteUnavailable
-from grms.kit.clock import ScaledClock
+from grms.daemon.clock import ScaledClock
 from tests.waiting import run, until
 
 

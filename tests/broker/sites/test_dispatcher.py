@@ -35,7 +35,7 @@ from broker.model.workflow import Demand
 from broker.sites.contact import Patience
 from broker.sites.dispatcher import Dispatcher
 from broker.sites.remote import RemoteSite
-from grms.kit.clock import ScaledClock
+from grms.daemon.clock import ScaledClock
 from grms.v1 import request_pb2, reservation_pb2
 from tests.broker.fake_site import STATES, FakeSite
 from tests.waiting import run, until

@@ -9,7 +9,7 @@ import pytest
 from broker.core.lifecycle import Outcome
 from broker.sites.port import Order, Reservation, ReservationRefused, ReservationState, Wish
 from broker.sites.simulated import Chance, SimulatedSite
-from grms.kit.clock import ScaledClock
+from grms.daemon.clock import ScaledClock
 from tests.waiting import run
 
 BOOKED, RUNNING = ReservationState.BOOKED, ReservationState.RUNNING

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation
 from grms.federation.sites import EXCHANGING_ON_NODES, Site
+from grms.policy.constraints import START_NOW
 from grms.policy.location import FixedOrder
-from grms.policy.rails import START_NOW
 from grms.policy.transfer import (
     AcceptWhenFit,
     Gaussian,
@@ -24,6 +23,7 @@ from grms.policy.transfer import (
     TransferQuestion,
     WrittenTransfer,
 )
+from grms.simulation.replay import ConductedReplay
 from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from grms.lrms.port import (
+from grms.lrms.base import (
     Accepted,
     Appeared,
     Away,
@@ -30,7 +30,7 @@ from grms.lrms.port import (
     Requeued,
     Started,
 )
-from grms.outcomes import Outcome
+from grms.util.outcomes import Outcome
 from tests.grms.lrms.worlds import NAME, Site, World
 
 _log = structlog.get_logger()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.batch.gridengine import GridEngine, GridEngineSettings
-from grms.lrms.batch.programs import Programs
-from grms.lrms.batch.slurm import Slurm, SlurmSettings
+from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.batch.system import BatchSystem
+from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm

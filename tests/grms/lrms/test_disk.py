@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from grms.lrms.batch.launch import Spool
+from grms.lrms.batch.launcher import Spool
 from grms.lrms.disk import Disk
 
 

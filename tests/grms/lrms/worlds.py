@@ -6,10 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.system import BatchSystem
-from grms.lrms.port import (
+from grms.lrms.base import (
     Ended,
     LoadSeen,
     LrmsEvent,
@@ -18,6 +15,9 @@ from grms.lrms.port import (
     LrmsUnavailableError,
     Program,
 )
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.system import BatchSystem
 
 DEADLINE_S = 300.0
 NAME = "2nd job: größe|'$x'\n"

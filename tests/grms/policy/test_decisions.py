@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grms.policy._awrt_order import order_by_awrt
 from grms.policy._decisions import CompiledTransfer, MembershipTable
-from grms.policy.rails import START_NOW, Rails
+from grms.policy.constraints import START_NOW, Rails
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 finite = st.floats(-200, 200)

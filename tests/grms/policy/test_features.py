@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.learning.rule_bases.options import FEATURE_WORDS as OFFERED
+from grms.learning.transfer.options import FEATURE_WORDS as OFFERED
 from grms.policy.features import FEATURE_WORDS, FURTHER_FEATURES, in_order
 from grms.policy.transfer import Rule
 

@@ -6,7 +6,7 @@ import pytest
 
 from grms.federation.federation import Site, replay
 from grms.policy._decisions import CompiledTransfer
-from grms.policy.rails import START_NOW, Rails
+from grms.policy.constraints import START_NOW, Rails
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grms.conducted.replay import ConductedReplay
 from grms.federation.federation import Federation, Site, replay
-from grms.lrms.simulated import SimulatedSettings
+from grms.lrms.simulated.simulated import SimulatedSettings
 from grms.policy.location import AwrtLocation, PartnerRecord, WrittenLocation, location_of
+from grms.policy.registry import PolicyShelf, written_location
 from grms.policy.transfer import (
     AcceptWhenFit,
     Gaussian,
@@ -22,9 +22,9 @@ from grms.policy.transfer import (
     WrittenTransfer,
     compiled_transfer,
 )
-from grms.policy.words import PolicyShelf, written_location
-from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import ConfigError, load_policies, location_policy, policies_of
+from grms.simulation.replay import ConductedReplay
+from grms.site.config.load import ConfigError, load_policies, location_policy, policies_of
+from grms.site.config.schema import SiteConfig
 from lrms_sim.scheduling.disciplines import Easy
 from lrms_sim.workload.jobs import JobTable
 from scenarios.errors import SpecError

@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from grms.lrms.port import Ended, LrmsEnd
+from grms.lrms.base import Ended, LrmsEnd
 from grms.policy.location import AwrtLocation
 from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy
-from grms.site.core.state import SiteState
-from grms.site.facts.commands import Append, Command, Publish
-from grms.site.facts.events import (
+from grms.site.model.commands import Append, Command, Publish
+from grms.site.model.events import (
     Event,
     LoadedEvent,
     LrmsNews,
@@ -18,10 +17,11 @@ from grms.site.facts.events import (
     Restarted,
     Submit,
 )
-from grms.site.facts.invariants import check
-from grms.site.facts.jobs import HomeJob, Load, OfferId, Request
-from grms.site.facts.records import Record
-from grms.site.facts.settings import PartnerSettings, SiteSettings
+from grms.site.model.invariants import check
+from grms.site.model.jobs import HomeJob, Load, OfferId, Request
+from grms.site.model.records import Record
+from grms.site.model.settings import PartnerSettings, SiteSettings
+from grms.site.scheduler.state import SiteState
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 

@@ -10,12 +10,12 @@ from typing import Any
 import structlog
 from grpc import aio
 
-from grms.kit.ports import free_port
-from grms.site.configuration.files import load_config
+from grms.daemon.ports import free_port
+from grms.site.assembly import Core, build_core
+from grms.site.config.load import load_config
 from grms.site.daemon import Daemon
-from grms.site.engine.journal import Journal
-from grms.site.facts.events import PartnerUp
-from grms.site.parts import Core, build_core
+from grms.site.model.events import PartnerUp
+from grms.site.runtime.journal import Journal
 from grms.v1 import (
     job_pb2,
     job_pb2_grpc,

@@ -11,14 +11,14 @@ import pytest
 from grpc import aio
 from structlog.testing import capture_logs
 
-from grms.kit.ports import free_port
-from grms.names import tls_name
-from grms.site.sockets.door import Door
-from grms.tls import TlsFiles, channel_credentials, channel_options
+from grms.daemon.ports import free_port
+from grms.security.tls import TlsFiles, channel_credentials, channel_options
+from grms.site.gateway.admission import Door
+from grms.util.names import tls_name
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import Running, document, running
-from tests.grms.site.sockets.raw_http2 import PREFACE, call, settings
+from tests.grms.site.gateway.raw_http2 import PREFACE, call, settings
 from tests.waiting import run, until
 
 ANSWERED_S = 20.0

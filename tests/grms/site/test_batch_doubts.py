@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.cli import run_command
-from grms.kit.ports import free_port
+from grms.cli.main import run_command
+from grms.daemon.ports import free_port
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running

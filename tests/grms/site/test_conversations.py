@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from grpc import aio
 
-from grms.kit.ports import free_port
+from grms.daemon.ports import free_port
 from grms.v1 import operator_pb2, partner_pb2
 from tests.conversations import Talk
 from tests.grms.site.daemons import document, running

@@ -19,18 +19,18 @@ import structlog
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from grms.kit import loop
-from grms.kit.journal import JournalError
-from grms.kit.ports import free_port
-from grms.kit.services.reflection import STABLE
-from grms.lrms.port import LrmsError
-from grms.site.engine.journal import Journal
-from grms.site.sockets.relay import EXHAUSTED_PAUSE_S
-from grms.site.start import serve
+from grms.daemon import loop
+from grms.daemon.journal import JournalError
+from grms.daemon.ports import free_port
+from grms.daemon.rpc.reflection import STABLE
+from grms.lrms.base import LrmsError
+from grms.site.gateway.relay import EXHAUSTED_PAUSE_S
+from grms.site.main import serve
+from grms.site.runtime.journal import Journal
 from grms.v1 import job_pb2, job_pb2_grpc
 from lrms_sim.util.files import to_toml
-from tests.grms.kit.services.test_reflection import asked
-from tests.grms.kit.test_journal import Disk
+from tests.grms.daemon.rpc.test_reflection import asked
+from tests.grms.daemon.test_journal import Disk
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
 

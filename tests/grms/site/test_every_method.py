@@ -9,11 +9,11 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from grms.kit.ports import free_port
-from grms.kit.services.health import HEALTH
-from grms.site.sockets.users import UserSocket
-from grms.site.sockets.waiting_room import waiting_room
-from grms.tls import TlsFiles, channel_credentials, channel_options
+from grms.daemon.ports import free_port
+from grms.daemon.rpc.health import HEALTH
+from grms.security.tls import TlsFiles, channel_credentials, channel_options
+from grms.site.gateway.startup_server import waiting_room
+from grms.site.gateway.user_listener import UserSocket
 from tests.every_method import Served, answers_of_every_method, recorded, wrong
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import document, running

@@ -8,13 +8,13 @@ import pytest
 from grpc import aio
 
 from grms.client import Client
-from grms.kit.ports import free_port
-from grms.site.facts.lifecycle import JobState
-from grms.site.results.store import ResultStore
+from grms.daemon.ports import free_port
+from grms.site.model.lifecycle import JobState
+from grms.site.staging.store import ResultStore
 from grms.v1 import job_pb2, operator_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
-from tests.grms.site.engine.test_full_disk import fill, mounted
+from tests.grms.site.runtime.test_full_disk import fill, mounted
 from tests.grms.site.test_real_batch import table
 from tests.waiting import TIME_OUT_S, until
 

@@ -9,7 +9,7 @@ from grpc import aio
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from grms.kit.ports import free_port
+from grms.daemon.ports import free_port
 from grms.v1 import job_pb2, partner_pb2, request_pb2, reservation_pb2
 from tests.grms.site.daemons import document, running
 from tests.waiting import run

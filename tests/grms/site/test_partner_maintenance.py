@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from grms.kit.ports import free_port
+from grms.daemon.ports import free_port
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import Gaussian, Rule, RuleBase
-from grms.site.facts.lifecycle import GuestState, JobState
+from grms.site.model.lifecycle import GuestState, JobState
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm

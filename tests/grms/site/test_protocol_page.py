@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.site.facts import records
-from grms.site.facts.lifecycle import (
+from grms.site.model import records
+from grms.site.model.lifecycle import (
     GUEST_BEGINNING,
     GUEST_MOVES,
     JOB_BEGINNING,
@@ -18,7 +18,7 @@ from grms.site.facts.lifecycle import (
     JobState,
     ReservationState,
 )
-from grms.site.facts.settings import Limits
+from grms.site.model.settings import Limits
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol.md"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from grms.cli import run_command
+from grms.cli.main import run_command
 from grms.client import Client
-from grms.kit.ports import free_port
-from grms.site.facts.wire import is_to_fetch
-from grms.site.results.inputs import guest_inputs
+from grms.daemon.ports import free_port
+from grms.site.staging.stage_in import guest_inputs
+from grms.site.wire.convert import is_to_fetch
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster, need_slurm

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 
 from grms.client import SyncClient
-from grms.kit.ports import free_port
+from grms.daemon.ports import free_port
 from lrms_sim.util.files import to_toml
 from tests.clusters.slurm import PATH, SlurmCluster, need_slurm, wait_for
 from tests.grms.site.daemons import document

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from grpc import aio
 
-from grms.kit.job_needs import read_needs, write_needs
-from grms.kit.ports import free_port
-from grms.site.facts.records import GuestDeclined, JobDelegated, JobUnplaced
+from grms.daemon.job_needs import read_needs, write_needs
+from grms.daemon.ports import free_port
+from grms.site.model.records import GuestDeclined, JobDelegated, JobUnplaced
 from grms.v1 import job_pb2, operator_pb2, partner_pb2
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import Gpus, Memory, Request

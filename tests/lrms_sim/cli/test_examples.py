@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grms.cli import run_command
+from grms.cli.main import run_command
 from lrms_sim.cli import examples as module
 from lrms_sim.cli.examples import CHECKOUT, example_files
 
@@ -57,7 +57,7 @@ def test_an_installation_is_asked_where_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever the wheel's data went; what Python has compiled beside them is none."""
-    names = ["lib/grms/cli.py", "../../../share/hanse/examples/monitoring/a.yml"]
+    names = ["lib/grms/cli/main.py", "../../../share/hanse/examples/monitoring/a.yml"]
     names += ["../../../share/hanse/examples/b.py", "../../../share/man/man1/grms.1"]
     names += ["../../../share/hanse/examples/__pycache__/b.cpython-311.pyc"]
     files = [PackagePath(name) for name in names]

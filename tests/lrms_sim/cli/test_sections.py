@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker.cli import cli as gorba
-from grms.cli import cli as grms
+from grms.cli.main import cli as grms
 from lrms_sim.cli.sections import SectionedGroup
 
 
@@ -87,7 +87,9 @@ def test_the_order_of_commands_is_not_that_of_their_loading() -> None:
     """Whoever walks through all of them finds them in the same order in each process."""
     orders = []
     for first in ("submit", "advise"):
-        code = f"from grms.cli import cli; cli.get_command(None, {first!r}); print(*cli.commands)"
+        code = (
+            f"from grms.cli.main import cli; cli.get_command(None, {first!r}); print(*cli.commands)"
+        )
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # this program
         orders.append(done.stdout.split())
@@ -97,7 +99,7 @@ def test_the_order_of_commands_is_not_that_of_their_loading() -> None:
 def test_a_command_that_is_added_is_the_one_that_counts() -> None:
     """Also where one of its name would have been loaded."""
     group = SectionedGroup()
-    group.add_lazily({"jobs": "grms.jobs_cli"})
+    group.add_lazily({"jobs": "grms.cli.jobs_cli"})
     mine = click.Command("jobs")
     group.add_command(mine)
     assert group.get_command(None, "jobs") is mine

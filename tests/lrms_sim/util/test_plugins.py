@@ -8,8 +8,8 @@ import pytest
 
 import lrms_sim.cli.main
 import scenarios.cli
-from grms.learning.rule_bases.source import load_source
-from grms.site.configuration.files import load_config, parse_config
+from grms.learning.transfer.source import load_source
+from grms.site.config.load import load_config, parse_config
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.util import plugins
 from lrms_sim.util.plugins import PluginError, is_plugin, load_plugin, plugin_names

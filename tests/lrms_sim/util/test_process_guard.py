@@ -163,7 +163,7 @@ def test_a_signal_in_the_last_import_of_a_command_is_not_forgotten(
 DAEMON = """
 import asyncio
 import scenarios.cli
-from grms.kit.signals import signals
+from grms.daemon.signals import signals
 from lrms_sim.util import process_guard
 
 async def serve():
@@ -271,7 +271,7 @@ def test_a_traceback_of_a_command_is_told_from_one_of_the_interpreters_start() -
     assert Try("grms", 0.0, 1, early + start + end).verdict == "interpreter"
     path = '  File "<string>", line 1, in <module>\n'
     assert Try("grms", 0.0, 1, early + path + end).verdict == "interpreter"
-    house = '  File "/h/grms/cli.py", line 3, in <module>\n'
+    house = '  File "/h/grms/cli/main.py", line 3, in <module>\n'
     assert Try("grms", 0.0, 1, early + start + house + end).verdict == "WRONG"
     assert Try("grms", 0.0, -2, head + start + house + end).verdict == "WRONG"
     assert Try("grms", 0.0, 130, head + start + "interrupted\n").verdict == "WRONG"

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grms.daemon.ports import free_ports
 from grms.federation.federation import Site, replay
-from grms.kit.ports import free_ports
 from grms.policy.files import save_rule_base
-from grms.policy.rounds import period_of
+from grms.policy.rebalancing import period_of
 from grms.policy.transfer import AcceptWhenFit, Gaussian, Rule, RuleBase, TransferPolicy
-from grms.site.engine.journal import reading_of
-from grms.site.facts.records import RoundHeld
+from grms.site.model.records import RoundHeld
+from grms.site.runtime.journal import reading_of
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo

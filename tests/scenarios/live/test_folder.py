@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.kit.socket_folder import SocketFolder
+from grms.daemon.socket_folder import SocketFolder
 from scenarios.errors import LiveError
 from scenarios.live.folder import MARK, RUN, STATE, check_claim, claimed, daemons_in
 

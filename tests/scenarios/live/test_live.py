@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from grms.client import Job, SiteUnavailable
-from grms.kit.socket_folder import SocketFolder, remove_left_behind
+from grms.daemon.socket_folder import SocketFolder, remove_left_behind
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from scenarios.cli import run_command

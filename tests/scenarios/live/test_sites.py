@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from grms.kit.ports import free_ports
-from grms.lrms.simulated import SimulatedSettings
-from grms.policy.rails import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW
-from grms.policy.rails_table import rounds_said
+from grms.daemon.ports import free_ports
+from grms.lrms.simulated.simulated import SimulatedSettings
+from grms.policy.constraints import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW
+from grms.policy.constraints_table import rounds_said
+from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
-from grms.policy.words import TRANSFER_POLICIES
-from grms.site.configuration.config import SiteConfig
-from grms.site.configuration.files import load_config, load_policies, parse_config
+from grms.site.config.load import load_config, load_policies, parse_config
+from grms.site.config.schema import SiteConfig
 from lrms_sim.util.files import to_toml
 from scenarios.errors import LiveError
 from scenarios.live.sites import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grms.policy.constraints import FAIR_EXCHANGE, START_NOW
 from grms.policy.files import save_rule_base
-from grms.policy.rails import FAIR_EXCHANGE, START_NOW
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysAgree,

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from grms.site.facts.jobs import Request
-from grms.site.facts.lifecycle import ReservationState
-from grms.site.facts.reservations import Resource
+from grms.site.model.jobs import Request
+from grms.site.model.lifecycle import ReservationState
+from grms.site.model.reservations import Resource
 from scenarios.run.reserving_sites import RefusedError, ReservingSites
 
 

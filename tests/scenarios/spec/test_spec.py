@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from grms.policy.rails_table import RailsSpec
+from grms.policy.constraints_table import RailsSpec
 from scenarios.spec.broker import (
     BreakdownSpec,
     BrokerSpec,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from grms.lrms.adapter import Adapter, LrmsSite
+from grms.lrms.base import LrmsJob, LrmsPhase
 from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
 from grms.lrms.batch.settings import AbsolutePath, BatchSettings
-from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.port import LrmsJob, LrmsPhase
 
 
 class ShellQueueTable(BatchSettings):

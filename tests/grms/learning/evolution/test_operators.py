@@ -17,7 +17,7 @@ from grms.learning.evolution.operators import (
     uniform_genome,
 )
 from grms.learning.evolution.randomness import generator, generator_state
-from grms.learning.rule_bases.encoding import feature_values
+from grms.learning.transfer.encoding import feature_values
 from tests.training_grids import genomes, no_genome, rule_space, same_genome
 
 seeds = st.integers(0, 2**32)

@@ -18,7 +18,7 @@ from grms.learning.evolution.strategies import (
     StrategySettings,
     check_values,
 )
-from grms.learning.rule_bases.encoding import feature_values
+from grms.learning.transfer.encoding import feature_values
 from tests.training_grids import check_resumed, rule_space, same_genome, sphere
 
 SPACE = rule_space(2)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grms.lrms.batch.launch import KEY as KEY_FORM
-from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.port import LrmsEnd, LrmsJob, LrmsPhase
-from grms.outcomes import Outcome
+from grms.lrms.base import LrmsEnd, LrmsJob, LrmsPhase
+from grms.lrms.batch.launcher import KEY as KEY_FORM
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.util.outcomes import Outcome
 
 KEY = "A/1/1"
 HELD = JobRow(f"hanse:S:{KEY}", "7", 1.0, LrmsPhase.HELD, 2)

@@ -7,10 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.slurm_kind import SlurmTable
-from grms.lrms.port import (
+from grms.lrms.base import (
     Appeared,
     Ended,
     LoadSeen,
@@ -22,7 +19,10 @@ from grms.lrms.port import (
     Started,
     Vanished,
 )
-from grms.outcomes import Outcome
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.slurm.slurm_adapter import SlurmTable
+from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.slurm import SlurmCluster
 from tests.waiting import TIME_OUT_S, until

@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.gridengine_kind import GridEngineTable
-from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.ledger import GRACE_S
-from grms.lrms.batch.slurm_kind import SlurmTable
-from grms.lrms.batch.table import Ending, JobRow, Table
-from grms.lrms.partitions import Partition, Partitions
-from grms.lrms.port import (
+from grms.lrms.base import (
     Accepted,
     Away,
     Back,
@@ -33,7 +26,14 @@ from grms.lrms.port import (
     Unseen,
     Vanished,
 )
-from grms.outcomes import Outcome
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.job_tracker import GRACE_S
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Table
+from grms.lrms.gridengine.gridengine_adapter import GridEngineTable
+from grms.lrms.partitions import Partition, Partitions
+from grms.lrms.slurm.slurm_adapter import SlurmTable
+from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful

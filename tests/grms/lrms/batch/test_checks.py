@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from grms.lrms.base import Ended, LrmsEnd, LrmsJob, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.checks import (
     check_accounting,
     check_run,
@@ -18,18 +19,11 @@ from grms.lrms.batch.checks import (
     check_user,
     probe_name,
 )
-from grms.lrms.batch.launch import KEY, Spool
+from grms.lrms.batch.launcher import KEY, Spool
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.nodes import NodeGroup, NodeTable
 from grms.lrms.partitions import Partition
-from grms.lrms.port import (
-    Ended,
-    LrmsEnd,
-    LrmsJob,
-    LrmsRefusedError,
-    LrmsUnavailableError,
-)
-from grms.outcomes import Outcome
+from grms.util.outcomes import Outcome
 
 GOOD, DOUBT, MISSING = FindingLevel.GOOD, FindingLevel.DOUBT, FindingLevel.MISSING
 

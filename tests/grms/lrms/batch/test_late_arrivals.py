@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.followed_job import Want
-from grms.lrms.batch.launch import Spool
-from grms.lrms.batch.table import Ending, JobRow, Question, Table
-from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
-from grms.lrms.port import (
+from grms.lrms.base import (
     Accepted,
     Appeared,
     Ended,
@@ -33,7 +28,12 @@ from grms.lrms.port import (
     Unseen,
     Vanished,
 )
-from grms.outcomes import Outcome
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.tracked_job import Want
+from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
+from grms.util.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 
 OWN = LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n"))
@@ -305,7 +305,7 @@ async def test_who_cannot_be_asked_in_time_is_asked_first_in_the_next_look(
         raise LrmsUnavailableError("no data base")
 
     scene.system.ending = one  # type: ignore[method-assign]  # of a test
-    monkeypatch.setattr("grms.lrms.batch.looks.ORDERS_POLLS", 0.05)
+    monkeypatch.setattr("grms.lrms.batch.poller.ORDERS_POLLS", 0.05)
     await scene.looks(6)
     assert set(asked) == {"A/1/1", "A/1/2", "A/1/3"}
     assert scene.told(Ended) == []
@@ -359,7 +359,7 @@ async def test_cancels_that_take_long_keep_no_job_from_its_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does one without an answer: others have their turn before that is told."""
-    monkeypatch.setattr("grms.lrms.batch.looks.ORDERS_POLLS", 1)
+    monkeypatch.setattr("grms.lrms.batch.poller.ORDERS_POLLS", 1)
     scene = Scene(tmp_path)
     await scene.lrms.open()
     for number in (1, 2):
@@ -403,7 +403,7 @@ async def test_orders_that_no_time_was_left_for_go_first(
         raise LrmsRefusedError("nobody can say")
 
     scene.system.held_since_submission = held  # type: ignore[method-assign]  # of a test
-    monkeypatch.setattr("grms.lrms.batch.looks.ORDERS_POLLS", 0.1)
+    monkeypatch.setattr("grms.lrms.batch.poller.ORDERS_POLLS", 0.1)
     await scene.looks(8)
     assert set(asked) == {"1", "2", "3", "4"}
 

@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.batch.gridengine import GridEngine, GridEngineSettings
-from grms.lrms.batch.programs import PATH, Programs
-from grms.lrms.batch.system import BatchSystem
-from grms.lrms.launched import FENCED
-from grms.lrms.port import (
+from grms.lrms.anomalies import Slips
+from grms.lrms.base import (
     Accepted,
     Ended,
     Lost,
@@ -24,8 +21,11 @@ from grms.lrms.port import (
     Unseen,
     Vanished,
 )
-from grms.lrms.slips import Slips
-from grms.outcomes import Outcome
+from grms.lrms.batch.subprocesses import PATH, Programs
+from grms.lrms.batch.system import BatchSystem
+from grms.lrms.exit_status import FENCED
+from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
+from grms.util.outcomes import Outcome
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.lrms.batch.scene import Scene, undisturbed

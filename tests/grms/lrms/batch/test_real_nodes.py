@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.batch.programs import Programs
-from grms.lrms.batch.slurm import Slurm, SlurmSettings
+from grms.lrms.base import LrmsJob
+from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.nodes import NodeTable
-from grms.lrms.port import LrmsJob
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
 

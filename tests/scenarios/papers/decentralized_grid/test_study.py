@@ -7,8 +7,8 @@ from rich.console import Console
 
 from grms.learning.checkpoint import CheckpointError
 from grms.learning.evolution.strategies import StrategySettings
-from grms.learning.rule_bases import command as command_module
-from grms.learning.rule_bases.command import TrainOptions
+from grms.learning.transfer import command as command_module
+from grms.learning.transfer.command import TrainOptions
 from grms.policy.files import save_rule_base
 from scenarios.papers.decentralized_grid import study as study_module
 from scenarios.papers.decentralized_grid.grids import EGOISTIC, REGIMES

@@ -1,6 +1,6 @@
 from html import escape
 
-from grms.federation.rogues import ROGUES
+from grms.federation.byzantine import ROGUES
 from scenarios.papers.nobody_loses.page import WEAK, page_of
 from scenarios.papers.nobody_loses.statements import verdict
 from tests.scenarios.papers.nobody_loses.measured import small_study

@@ -1,4 +1,4 @@
-from grms.federation.rogues import ROGUES as WORDS
+from grms.federation.byzantine import ROGUES as WORDS
 from scenarios.papers.nobody_loses.reference import CENTRAL, MONTHS, POLICIES, ROGUES, SETS, TABLE
 from scenarios.spec.spec import OVERLOADED
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from grms.learning.evolution.strategies import StrategySettings
-from grms.learning.local_strategies.problem import TuneOptions
+from grms.learning.queueing.problem import TuneOptions
 from scenarios.papers.queue_strategies import study as module
 from scenarios.papers.queue_strategies.command import run_command
 from scenarios.papers.queue_strategies.options import StudyOptions
@@ -36,7 +36,7 @@ def two_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "TuneOptions", small)
     # The pictures of each run have tests of their own, and take longer than the run.
     drawn = ("<svg></svg>", "<svg></svg>")
-    monkeypatch.setattr("grms.learning.local_strategies.command.pictures", lambda _: drawn)
+    monkeypatch.setattr("grms.learning.queueing.command.pictures", lambda _: drawn)
     monkeypatch.setattr(module, "require_trace", lambda key: tmp_path / f"{key}.swf")
     return tmp_path
 

@@ -1,0 +1,98 @@
+"""The commands of `grms` around a site's batch system: `lrms check` says whether a site can work with it.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import WIDTH, printable
+
+if TYPE_CHECKING:
+    from grms.lrms.checks import Finding
+
+
+@click.group()
+def lrms() -> None:
+    """Look at a site's batch system."""
+
+
+@lrms.command(short_help="Say whether everything is there that a site needs.")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--run", is_flag=True, help="Also run a job of one processor, as a site does.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1),
+    default=120.0,
+    show_default=True,
+    help="Seconds in which that job has to end.",
+)
+@json_option("grms-lrms-check", "grms.cli.output_models:CheckShown")
+def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
+    """Say whether everything is there that a site above this batch system needs.
+
+    CONFIG is the site's configuration. Run it as the daemon's user, on the daemon's host; the daemon may
+    run meanwhile. Each line that is not as it should be has its cure below it. Status 1 where something
+    is missing, so that jobs would not run, or not as promised.
+    """
+    from grms.site.config.load import load_config  # noqa: PLC0415  # see the module's docstring
+
+    settings = load_config(config)
+
+    import asyncio  # noqa: PLC0415  # none of this where the configuration is wrong
+
+    from grms.daemon.clock import WallClock  # noqa: PLC0415  # same
+    from grms.lrms.adapter import LrmsSite  # noqa: PLC0415  # same
+    from grms.lrms.checks import FindingLevel  # noqa: PLC0415  # same
+    from grms.lrms.privileges import check_sudo, listener  # noqa: PLC0415  # same
+    from grms.lrms.registry.executors import adapter_of  # noqa: PLC0415  # same
+    from grms.site.peers.accounts import guest_accounts  # noqa: PLC0415  # same
+
+    kind = settings.lrms.kind
+    look = adapter_of(kind).check
+    if look is None and as_json:
+        print_json("grms-lrms-check", {"kind": kind, "job_run": False, "findings": []})
+        return
+    if look is None:
+        click.echo(f"lrms.kind = {kind!r}: there is nothing to look at")
+        return
+    clock = WallClock()
+    folder = Path(settings.journal.path).parent
+    guests = guest_accounts(settings)
+    site = LrmsSite(settings.name, settings.processors, clock, folder, accounts=guests.accounts)
+    needs = [*guests.needs_sudo, *settings.lrms.needs_sudo]
+    found = check_sudo(needs, listener(Path(settings.listen.users)))
+    found += asyncio.run(look(settings.lrms, site, timeout_s if run else None))
+    if as_json:
+        print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": found})
+    else:
+        click.echo("\n".join(lines(found)))
+    if not run and not as_json:
+        click.echo("no job was run; --run runs one, and sees whether nodes see lrms.spool")
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        click.get_current_context().exit(1)
+
+
+def lines(found: "Sequence[Finding]") -> Iterator[str]:
+    """Yields what was found as lines of a terminal."""
+    for finding in found:
+        head = f"{finding.level.value:<4}  {finding.what:<14}  "
+        yield from _wrapped(finding.text, head)
+        if finding.cure:
+            yield from _wrapped(finding.cure, " " * 6 + "→ ")
+
+
+def _wrapped(text: str, head: str) -> list[str]:
+    return textwrap.wrap(
+        printable(text),
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,134 @@
+"""The commands of `grms` for what jobs leave: `logs` shows it, `fetch` brings it.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grms.cli.site_connection import client_of, site_option
+from grms.daemon.timeout_option import timeout_option
+from lrms_sim.util.messages import printable
+
+if TYPE_CHECKING:
+    from grms.client import ResultFile, Results, SyncClient
+
+PROBLEMS = {
+    "missing": "the job has left no such file",
+    "no_file": "it is no plain file, or behind a link",
+    "too_large": "it is larger than the site hands out",
+}
+
+
+@click.command()
+@click.argument("job_id", metavar="JOB")
+@site_option
+@timeout_option
+@click.option("--stderr", "error", is_flag=True, help="What it has written to standard error.")
+def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
+    """Show what a job has printed.
+
+    Of a job that runs at this site, what it has printed so far. What ran at a partner comes home after
+    its end; the command waits for that as long as --timeout says.
+    """
+    name = "stderr" if error else "stdout"
+    with client_of(socket, timeout_s) as site:
+        results, where = _here(site, job_id)
+        file = next(file for file in results.files if file.name == name)
+        if file.problem:
+            stays = _stays(results, where) if file.problem == "too_large" else ""
+            problem = PROBLEMS.get(file.problem, file.problem)
+            raise click.ClickException(f"{name}: {problem}{stays and f'; {stays}'}")
+        out = sys.stdout.buffer
+        for some in site.fetch(job_id, name):
+            out.write(some)
+        out.flush()
+
+
+@click.command(short_help="Bring the files that a job has left.")
+@click.argument("job_id", metavar="JOB")
+@site_option
+@timeout_option
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the files go; it is made where it is missing.  [default: a folder named as the job]",
+)
+@click.option("--force", is_flag=True, help="Replace files that are there.")
+def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, force: bool) -> None:
+    """Bring the files that a job has left: stdout, stderr, and its outputs.
+
+    Status 1 where an output is missing, or does not come as the site has said. What is larger than the site
+    hands out, and what the job has not declared, stays where the job has run; the last line says where, and
+    until when.
+    """
+    with client_of(socket, timeout_s) as site:
+        results, where = _here(site, job_id)
+        if not results.complete:
+            raise click.ClickException(f"{job_id} has not ended; `grms logs` shows what there is")
+        target = Path(job_id) if folder is None else folder
+        target.mkdir(parents=True, exist_ok=True)
+        missed = False
+        for file in results.files:
+            problem = PROBLEMS.get(file.problem, file.problem) or _fetched(
+                site, job_id, file, target, force=force
+            )
+            words = problem or f"{file.size_bytes} bytes"
+            click.echo(f"{printable(str(target / file.name))}: {words}", err=bool(problem))
+            missed = missed or bool(problem)
+        if stays := _stays(results, where):
+            click.echo(stays, err=True)
+    if missed:
+        click.get_current_context().exit(1)
+
+
+def _here(site: "SyncClient", job_id: str) -> "tuple[Results, str]":
+    # And the site that has run it.
+    job = site.get(job_id)
+    results = site.results(job_id, wait=job.has_ended)
+    if results.problem:
+        raise click.ClickException(f"{job_id}: {printable(results.problem)}")
+    return results, job.executed_on
+
+
+def _stays(results: "Results", site: str) -> str:
+    """Returns where files that are not handed out are, and until when; empty if there are none."""
+    from datetime import datetime  # noqa: PLC0415  # see the module's docstring
+
+    kept = [file for file in results.files if file.problem == "too_large"]
+    files = len(kept) + results.other_files
+    if not files or not results.folder:
+        return ""
+    size = sum(file.size_bytes for file in kept) + results.other_bytes
+    until = datetime.fromtimestamp(results.kept_until_s).astimezone()
+    words = f"{files} file{'s' * (files > 1)} ({size} bytes)"
+    why = f"; {results.other_files} of them the job has not declared" if results.other_files else ""
+    return printable(
+        f"not brought: {words} at {site} in {results.folder}, until {until:%Y-%m-%d %H:%M}{why}"
+    )
+
+
+def _fetched(
+    site: "SyncClient", job_id: str, file: "ResultFile", target: Path, *, force: bool
+) -> str:
+    """Returns what went wrong; empty if nothing did."""
+    import hashlib  # noqa: PLC0415  # see the module's docstring
+    import os  # noqa: PLC0415  # same
+
+    from grms.daemon.job_files import FileProblemError, created  # noqa: PLC0415  # same
+
+    if not force and os.path.lexists(target / file.name):
+        return "it is there already; --force replaces it"
+    digest = hashlib.sha256()
+    try:
+        with os.fdopen(created(target, file.name, mode=0o644), "wb") as out:
+            for some in site.fetch(job_id, file.name):
+                digest.update(some)
+                out.write(some)
+    except (FileProblemError, ValueError, OSError) as error:
+        return printable(str(error))
+    return "" if digest.digest() == file.sha256 else "its content is not what the site has said"

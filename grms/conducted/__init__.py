@@ -1,1 +1,0 @@
-"""Replays of federations through the states of their sites, on one virtual clock."""

@@ -1,0 +1,1 @@
+"""What both daemons are made of: loop, journal, clocks, configuration, signals, sockets."""

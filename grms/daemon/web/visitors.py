@@ -1,0 +1,65 @@
+"""Connections to pages, limited in number and idle time.
+
+uvicorn keeps idle connections indefinitely, and accepts any number: any local user could exhaust the daemon's file
+descriptors. Here the connection that has been unanswered for longest makes room for a new one, so that a browser,
+which sends a request at once, always gets one.
+
+Needs the extra `dashboard`.
+"""
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from grms.daemon.fd_budget import PAGES_MAX, beside
+
+REQUEST_S: Final = 20.0
+"""How long a connection may be idle without a request, seconds; up to twice as long until the check."""
+
+
+class Visitor(H11Protocol):
+    """One of these connections."""
+
+    _since = 0.0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
+        """Makes room, if needed, by closing the connection that has waited longest."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._look_later()
+        there = [
+            each
+            for each in self.connections
+            if isinstance(each, Visitor) and not each.transport.is_closing()
+        ]
+        if len(there) > beside(PAGES_MAX):
+            waiting = [each for each in there if each.waits]
+            min(waiting, key=lambda each: each._since).transport.abort()  # noqa: SLF001  # of its own kind
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Is looked at no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Waits again from now on."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is being answered on it."""
+        cycle: RequestResponseCycle | None = self.cycle  # which uvicorn does not say
+        return cycle is None or cycle.response_complete
+
+    def _look_later(self) -> None:
+        self._timer = self.loop.call_later(REQUEST_S, self._look)
+
+    def _look(self) -> None:
+        if self.waits and self.loop.time() - self._since >= REQUEST_S:
+            self.transport.abort()
+        else:
+            self._look_later()

@@ -1,1 +1,0 @@
-"""The evolution of local scheduling strategies: criteria, tables and rules (papers 000 and 001)."""

@@ -1,1 +1,0 @@
-"""The evolution of transfer policies as rule bases, judged by replays of a federation (paper 003)."""

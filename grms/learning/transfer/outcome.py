@@ -1,0 +1,254 @@
+"""What a training run hands over: the rule base with its provenance, pictures and a page."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grms.learning.fingerprint import program
+from grms.learning.plots import convergence_svg
+from grms.learning.training import TrainingResult
+from grms.learning.transfer.comparison import ComparedRow, verdict
+from grms.learning.transfer.drawn_map import (
+    DrawnMap,
+    compared_section,
+    decision_maps,
+    facts_within,
+    map_parts,
+)
+from grms.learning.transfer.encoding import decode
+from grms.learning.transfer.fingerprint import describe_fitness
+from grms.learning.transfer.fitness import Fitness
+from grms.learning.transfer.recorded import Visits, recorded_decisions
+from grms.policy.files import save_rule_base
+from grms.policy.transfer import RuleBase
+from lrms_sim.report import templates
+from lrms_sim.report.parts import Facts, Figure, Page, Section, Table
+from lrms_sim.util.files import write_text
+
+CONVERGENCE = "convergence.svg"
+PAGE = "training.html"
+
+STEM_LENGTH_MAX = 100
+"""Longest name of a rule base's file, without extension; many partners would exceed file system limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwrtRow:
+    """AWRT of one site in one training replay.
+
+    Attributes:
+        case: the replay, for display.
+        alone: without cooperation, seconds; nan for a site without jobs.
+        after: with the learned policy, seconds.
+        evolved: whether it is the site that learned.
+    """
+
+    case: str
+    site: str
+    alone: float
+    after: float
+    evolved: bool
+
+    @property
+    def improvement(self) -> float:
+        """By which part AWRT is shorter than alone; more than 0 is a gain."""
+        return 1.0 - self.after / self.alone
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOutcome:
+    """Result of a training run.
+
+    Attributes:
+        rows: AWRT of every site in every training replay.
+        unit: of a fitness value, for display.
+        compared: comparison with the constant, on test workloads too; empty if not requested.
+        constant: the word of the constant.
+    """
+
+    rule_base: RuleBase
+    rows: tuple[AwrtRow, ...]
+    result: TrainingResult
+    unit: str
+    compared: tuple[ComparedRow, ...] = ()
+    constant: str = ""
+
+
+def make_outcome(
+    fitness: Fitness,
+    result: TrainingResult,
+    *,
+    case_names: Sequence[str],
+    settings: Mapping[str, Any],
+    origins: Sequence[Mapping[str, Mapping[str, Any]]],
+    commit: str | None,
+    compared: tuple[ComparedRow, ...] = (),
+    constant: str = "",
+) -> TrainingOutcome:
+    """Builds the rule base, its provenance and the table of AWRT."""
+    best = result.best
+    rows = tuple(
+        AwrtRow(name, site.name, alone, after, evolved=site.name == case.site)
+        for name, case, alones, afters in zip(
+            case_names, fitness.cases, fitness.alone, best.evaluation.figures, strict=True
+        )
+        for site, alone, after in zip(case.federation.sites, alones, afters, strict=True)
+    )
+    described = describe_fitness(fitness)
+    for name, case, origin, alones, afters in zip(
+        case_names,
+        described["cases"],
+        origins,
+        fitness.alone,
+        best.evaluation.figures,
+        strict=True,
+    ):
+        case["scenario"] = name
+        for site, alone, after in zip(case["sites"], alones, afters, strict=True):
+            site["awrt_alone_s"] = _or_none(alone)
+            site["awrt_after_s"] = _or_none(after)
+            site["origin"] = dict(origin.get(site["name"], {}))
+    provenance = provenance_of(described, result, settings, commit) | unseen_of(compared, constant)
+    partners = list(dict.fromkeys(p for case in fitness.cases for p in case.partners))
+    name = f"{fitness.cases[0].site} for {', '.join(partners)}"
+    unit = "AWRT, s" if fitness.objective == "egoistic" else "AWRT / AWRT alone + penalty"
+    learned = decode(best.genome, name=name, further=fitness.further, **provenance)
+    return TrainingOutcome(learned, rows, result, unit, compared, constant)
+
+
+def provenance_of(
+    described: Mapping[str, Any],
+    result: TrainingResult,
+    settings: Mapping[str, Any],
+    commit: str | None,
+) -> dict[str, Any]:
+    """Returns the provenance in a rule base's file."""
+    within = ("rails", "features", "self_play")
+    return {
+        **program(commit),
+        "strategy": dict(settings),
+        **{key: described[key] for key in within if key in described},
+        "objective": described["objective"],
+        "fitness": result.best.evaluation.value,
+        **result.noted,
+        "cases": described["cases"],
+    }
+
+
+def unseen_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
+    """Returns the test results in a rule base's file; empty without any."""
+    unseen = [row for row in rows if row.unseen]
+    if not unseen:
+        return {}
+    return {
+        "unseen": {
+            "constant": constant,
+            "beaten": verdict(rows, constant).beaten,
+            "sites": [
+                {
+                    "scenario": row.case,
+                    "name": row.site,
+                    "awrt_alone_s": _or_none(row.alone),
+                    "awrt_constant_s": _or_none(row.constant),
+                    "awrt_learned_s": _or_none(row.learned),
+                }
+                for row in unseen
+            ],
+        }
+    }
+
+
+def visited_states(fitness: Fitness, rule_base: RuleBase) -> Visits:
+    """Returns the states in which the policy is asked in all training replays."""
+    found = [
+        recorded_decisions(
+            case.federation,
+            dict.fromkeys(((case.site, partner) for partner in case.partners), rule_base),
+            fitness.rails,
+        )[case.site]
+        for case in fitness.cases
+    ]
+    columns = ([getattr(one, each.name) for one in found] for each in fields(Visits))
+    return Visits(*map(np.concatenate, columns))
+
+
+def rule_base_file(site: str, partners: Sequence[str]) -> str:
+    """Returns the name of a rule base's file, such as kth-for-ctc.json."""
+    words = f"{site}-for-{'-'.join(partners)}".lower()
+    return re.sub(r"[^a-z0-9_.-]", "_", words)[:STEM_LENGTH_MAX] + ".json"
+
+
+def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Visits) -> None:
+    """Writes the rule base, both pictures and the page; `OSError` if a file cannot be written."""
+    site = next(row.site for row in outcome.rows if row.evolved)
+    convergence = convergence_svg(outcome.result.history, outcome.unit)
+    maps = decision_maps(outcome.rule_base, visits, site)
+    write_text(folder / CONVERGENCE, templates.alone(convergence))
+    for one in maps:
+        write_text(folder / one.file, templates.alone(one.picture))
+    write_text(folder / PAGE, page(outcome, convergence, maps, file))
+    # Written last: where the rule base is, the files that explain it are complete.
+    save_rule_base(outcome.rule_base, folder / file)
+
+
+def page(outcome: TrainingOutcome, convergence: str, maps: Sequence[DrawnMap], file: str) -> str:
+    """Returns a self-contained HTML page on a training run."""
+    result, provenance = outcome.result, outcome.rule_base.provenance
+    strategy = provenance["strategy"]
+    rate = result.evaluations / result.elapsed_s if result.elapsed_s > 0 else math.nan
+    facts = [
+        ("strategy", strategy["name"]),
+        ("seed", strategy["seed"]),
+        *facts_within(provenance),
+        ("objective", provenance["objective"].replace("_", "-")),
+        *result.facts(outcome.unit),
+        ("evaluations", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s, {rate:,.0f} per s"),
+        ("stopped because", result.reason),
+        ("rule base", file),
+    ]
+    rows = [
+        (row.case, row.site + (" (learned)" if row.evolved else ""), *awrt_words(row))
+        for row in outcome.rows
+    ]
+    replays = Table(_COLUMNS, rows, name="Average weighted response times", words={1})
+    shown = Page(
+        outcome.rule_base.name,
+        "grms train",
+        [
+            Facts(facts),
+            Section(
+                "Average weighted response time on the training replays", [replays], about=_UNSEEN
+            ),
+            compared_section(outcome.compared, outcome.constant),
+            Section("Convergence", [Figure(convergence)]),
+            Section("What the policy does", map_parts(maps), about=_MAP),
+        ],
+    )
+    return str(shown)
+
+
+def awrt_words(row: AwrtRow) -> tuple[str, str, str]:
+    """Returns AWRT alone, AWRT after and the improvement as text."""
+    if math.isnan(row.alone):
+        return "no jobs", "no jobs", ""
+    return f"{row.alone:,.2f}", f"{row.after:,.2f}", f"{100 * row.improvement:+.2f}%"
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+_COLUMNS = ("replay", "site", "alone, s", "after, s", "improvement")
+_UNSEEN = (
+    "An improvement is positive where the site's users wait less than alone. These are the "
+    "workloads the policy was chosen by; unseen ones tell what it is worth."
+)
+_MAP = (
+    "Left to right the queue gets longer, bottom to top the job wider. The site asks the policy of "
+    "its own users' jobs and of those that partners offer."
+)

@@ -1,0 +1,545 @@
+"""The port of a site to its local batch system (LRMS), implemented by every adapter.
+
+The LRMS is left untouched: it gets jobs, and releases or ends those that it got, and is polled. Everything is
+asynchronous. A command returns when the LRMS has acknowledged it, or raises that it was refused or unanswered; what
+then happens to jobs is reported by events.
+
+The rules that keep a job from being lost and from running twice:
+
+- Every job has a key, unique for all time. A key that the LRMS has is never submitted a second
+  time: `submit` then does nothing. After `LrmsUnavailableError` a command may have taken effect or
+  not; the caller looks the key up before it repeats it.
+- A batch system may forget what it has acknowledged, and undo a cancel or a release. Its adapter
+  then emits `Lost`, `Vanished` and `Appeared`, and takes precautions of its own: it may hold what
+  it submits until it is sure, and release it last.
+- Doubt is not an end. Absence of a job from the queue proves nothing: it is reported as `Unseen`,
+  and as `Ended`, `Lost` or `Vanished` only on other evidence.
+- Events of one key come in the order of what happened, each once in the life of an adapter. After
+  a restart they may be repeated; consumers must accept that.
+
+Moments are seconds of the site's clock, which under a real batch system is the time since 1970.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from grms.daemon.job_files import JobFile
+from grms.daemon.shared_folders import SharedFile
+from grms.lrms.partitions import NO_PARTITIONS, Partitions
+from grms.util.outcomes import Outcome
+from grms.util.values import QuickEnum, dataclass
+from lrms_sim.util.errors import HanseError
+from lrms_sim.workload.requests import Request
+
+if TYPE_CHECKING:
+    # It imports numpy, which a client need not load.
+    from grms.lrms.backfill_window import QueuePlan
+
+
+class LrmsError(HanseError):
+    """The LRMS has not carried out a command; `reason` says why, for people."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class LrmsRefusedError(LrmsError):
+    """The LRMS has refused a command, and not carried it out.
+
+    Attributes:
+        passing: it may succeed after a change that is independent of the job: a partition is drained, a
+            quota used up. Otherwise repeating it is useless.
+    """
+
+    def __init__(self, reason: str, *, passing: bool = False) -> None:
+        super().__init__(reason)
+        self.passing = passing
+
+
+class LrmsUnavailableError(LrmsError):
+    """Nobody has answered, or not in time. The command may have been carried out all the same."""
+
+
+class LrmsDiskError(LrmsUnavailableError):
+    """A job's own folder, or its notes, cannot be accessed now: the disk is full, or away.
+
+    If `unbegun`, nothing has reached the LRMS by this command, nor by an earlier one.
+    """
+
+    def __init__(self, reason: str, *, unbegun: bool = False) -> None:
+        super().__init__(reason)
+        self.unbegun = unbegun
+
+
+class LrmsPhase(QuickEnum):
+    """Where a job stands in the LRMS.
+
+    HELD: it does not start before it is released, whoever holds it.
+    WAITING: in the queue.
+    RUNNING: it has processors.
+    SUSPENDED: it has started, and is paused.
+    COMPLETING: it is over; its processors are not free yet.
+    ENDED: it is over, in any way.
+    UNKNOWN: the LRMS reports a state that the adapter does not understand, or does not show the job.
+    """
+
+    HELD = "held"
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    COMPLETING = "completing"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class JobInput:
+    """An input file in a job's folder.
+
+    Attributes:
+        file: its name there, size and digest.
+        content: path of its content at the site; empty if the site has none.
+    """
+
+    file: JobFile
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a real batch system runs.
+
+    Attributes:
+        script: text of the batch script, with its first line (`#!`).
+        environment: variables in addition to those set by the LRMS.
+        outputs: files in its folder that its user wants.
+        shared: files used in place; one of them may be the script, whose text is then empty.
+    """
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    inputs: tuple[JobInput, ...] = ()
+    shared: tuple[SharedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HomeRun:
+    """Where and how a job was submitted, so that its own site runs it as the batch system itself would.
+
+    Attributes:
+        folder: its working directory.
+        environment: `NAME=value` each: complete except for the batch system's own.
+        options: of the batch system's own program, `--name` or `--name=value`.
+    """
+
+    folder: str
+    environment: tuple[bytes, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def umask(self) -> int:
+        """The umask of its user from Slurm's variables; negative if missing."""
+        found = [each[12:] for each in self.environment if each.startswith(b"SLURM_UMASK=")]
+        is_mask = bool(found) and found[-1].isdigit() and not found[-1].strip(b"01234567")
+        return int(found[-1], 8) & 0o777 if is_mask else -1
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRun:
+    """Behaviour of a job on a simulated machine; other adapters ignore it.
+
+    Attributes:
+        run_time: actual run time in seconds; cut off at the requested time.
+        group: user group, 1 to 5, for disciplines by group; `None` counts as 5.
+    """
+
+    run_time: float
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsJob:
+    """A job as submitted to the LRMS.
+
+    Attributes:
+        key: unique for all time: `home site/epoch in hexadecimal/number`.
+        processors: needed all at once.
+        requested_time: wall-time limit in seconds.
+        user: owner, by the name of this machine's kernel; empty for a guest.
+        partner: the home site of a guest; empty for a local job.
+        program: `None` if there is none.
+        simulated: behaviour on a simulated machine; `None`: as long as requested.
+        account: local account as which it runs; empty for the site's own. An adapter that does not
+            support this refuses the job.
+        name: of the job for its script, in a variable of the batch system; may be empty.
+        home: settings of a local job at its own site, if given. An adapter that does not support them
+            runs it in a folder of its own.
+        request: all that it asks for, in the names of this site and with its wall time; `None`:
+            processors alone. What its `home` says in options of its own goes first.
+    """
+
+    key: str
+    processors: int
+    requested_time: float
+    user: str = ""
+    partner: str = ""
+    program: Program | None = None
+    simulated: SimulatedRun | None = None
+    account: str = ""
+    name: str = ""
+    home: HomeRun | None = None
+    request: Request | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsEnd:
+    """How a job ended.
+
+    Attributes:
+        end_time: seconds.
+        run_time: how long it held its processors, seconds; 0 if it never started.
+        exit_code: of its script; `None` if there is none, or it is unknown.
+        signal: that ended it; `None` if there was none, or it is unknown.
+        reason: for people, in the words of the LRMS; may be empty.
+    """
+
+    outcome: Outcome
+    end_time: float
+    run_time: float
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsRecord:
+    """What the LRMS knows of a job.
+
+    Attributes:
+        start_time: of its present or last run, seconds; `None` if it has not started.
+        end: `None` if it has not ended.
+        reason: of its state, in the words of the LRMS; may be empty.
+        restarted: it is known to have started, and waits again.
+    """
+
+    phase: LrmsPhase
+    start_time: float | None = None
+    end: LrmsEnd | None = None
+    reason: str = ""
+    restarted: bool = False
+
+
+class NodeView(Protocol):
+    """Nodes and partitions at one poll. Pure; requests are in the names of this site, with a wall time."""
+
+    def never(self, request: Request) -> str:
+        """Returns why nothing here ever runs such a job, whatever its state; empty if something does."""
+
+    def why_not(self, request: Request) -> str:
+        """Returns why such a job, submitted now, would not start even with room; empty if it would."""
+
+    def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:
+        """Returns whether such a job, submitted behind all others, would start at once.
+
+        `now` is in seconds, not before the poll; `before` were submitted, and are not in the poll yet.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsLoad:
+    """The numbers used by a decision, at one moment.
+
+    Attributes:
+        taken_at: that moment, seconds.
+        processors: size of the part of the machine that the site may use.
+        free: processors that no job holds.
+        waiting: waiting parallelism: the sum of the processors of everybody's jobs that wait and could
+            start, excluding those that are held, depend on others, or can never start.
+        plan: whether one more job would start at that moment; `None` if only the numbers are known.
+        partitions: which jobs are accepted at that moment, and start when there is room.
+        nodes: the same for what a job asks for besides processors; `None` if the batch system says nothing of nodes.
+    """
+
+    taken_at: float
+    processors: int
+    free: int
+    waiting: int
+    plan: "QueuePlan | None" = field(default=None, compare=False)
+    partitions: Partitions = field(default=NO_PARTITIONS, compare=False)
+    nodes: NodeView | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsSnapshot:
+    """One poll of the LRMS.
+
+    Attributes:
+        taken_at: seconds.
+        processors, free, waiting: as in `LrmsLoad`.
+        jobs: of this site, by key, including ended ones as long as it remembers them.
+    """
+
+    taken_at: float
+    processors: int
+    free: int
+    waiting: int
+    jobs: Mapping[str, LrmsRecord]
+
+    @property
+    def load(self) -> LrmsLoad:
+        """The numbers alone."""
+        return LrmsLoad(self.taken_at, self.processors, self.free, self.waiting)
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The LRMS has a job, and every later load includes it, unless it is held.
+
+    It comes with or after the return of `submit`; a polling adapter emits it when it has seen the job.
+    """
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job has started; `start_time` in seconds."""
+
+    key: str
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """A started job waits again, and will start once more; its work is lost.
+
+    `reason` is for people: a node failed, it was preempted, or an operator wanted it.
+    """
+
+    key: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hindered:
+    """A job waits for something other than room: its start cannot be predicted.
+
+    The partition that would run it is closed, or no partition runs such a job. Emitted again when the reason
+    changes, and with an empty one when nothing is in its way any more.
+    """
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job has ended, for any reason: by itself, by `cancel`, or by others.
+
+    If a job ended between two polls, a `Started` event is emitted first.
+    """
+
+    key: str
+    end: LrmsEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The LRMS has forgotten an acknowledged job, which has certainly not started.
+
+    It may be submitted again under its key.
+    """
+
+    key: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """A job is gone, and it is unknown whether it ran or how it ended. It must not be repeated.
+
+    The LRMS itself does not know it, and the time within which it could still run is over.
+    """
+
+    key: str
+    time: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """The state of a job is unknown, without evidence of its end; emitted once, until `SeenAgain` or its end."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAgain:
+    """Where a job stands is known again."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Appeared:
+    """A job exists under a key that was not there, and that was not submitted now.
+
+    A cancel or an end was undone, or an older journal left an orphan. The consumer continues with the job if it is
+    wanted, and cancels it otherwise.
+    """
+
+    key: str
+    record: LrmsRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSeen:
+    """The load as it has become known. It comes after what else was seen in the same look."""
+
+    load: LrmsLoad
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """The LRMS does not answer; told once, until `Back`."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """The LRMS answers again; events of what has changed meanwhile follow."""
+
+
+LrmsEvent = (
+    Accepted
+    | Started
+    | Requeued
+    | Hindered
+    | Ended
+    | Lost
+    | Vanished
+    | Unseen
+    | SeenAgain
+    | Appeared
+    | LoadSeen
+    | Away
+    | Back
+)
+
+Tell = Callable[[Sequence[LrmsEvent]], None]
+"""Receives the events of one poll, in order. It is called on the event loop, returns at once and does not
+raise.
+"""
+
+
+class Lrms(Protocol):
+    """A local batch system.
+
+    The order of calls: `listen`, `open`, then `run` as a task beside all others, finally `close`. All calls come
+    from one event loop; several may be under way at once, but never two about one key. A call may be cancelled at
+    any moment (a time-out); its outcome is then as unknown as after `LrmsUnavailableError`, and no process may be
+    left behind.
+    """
+
+    @property
+    def remembers(self) -> float:
+        """How long after its end `look_up` surely finds a job, seconds.
+
+        Infinity if there are records of all. A job that is missing later than that may have ended: it is not
+        repeated.
+        """
+
+    def listen(self, tell: Tell) -> None:
+        """Sets who receives events; called once, before anything else."""
+
+    async def open(self) -> None:
+        """Prepares, without waiting for an LRMS that does not answer.
+
+        Raises:
+            LrmsError: something is missing that an operator has to fix.
+        """
+
+    async def run(self) -> None:
+        """Follows the LRMS and tells events, until it is cancelled; it never ends by itself."""
+
+    async def close(self) -> None:
+        """Gives back what `open` took; jobs go on."""
+
+    def encode(self, key: str) -> str:
+        """Returns the name of a job of this site in the LRMS, for people and logs.
+
+        It differs for every key, and for sites that share one LRMS: a job of site A accepted by site B is B's, and
+        invisible to A's adapter.
+        """
+
+    async def submit(self, job: LrmsJob, *, held: bool = False) -> None:
+        """Submits a job; a key that the LRMS has, or has had, changes nothing.
+
+        The exception is a key reported as `Lost`, which is submitted anew. With `held` it does not start before
+        `release`.
+
+        Raises:
+            LrmsRefusedError: it will never be accepted, such as when it is wider than the machine.
+            LrmsUnavailableError: whether it was accepted is unknown.
+        """
+
+    async def release(self, key: str) -> None:
+        """Releases a job that was submitted held; one that is not held is left as it is.
+
+        A hold set by its user or an operator stays.
+
+        Raises:
+            LrmsRefusedError: there is no such job, or it may not be released.
+            LrmsUnavailableError: whether it was done is unknown.
+        """
+
+    async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
+        """Ends a job; its end is reported as `Ended`.
+
+        With `only_waiting`, a job that has started is left alone, even if it waits again since. The LRMS itself
+        must decide that, atomically.
+
+        Returns:
+            Whether it was there, had not ended, and is being ended.
+
+        Raises:
+            LrmsRefusedError: it may not be ended.
+            LrmsUnavailableError: whether it was done is unknown.
+        """
+
+    async def look_up(self, key: str) -> LrmsRecord | None:
+        """Returns what is known of a job, including one that ended long ago as far as records reach.
+
+        Calls in close succession may share a poll, as long as it began after the call.
+
+        Returns:
+            `None` if the LRMS has never had it, or has lost it.
+
+        Raises:
+            LrmsUnavailableError: the LRMS did not answer.
+        """
+
+    async def snapshot(self) -> LrmsSnapshot:
+        """Polls the LRMS now.
+
+        Raises:
+            LrmsUnavailableError: the LRMS did not answer.
+        """
+
+
+@runtime_checkable
+class WithProblem(Protocol):
+    """An LRMS that may answer, and be handed no jobs all the same."""
+
+    @property
+    def problem(self) -> str:
+        """Why, for people; empty if jobs can be submitted."""

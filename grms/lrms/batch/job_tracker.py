@@ -1,0 +1,692 @@
+"""Tracks the jobs of one batch system, and interprets each new poll. Pure.
+
+A poll is compared with what is known: changes become events, and deviations from what was ordered become orders to
+repeat. Three lists meet here, also after a restart: what this site wants (`want`), what the batch system had at the
+last poll, and what it has now.
+
+Hold first, release last. A batch system like Slurm acknowledges a job and forgets it if it crashes within seconds;
+it forgets cancels and releases likewise. So every job is submitted held. It is released once the submission is old
+enough to survive such a crash (`settle_s`) and a poll has shown the job. A job that disappears while held has
+certainly not started, and may be submitted again; a second copy, from a submission that arrived late, is held as
+well and is cancelled; a release that was undone leaves a job that waits for the next poll.
+
+Doubt is not an end. A queue listing may be empty, truncated, filtered or hidden from the site's user while all jobs
+run. So a missing job is asked about (`Question`), and ends only by evidence: a record, the job's own folder, or the
+batch system's answer, for that one job, that it does not know it. If the job may have begun, even that counts only
+after its limit, as the script may still run on a node that a controller has forgotten. Until then it is `Unseen`. A
+running job is never cancelled because of what a listing shows, but only if this site wants it gone.
+"""
+
+import enum
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from grms.lrms.anomalies import Slips
+from grms.lrms.base import (
+    Accepted,
+    Appeared,
+    Ended,
+    Hindered,
+    Lost,
+    LrmsEnd,
+    LrmsEvent,
+    LrmsLoad,
+    LrmsPhase,
+    LrmsRecord,
+    Requeued,
+    SeenAgain,
+    Started,
+    Unseen,
+    Vanished,
+)
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, Table
+from grms.lrms.batch.tracked_job import FollowedJob, Want
+from grms.lrms.exit_status import ended_itself, is_fenced, is_unstarted, true_end
+from grms.util.outcomes import Outcome
+from lrms_sim.workload.requests import Request
+
+MISSING_LOOKS: Final = 2
+"""A job is asked about after this many consecutive polls without it."""
+
+PAUSE_LOOKS: Final = 30
+"""And again after 1, 2, 4, … polls, at most after this many."""
+
+QUESTIONS_MOST: Final = 200
+"""Most jobs asked about at one time; others follow after the next polls."""
+
+STEP_S: Final = 60.0
+"""Most seconds counted between two polls, as the clock may have been adjusted."""
+
+GRACE_S: Final = 300.0
+"""How long after its limit an unknown job is waited for, seconds: limits are enforced late, and nodes' clocks
+differ.
+"""
+
+LONGEST_S: Final = 7 * 86400.0
+"""Assumed for an unknown limit."""
+
+REMEMBERED: Final = 50_000
+"""Ended jobs that are remembered; the oldest are forgotten first."""
+
+_KILLED = frozenset((9, 15))
+"""Signals with which batch systems end jobs: SIGKILL, SIGTERM."""
+
+_HAS_STARTED = frozenset((LrmsPhase.RUNNING, LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING))
+_NOT_STARTED = frozenset((LrmsPhase.WAITING, LrmsPhase.HELD))
+
+
+class Act(enum.Enum):
+    """Operations on the batch system.
+
+    RELEASE: lift the hold with which the job was submitted.
+    ASK: find out whether the hold is that one, and then lift it.
+    """
+
+    RELEASE = "release"
+    ASK = "ask"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An operation on a job.
+
+    `key` is empty for a copy without a key of its own.
+    """
+
+    act: Act
+    key: str
+    row: JobRow
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Result of a poll: events, questions about jobs that have ended or are missing, and orders to repeat."""
+
+    events: list[LrmsEvent] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+
+
+class JobLedger:
+    """The jobs of one batch system.
+
+    Attributes:
+        slips: counts of what the batch system has not kept.
+        slipped: the same as a list with the keys of the jobs; the consumer clears it.
+
+    Args:
+        encode: returns the name of a key at the batch system.
+        decode: returns the key of a name; `None` for a name of another site.
+        settle_s: age in seconds from which a submission is safe.
+        records_s: delay in seconds until records have the end of a job.
+        grace_s: how long after its limit an unknown job is waited for, seconds.
+        forgets: whether the batch system may forget what it has acknowledged.
+        fences: whether a second run of a job skips its script.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[str], str],
+        decode: Callable[[str], str | None],
+        *,
+        settle_s: float,
+        records_s: float = 0.0,
+        grace_s: float = GRACE_S,
+        forgets: bool = True,
+        fences: bool = False,
+    ) -> None:
+        self._encode = encode
+        self._decode = decode
+        self._settle_s = settle_s
+        self._records_s = records_s
+        self._grace_s = grace_s
+        self._forgets = forgets
+        self._fences = fences
+        self._jobs: dict[str, FollowedJob] = {}
+        self._over: OrderedDict[str, FollowedJob] = OrderedDict()
+        self._lost: OrderedDict[str, None] = OrderedDict()
+        self._copies: set[tuple[str, str]] = set()
+        self._looked_at: float | None = None
+        self._looks = 0
+        self.slips = Slips()
+        self.slipped: list[tuple[str, str]] = []
+
+    def job(self, key: str) -> FollowedJob | None:
+        """Returns what is known of a job; `None` if it was lost or never there."""
+        return self._jobs.get(key) or self._over.get(key)
+
+    def gone(self, key: str, number: str, at: float) -> None:
+        """Records that a job released before this process began is missing from the poll at `at`, seconds."""
+        self._jobs[key] = FollowedJob(
+            key,
+            Want.RUN,
+            number,
+            accepted=True,
+            released_at=0.0,
+            maybe_released=True,
+            missing=MISSING_LOOKS,
+            missing_since=at,
+            missing_s=self._records_s,
+        )
+
+    def intended(self, key: str, want: Want) -> FollowedJob:
+        """Notes that a job is about to be submitted, and returns it."""
+        job = self._jobs[key] = FollowedJob(key, want)
+        self._lost.pop(key, None)
+        return job
+
+    def acknowledged(self, key: str, number: str, at: float) -> None:
+        """Records that the batch system acknowledged a job at `at`, seconds."""
+        job = self._jobs.get(key)
+        if job is not None:  # else a look has shown its end meanwhile, or that it was lost
+            job.number, job.acknowledged_at = number, at
+
+    def refused(self, key: str) -> None:
+        """Notes that a job is not to run here; should the batch system have it all the same, it stays held."""
+        if self._jobs.pop(key, None) is not None:
+            self._give_up(key)
+
+    def releasing(self, key: str) -> None:
+        """Notes that a job's hold is about to be lifted: from now on it may have run, whatever is answered."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.maybe_released = True
+
+    def released(self, key: str, at: float, *, again: bool = False) -> None:
+        """Records that a job's submission hold was lifted at `at` (seconds), `again` if it had begun before."""
+        job = self._jobs.get(key)
+        if job is not None:
+            if job.released_at is not None:
+                self._slip("release_undone", key)
+            if again:
+                self._ran_again(job)
+            job.released_at = at
+
+    def run_forgotten(
+        self, key: str, evidence: Evidence, at: float
+    ) -> tuple[list[LrmsEvent], bool]:
+        """Handles a job that is held as if never released, although it has begun to run.
+
+        The batch system forgot the run in a crash. The script may still run, so its end is awaited until its limit.
+        As its progress is unknown, it is not repeated. `evidence` is about that run.
+
+        Returns:
+            The events, and whether it is over: the held copy is then useless.
+        """
+        job = self._jobs.get(key)
+        if job is None:
+            return [], True
+        if not job.forgotten:
+            job.forgotten = True
+            self._slip("run_forgotten", key)
+        ending = evidence.ending
+        if ending is not None:
+            end = self._true_end(ending.end, evidence)
+            ending = replace(ending, end=end)
+        elif evidence.script is not None:
+            ending = self._own_ending(job, evidence, at)
+        elif not self._is_over(job, evidence, at):
+            text = (
+                "it had begun to run, and the batch system has forgotten it; its end is waited for"
+            )
+            return self._doubted(job, text, at), False
+        job.want, job.came_back = Want.OVER, True
+        if ending is not None:
+            return self._ended(job, ending), True
+        text = f"job {job.number} had begun to run, and the batch system has forgotten it"
+        return self._vanished(job, text, at), True
+
+    def has_run(self, key: str, unordered: int) -> None:
+        """Notes how often a job that has ended has run without anybody's order, by its own word."""
+        job = self._over.get(key)
+        if job is None and unordered:
+            job = FollowedJob(key, Want.NOTHING)  # of an older life of this process
+            self._remember(job)
+        while job is not None and job.ran_again < unordered:
+            self._ran_again(job)
+
+    def hold_stays(self, key: str) -> None:
+        """Records that somebody else holds a job."""
+        job = self._jobs.get(key)
+        if job is not None:
+            job.hold_stays = True
+
+    def settled(self, job: FollowedJob, at: float) -> bool:
+        """Returns whether a job's submission can no longer be forgotten, at a moment."""
+        return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
+
+    def says_all(self, row: JobRow) -> bool:
+        """Returns whether nothing but its row is to be looked at for how a job has ended."""
+        # One whose start was forgotten may have run: its folder says so.
+        doubtful = self._fences and row.end is not None and is_unstarted(row.end)
+        return row.exact and not doubtful
+
+    def unshown(self, key: str) -> JobRow | None:
+        """Returns what is known of a job that no table shows, by which it can be ended all the same."""
+        job = self._jobs.get(key)
+        if job is None or not job.number or not job.missing:
+            return None
+        if job.row is not None and job.row.number == job.number:
+            return job.row
+        return JobRow(self._encode(key), job.number, None, LrmsPhase.UNKNOWN, 0)
+
+    # --- a look ----------------------------------------------------------------------------------
+
+    def see(self, table: Table) -> Findings:
+        """Compares a poll with what is known.
+
+        Returns:
+            Events. Jobs with questions have not ended yet: `conclude` ends them, or the next poll asks again.
+        """
+        last, self._looked_at = self._looked_at, table.taken_at
+        step_s = 0.0 if last is None else min(max(0.0, table.taken_at - last), STEP_S)
+        findings = Findings()
+        shown: dict[str, list[JobRow]] = {}
+        for row in table.rows:
+            key = self._decode(row.name)
+            if key is not None:
+                shown.setdefault(key, []).append(row)
+        for key, rows in shown.items():
+            self._shown(key, rows, table, step_s, findings)
+        self._looks += 1
+        for job in self._jobs.values():
+            job.doubt_s += step_s if job.doubt else 0.0
+        unseen = [job for key, job in self._jobs.items() if key not in shown]
+        asking = [job for job in unseen if self._not_shown(job, table, step_s)]
+        # The longest unasked go first, so that all are asked eventually.
+        for job in sorted(asking, key=lambda job: (job.asked, job.key))[:QUESTIONS_MOST]:
+            findings.questions.append(self._question(job, None))
+        return findings
+
+    def conclude(self, question: Question, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        """Ends the job of a question if there is evidence of its end; `at` is the time of the poll, seconds."""
+        job = self._jobs.get(question.key)
+        if job is None:
+            return []
+        if question.row is None:
+            # Here, as there may have been no time for the question.
+            job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
+            job.asked = self._looks
+        ending = evidence.ending
+        if ending is None and question.row is not None:
+            ending = _of_row(question.row)
+        if ending is None:
+            return self._concluded_unseen(job, evidence, at)
+        if is_fenced(ending.end, evidence.script, begun=evidence.begun):
+            return self._concluded_fenced(job, evidence, at)
+        end = self._true_end(ending.end, evidence)
+        if end != ending.end:
+            if evidence.script is not None:
+                self._slip("end_forgotten", job.key)
+            ending = replace(ending, end=end)
+        if job.want is Want.GONE and ending.end.signal in _KILLED:
+            # Not every batch system distinguishes a cancelled job from one that died of itself.
+            end = replace(ending.end, outcome=Outcome.CANCELLED, signal=None)
+            ending = replace(ending, end=end)
+        return self._ended(job, ending)
+
+    def _concluded_unseen(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        # Neither the queue nor any record has it.
+        unknown = evidence.known is False
+        if not evidence.known:
+            # Without a number it cannot be asked for.
+            known_end = unknown or evidence.script is not None or not job.number
+            if job.want is Want.GONE and known_end:
+                return self._cancelled(job, at, "cancelled, and gone since")
+            if evidence.script is not None:
+                return self._ended(job, self._own_ending(job, evidence, at))
+        over = self._concluded_unknown(job, evidence, at) if unknown else None
+        if over is not None:
+            return over
+        if not job.number and self._is_over(job, evidence, at):
+            text = "it had begun to run, and nobody knows its number"
+            return self._vanished(job, text, at)
+        if unknown:
+            text = "the batch system does not know it; until its limit is over its own word is waited for"
+        elif evidence.known:
+            text = "its table does not show it; asked for it alone, the batch system has it"
+        else:
+            text = "no table shows it, and the batch system does not say whether it has it"
+        return self._doubted(job, text, at)
+
+    def _concluded_unknown(
+        self, job: FollowedJob, evidence: Evidence, at: float
+    ) -> list[LrmsEvent] | None:
+        # The batch system does not know it. `None` if it may run all the same.
+        ran = evidence.begun or job.start_time is not None
+        if not self._forgets and not ran:
+            return self._cancelled(
+                job, at, "deleted"
+            )  # it never ran, and nothing is forgotten here
+        let_go = evidence.released or job.maybe_released or job.released_at is not None
+        if not (ran or let_go or job.left_hold):
+            del self._jobs[job.key]
+            self._give_up(job.key)
+            self._slip("submission_forgotten", job.key)
+            return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
+        if self._is_over(job, evidence, at):
+            text = f"job {job.number} is gone, and no record says how it ended"
+            return self._vanished(job, text, at)
+        return None
+
+    def _concluded_fenced(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
+        # A second run that skipped the script has ended: the first one's end counts.
+        if not job.fenced:
+            job.fenced = True
+            self._slip("run_fenced", job.key)
+        if job.want is Want.GONE:
+            return self._cancelled(job, at, "cancelled")
+        if evidence.script is not None:
+            return self._ended(job, self._own_ending(job, evidence, at))
+        if self._is_over(job, evidence, at):
+            text = f"job {job.number} was started twice; how its one run ended no record says"
+            return self._vanished(job, text, at)
+        text = "it was started twice, and ran once; the end of that run is waited for"
+        return self._doubted(job, text, at)
+
+    def _is_over(self, job: FollowedJob, evidence: Evidence, at: float) -> bool:
+        # Whether a begun run has certainly reached its limit; premature if the clock jumps.
+        if not job.doubt or job.doubt_s < self._grace_s:
+            return False
+        latest = job.missing_since if job.missing else job.doubt_at
+        began = job.start_time if evidence.begun_at is None else evidence.begun_at
+        began = latest if began is None else min(began, latest)
+        return at >= began + (evidence.limit_s or LONGEST_S) + self._grace_s
+
+    def _true_end(self, end: LrmsEnd, evidence: Evidence) -> LrmsEnd:
+        limit_s, begun = evidence.limit_s, evidence.begun
+        return true_end(end, evidence.script, limit_s, begun=begun, once=self._fences)
+
+    @staticmethod
+    def _own_ending(job: FollowedJob, evidence: Evidence, at: float) -> Ending:
+        script, began = evidence.script, evidence.begun_at
+        assert script is not None
+        if began is not None and script.run_time is not None:
+            at = min(at, began + script.run_time)
+        return Ending(began if job.start_time is None else job.start_time, ended_itself(script, at))
+
+    def _doubted(self, job: FollowedJob, reason: str, at: float) -> list[LrmsEvent]:
+        if job.doubt == reason:
+            return []
+        if not job.doubt:
+            job.doubt_at, job.doubt_s = at, 0.0
+        job.doubt = reason
+        return [Unseen(job.key, reason)]
+
+    def _vanished(self, job: FollowedJob, reason: str, at: float) -> list[LrmsEvent]:
+        del self._jobs[job.key]
+        self._remember(job)
+        return [Vanished(job.key, at, reason)]
+
+    def _cancelled(self, job: FollowedJob, at: float, reason: str) -> list[LrmsEvent]:
+        ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
+        end = LrmsEnd(Outcome.CANCELLED, at, ran, reason=reason)
+        return self._ended(job, Ending(job.start_time, end))
+
+    def _shown(
+        self, key: str, rows: list[JobRow], table: Table, step_s: float, findings: Findings
+    ) -> None:
+        job = self._jobs.get(key)
+        row = self._chosen(rows, job)
+        for copy in rows:
+            if copy is not row and copy.live:
+                self._copy(key, copy, findings)
+        if job is None:
+            job = self._found(key, row, findings)
+            if job is None:
+                return
+        if job.doubt and (job.missing or (row.live and row.phase is not LrmsPhase.HELD)):
+            job.doubt = ""
+            findings.events.append(SeenAgain(key))
+        job.missing = 0
+        job.shown_s += 0.0 if job.row is None else step_s
+        job.number = row.number
+        if job.row is None and not job.acknowledged_at:
+            job.acknowledged_at = row.submit_time or table.began_at
+        if row.phase is not LrmsPhase.HELD:
+            job.hold_stays, job.left_hold = False, True
+        self._compared(job, row, table, findings)
+        job.row = row
+
+    def _copy(self, key: str, copy: JobRow, findings: Findings) -> None:
+        # A held one has certainly not begun. Of running copies none is known to be the better one.
+        if (key, copy.number) not in self._copies:
+            self._copies.add((key, copy.number))
+            self._slip("copied", key)
+            if copy.phase in _HAS_STARTED:
+                self._slip("run_again", key)
+        if copy.phase is LrmsPhase.HELD:
+            findings.orders.append(Order(Act.CANCEL, "", copy))
+
+    @staticmethod
+    def _chosen(rows: list[JobRow], job: FollowedJob | None) -> JobRow:
+        # A job that runs or has run takes precedence; of waiting copies the oldest stays.
+        def rank(row: JobRow) -> tuple[int, bool, float, int, str]:
+            if row.phase in _HAS_STARTED:
+                place = 0
+            elif row.phase is LrmsPhase.ENDED:
+                place = 1 if row.start_time is not None else 4
+            else:
+                place = 2 if row.phase is not LrmsPhase.HELD else 3
+            other = job is not None and row.number != job.number
+            return place, other, row.submit_time or 0.0, len(row.number), row.number
+
+        return min(rows, key=rank)
+
+    def _found(self, key: str, row: JobRow, findings: Findings) -> FollowedJob | None:
+        # A job that is not followed: ended long ago, or back, or of an earlier process.
+        old = self._over.get(key)
+        if not row.live:
+            return None
+        if old is not None and old.want in {Want.GONE, Want.OVER}:
+            if not old.came_back:
+                old.came_back = True
+                self._slip("cancel_undone", key)
+            if _is_to_end(old.want, row.phase):
+                findings.orders.append(Order(Act.CANCEL, key, row))
+            return None
+        # A job whose end was emitted does not run again. If its end is unknown, or it may be elsewhere by now, it
+        # stays held.
+        want = Want.HELD if key in self._lost else Want.NOTHING
+        if old is not None:
+            want = Want.OVER if old.end is not None else Want.HELD
+            self._slip("end_undone", key)
+        job = self._jobs[key] = FollowedJob(key, want)
+        self._over.pop(key, None)
+        findings.events.append(Appeared(key, record_of(row)))
+        job.accepted = True
+        job.start_time = row.start_time
+        return job
+
+    def _compared(self, job: FollowedJob, row: JobRow, table: Table, findings: Findings) -> None:
+        if not job.accepted:
+            job.accepted = True
+            findings.events.append(Accepted(job.key))
+        if row.phase in _NOT_STARTED:
+            if job.start_time is not None:
+                job.start_time = None
+                findings.events.append(Requeued(job.key, row.reason))
+        elif row.start_time is not None and row.phase is not LrmsPhase.ENDED:
+            findings.events.extend(self._started(job, row.start_time, _again(job, row)))
+        self._hindered(job, row, findings)
+        if not row.live:
+            question = self._question(job, row)
+            if self.says_all(row):
+                findings.events.extend(self.conclude(question, Evidence(), table.taken_at))
+            else:
+                findings.questions.append(question)
+        elif _is_to_end(job.want, row.phase):
+            findings.orders.append(Order(Act.CANCEL, job.key, row))
+        elif job.want is not Want.GONE and row.phase is LrmsPhase.HELD and not job.hold_stays:
+            self._held(job, row, table, findings)
+
+    @staticmethod
+    def _hindered(job: FollowedJob, row: JobRow, findings: Findings) -> None:
+        # Two polls: a batch system that has just started does not know its own partitions at first.
+        before = "" if job.row is None else job.row.hindered
+        if row.live and row.hindered != job.hindered and (not row.hindered or before):
+            job.hindered = row.hindered
+            findings.events.append(Hindered(job.key, row.hindered))
+
+    def _held(self, job: FollowedJob, row: JobRow, table: Table, findings: Findings) -> None:
+        if job.want is Want.HELD or not self.settled(job, table.taken_at):
+            return
+        if job.released_at is not None and _is_later(job.released_at, table):
+            return  # this look does not know of it yet
+        sure = job.want is Want.RUN and job.released_at is None and job.start_time is None
+        findings.orders.append(Order(Act.RELEASE if sure else Act.ASK, job.key, row))
+
+    def _started(self, job: FollowedJob, start_time: float, again: bool = False) -> list[LrmsEvent]:
+        if job.start_time is not None and not again:
+            return []
+        events: list[LrmsEvent] = []
+        if job.start_time is not None:
+            if not self._fences:
+                self._ran_again(job)  # else its folder says whether it ran
+            events.append(Requeued(job.key, "it was started anew"))
+        job.start_time = start_time
+        events.append(Started(job.key, start_time))
+        return events
+
+    def _not_shown(self, job: FollowedJob, table: Table, step_s: float) -> bool:
+        # Proves nothing; returns whether it should be asked about now.
+        if _is_later(job.acknowledged_at, table):
+            return False
+        if not (job.number or job.maybe_released or job.want is Want.GONE):
+            return False  # it has not come, and whoever hands it in again looks it up
+        if job.missing:
+            job.missing_s += step_s
+        else:
+            job.missing_since, job.missing_s = table.began_at, 0.0
+            job.pause, job.ask_in = 1, 0
+        job.missing += 1
+        if job.missing < MISSING_LOOKS or job.missing_s < self._records_s:
+            return False
+        if job.ask_in:
+            job.ask_in -= 1
+            return False
+        return True
+
+    def _question(self, job: FollowedJob, row: JobRow | None) -> Question:
+        last = row or job.row
+        return Question(
+            job.key,
+            self._encode(job.key),
+            job.number,
+            None if last is None else last.submit_time,
+            row,
+            ran=job.start_time is not None,
+        )
+
+    def _ended(self, job: FollowedJob, ending: Ending) -> list[LrmsEvent]:
+        events: list[LrmsEvent] = []
+        if ending.start_time is not None:
+            events.extend(self._started(job, ending.start_time))
+        job.end = ending.end
+        events.append(Ended(job.key, ending.end))
+        self._jobs.pop(job.key, None)
+        self._remember(job)
+        return events
+
+    def _give_up(self, key: str) -> None:
+        self._lost[key] = None
+        if len(self._lost) > REMEMBERED:
+            self._lost.popitem(last=False)
+
+    def _remember(self, job: FollowedJob) -> None:
+        self._over[job.key] = job
+        if len(self._over) > REMEMBERED:
+            self._over.popitem(last=False)
+
+    def _ran_again(self, job: FollowedJob) -> None:
+        job.ran_again += 1
+        self._slip("run_again", job.key)
+
+    def _slip(self, what: str, key: str) -> None:
+        setattr(self.slips, what, getattr(self.slips, what) + 1)
+        self.slipped.append((what, key))
+
+    # --- what others ask -------------------------------------------------------------------------
+
+    def load(self, table: Table) -> LrmsLoad:
+        """Returns the load at a poll, with the plan.
+
+        A job of this site counts from when it should run, although it may be held for some seconds to be safe and
+        then wait for the scheduler: as started if there is room for it, as the next job would otherwise get the
+        same room.
+        """
+        free, waiting, plan = table.free, table.waiting_others, table.plan
+        nodes = table.nodes
+        for row in table.rows:
+            key = self._decode(row.name)
+            job = None if key is None else self._jobs.get(key)
+            coming = job is not None and job.want is Want.RUN and not job.hold_stays
+            if not row.can_start and not (row.phase is LrmsPhase.HELD and coming):
+                continue
+            if plan is not None and not row.can_start:
+                plan = plan.less(row.processors)  # the batch system has not planned it
+            if nodes is not None and not row.can_start:
+                nodes = nodes.behind(row.request or Request.of_processors(row.processors))
+            if row.processors <= free:
+                free -= row.processors
+            else:
+                waiting += row.processors
+        return LrmsLoad(
+            table.taken_at, table.processors, free, waiting, plan, table.partitions, nodes
+        )
+
+    def row(self, key: str, rows: Iterable[JobRow]) -> JobRow | None:
+        """Returns the row of a job in a table; of several copies the one that counts."""
+        several = [row for row in rows if self._decode(row.name) == key]
+        return self._chosen(several, self._jobs.get(key)) if several else None
+
+    def records(self, rows: Iterable[JobRow]) -> Mapping[str, LrmsRecord]:
+        """Returns what is known of the jobs of a table, by key."""
+        found: dict[str, list[JobRow]] = {}
+        for row in rows:
+            key = self._decode(row.name)
+            if key is not None:
+                found.setdefault(key, []).append(row)
+        records = {}
+        for key, several in found.items():
+            record = record_of(self._chosen(several, self._jobs.get(key)))
+            job = self._over.get(key)
+            if record.end is not None and job is not None and job.end is not None:
+                record = replace(record, end=job.end)  # with what records have said
+            records[key] = record
+        return records
+
+
+def record_of(row: JobRow) -> LrmsRecord:
+    """Returns a row of the table as the port has it."""
+    return LrmsRecord(row.phase, row.start_time, row.end, row.reason)
+
+
+def _is_to_end(want: Want, phase: LrmsPhase) -> bool:
+    if want is Want.GONE:
+        return phase is not LrmsPhase.COMPLETING
+    return want is Want.OVER and phase in _NOT_STARTED
+
+
+def _is_later(moment: float, table: Table) -> bool:
+    # Whether a poll cannot show something from that moment, allowing for a clock set back since.
+    return table.began_at <= moment <= table.taken_at + STEP_S
+
+
+def _again(job: FollowedJob, row: JobRow) -> bool:
+    # A batch system may correct a start by a second; a new submission of the same job is a requeue.
+    if job.start_time is None or row.start_time is None:
+        return False
+    later = row.start_time - job.start_time
+    before = None if job.row is None else job.row.submit_time
+    return later > _SAME_START_S or (later > 0 and before != row.submit_time)
+
+
+_SAME_START_S = 2.0
+
+
+def _of_row(row: JobRow) -> Ending | None:
+    return None if row.end is None else Ending(row.start_time, row.end)

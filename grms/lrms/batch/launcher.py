@@ -1,0 +1,615 @@
+"""The folder in which a job runs: its content, and what it tells after a restart of the site.
+
+The batch system gets `launch`, a constant text independent of the job. It reads `values`, in which arguments and
+variables are quoted, and runs `program`, the job's script unchanged. So neither passes through a shell except as
+data, or through a batch system at all (Grid Engine cuts arguments at a line feed), and lines of the script that a
+batch system would take for options (`#SBATCH`, `#$`, `#PBS`) are comments again. Variables such as LD_PRELOAD or
+BASH_ENV reach only the job's own process.
+
+`begun` has a line for the begin and end of each run (`grms.lrms.exit_status`): the restart count according to the
+batch system, and the exit code. A batch system that forgets a run in a crash reports fewer restarts than there are
+lines; one that forgets an end reports another. If jobs may not run again, `launch` runs no script that has begun by
+`begun`, whoever starts it.
+
+The wanted state of the job, and whether it was released, survive a restart (`job_notes`): a released job that is
+missing from the queue and all records may have run.
+"""
+
+import hashlib
+import json
+import os
+import pwd
+import re
+import secrets
+import shlex
+import shutil
+import stat
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from grms.daemon.file_names import OWN_NAMES, STREAMS, check_outputs
+from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, created, opened, remove_below
+from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
+from grms.lrms.account_mapping import common_group, lend, let_in
+from grms.lrms.base import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
+from grms.lrms.batch.queue_snapshot import Evidence
+from grms.lrms.exit_status import (
+    BEGUN,
+    FORWARD,
+    LAUNCH,
+    LAUNCH_ONCE,
+    ONCE,
+    read_begun_at,
+    read_runs,
+    read_script_end,
+)
+from grms.lrms.job_directories import JobFolder, Remains
+from grms.lrms.job_notes import JobNotes, Marks, word_of
+
+BEGUN_BYTES_MAX: Final = 1024
+"""Bytes read of the runs that a job has begun; the job itself could write more."""
+
+HOME_BYTES_MAX: Final = 256 << 10
+"""Most bytes of a job's variables at home; with its script they are one message."""
+
+SCRIPT_BYTES_MAX: Final = 4 << 20
+"""Longest script: Slurm's default (slurm.conf(5), "max_script_size")."""
+
+ARGUMENTS_BYTES_MAX: Final = 64 << 10
+ENVIRONMENT_BYTES_MAX: Final = 64 << 10
+"""Most bytes of each; the kernel takes some 128 KB per argument and 2 MB in all."""
+
+ENVIRONMENT: Final = "environ"
+"""In a job's folder: its variables at home, each terminated by NUL."""
+
+KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}/[0-9a-f]{1,16}/[0-9]{1,20}(/[0-9]{1,9})?")
+"""A job's key: home site, epoch, number, and the count of submissions after the batch system had lost it."""
+
+OUTPUTS_BYTES_MAX: Final = 128 << 10
+"""Most bytes of the list of a job's outputs; the job itself could write more."""
+
+# Per process: a thread outlives the task that was cancelled while waiting for it, and would otherwise write
+# concurrently with that of the next task.
+_changes = threading.Lock()
+
+PROBE_BYTES: Final = 64 << 10
+"""Size of the write test: a job's folder without its input."""
+
+_SITES_OWN: Final = OWN_NAMES - frozenset(STREAMS)
+
+_HALF: Final = ".half-"
+"""Prefix of folders that are being created or deleted."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
+_RESERVED = re.compile(r"(SLURM|SBATCH|SRUN|SGE|PBS)_.*|JOB_ID|NSLOTS|PE_HOSTFILE")
+
+
+def check_key(key: str) -> str:
+    """Returns a valid key; `LrmsRefusedError` if it is invalid."""
+    if KEY.fullmatch(key) is None:
+        raise LrmsRefusedError(f"{key!r} is no key of a job")
+    return key
+
+
+def check_program(program: Program | None) -> Program:
+    """Returns a valid program; `LrmsRefusedError` if there is none, or it cannot be passed on unchanged."""
+    if program is None or not (program.script or any(each.runs for each in program.shared)):
+        raise LrmsRefusedError("the job has no script, and this site runs real jobs alone")
+    _check_size("script", len(program.script.encode()), SCRIPT_BYTES_MAX)
+    arguments = sum(len(word.encode()) + 1 for word in program.arguments)
+    _check_size("arguments", arguments, ARGUMENTS_BYTES_MAX)
+    pairs = program.environment.items()
+    size = sum(len(name.encode()) + len(value.encode()) + 2 for name, value in pairs)
+    _check_size("environment", size, ENVIRONMENT_BYTES_MAX)
+    for name in program.environment:
+        if _VARIABLE.fullmatch(name) is None:
+            raise LrmsRefusedError(f"{name[:80]!r} is no name of an environment variable")
+        if _RESERVED.fullmatch(name) is not None:
+            raise LrmsRefusedError(f"{name} is set by the batch system, and by nobody else")
+    if any("\0" in text for text in (*program.arguments, *program.environment.values())):
+        raise LrmsRefusedError("arguments and environment must have no NUL character")
+    for what, names in (
+        ("outputs", program.outputs),
+        ("inputs", _names(program)),
+    ):
+        try:
+            check_outputs(names)
+        except ValueError as error:
+            raise LrmsRefusedError(f"{what}: {error}") from error
+    return program
+
+
+def _names(program: Program) -> list[str]:
+    given = [each.file.name for each in program.inputs]
+    return given + [each.name for each in program.shared if not each.runs]
+
+
+def _check_size(what: str, size: int, most: int) -> None:
+    if size > most:
+        raise LrmsRefusedError(f"the job's {what} has {size} bytes; at most {most} are taken")
+
+
+def check_home(home: HomeRun) -> HomeRun:
+    """Returns valid settings of a job at home; `LrmsRefusedError` if they cannot be passed on unchanged."""
+    if not home.folder.startswith("/") or any(
+        "\0" in word for word in (home.folder, *home.options)
+    ):
+        raise LrmsRefusedError(
+            "a job's folder is a path that begins with /, and has no NUL character"
+        )
+    _check_size("environment", sum(len(each) + 1 for each in home.environment), HOME_BYTES_MAX)
+    if any(each.find(b"=") < 1 or b"\0" in each for each in home.environment):
+        raise LrmsRefusedError("each of a job's variables is NAME=value, without a NUL character")
+    return home
+
+
+def usable(home: HomeRun | None) -> HomeRun | None:
+    """Returns a job's settings at home, in its own folder if this process cannot write to its user's.
+
+    Accesses the disk.
+    """
+    if home is None or not home.folder or os.access(home.folder, os.R_OK | os.W_OK | os.X_OK):
+        return home
+    return replace(home, folder="")
+
+
+_MODULES: Final = """\
+if ! command -v module >/dev/null 2>&1; then
+	for init in "${MODULESHOME:-/none}/init/sh" /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/sh; do
+		test ! -r "$init" || { . "$init"; break; }
+	done
+fi
+"""
+# Where Environment Modules and Lmod are, unless they were there from the beginning.
+
+
+def values_text(
+    program: Program,
+    *,
+    lent: bool = False,
+    name: str = "",
+    home: HomeRun | None = None,
+    modules: Sequence[str] = (),
+) -> str:
+    """Returns the file by which a POSIX shell sets a job's arguments and variables.
+
+    The shell's first word is then the program, in the folder that was its first word before.
+
+    With `lent` the job runs as another account, and its files get that account's group. `name` is the job's name for
+    the script; empty for the batch system's. `modules` of software are loaded first; a job without one of them does
+    not begin.
+    """
+    lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
+    first = ["umask 007"] if lent else []
+    if name:
+        word = shlex.quote(name)
+        first.append(f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_JOB_NAME={word}')
+        first.append(
+            f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export JOB_NAME={word}'
+        )
+    # A shell drops variables that it could not set itself, such as functions of bash.
+    given = [os.fsdecode(each) for each in home.environment] if home is not None else []
+    odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
+    words = [*map(shlex.quote, ["/usr/bin/env", *odd] if odd else []), '"$1/program"']
+    words += [shlex.quote(word) for word in program.arguments]
+    loads = "".join(f"module load {shlex.quote(each)} || exit 125\n" for each in modules)
+    text = "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {' '.join(words)}"])
+    # Before the words are set, as a module's own script may have words of its own.
+    return f"{_MODULES}{loads}{text}" if modules else text
+
+
+def collect_text(program: Program) -> str:
+    """Returns the file by which a POSIX shell links a job's outputs into its folder."""
+    lines = []
+    for name in program.outputs:
+        folder = shlex.quote(f"/{name}".rpartition("/")[0])
+        lines.append(f'command -p mkdir -p -- "$1"{folder}')
+        # A link is linked, too, and never served.
+        word = shlex.quote(name)
+        lines.append(f'! {{ test -e {word} || test -h {word}; }} || keep {word} "$1/"{word}')
+    return "".join(f"{line}\n" for line in lines)
+
+
+class Spool:
+    """The folders of all jobs; all methods access the disk.
+
+    `folder` has one for each job; all nodes must see it under this path. `shared` are folders whose files jobs use in
+    place; `JobNotes` explains `known`.
+    """
+
+    def __init__(
+        self, folder: Path, shared: SharedFolders | None = None, known: Path | None = None
+    ) -> None:
+        self._folder = folder
+        self._shared = shared or SharedFolders()
+        self._notes = JobNotes(folder, known)
+
+    def open(self) -> None:
+        """Creates the private folder if missing, and removes incomplete entries.
+
+        Raises:
+            OSError: it cannot be created.
+        """
+        self._make()
+        for left in self._folder.glob(f"{_HALF}*"):
+            _remove(left)
+
+    def _make(self) -> None:
+        # Once: if it is missing later, the disk is away, and nothing may be created in its place.
+        if self._notes.is_open:
+            self._notes.check_there()
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._notes.open()
+
+    def probe(self) -> None:
+        """Writes a test file, and deletes it; `OSError` if writing is impossible now."""
+        self._make()
+        path = self._half()
+        try:
+            with path.open("xb") as file:
+                file.write(bytes(PROBE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            path.unlink(missing_ok=True)
+
+    def account(self, key: str) -> str:
+        """Returns the account as which a job runs; empty for this process's own.
+
+        The note is outside the job's folder, so that the job cannot change it. An invalid key, as other jobs may
+        have any name, is no job's.
+
+        Raises:
+            LrmsDiskError: the note cannot be read.
+        """
+        known = KEY.fullmatch(key) is not None
+        try:
+            return self._notes.account(self.place(key).name) if known else ""
+        except OSError as error:
+            raise LrmsDiskError(f"the jobs' accounts cannot be read: {error}") from error
+
+    def place(self, key: str) -> Path:
+        """Returns a job's folder; `LrmsRefusedError` if the key is invalid."""
+        return self._folder / check_key(key).replace("/", "+")
+
+    def prepare(
+        self,
+        key: str,
+        program: Program,
+        *,
+        run: bool,
+        limit_s: float = 0.0,
+        account: str = "",
+        user: str = "",
+        name: str = "",
+        home: HomeRun | None = None,
+        repeats: bool = False,
+        signal: str = "",
+        modules: Sequence[str] = (),
+    ) -> Path:
+        """Creates a job's folder anew and returns it.
+
+        Args:
+            key: of the job.
+            program: what it runs.
+            run: whether it should run at once.
+            limit_s: its requested time.
+            account: as which it runs; empty for this process's own.
+            user: local account that may read its folder if the file system has ACLs; empty for none.
+            name: of the job for its script; empty for the batch system's.
+            home: settings at home, from `usable`; `None` for guests, or if not given.
+            repeats: it may run again once it has begun; else `launch` does not run the script twice.
+            modules: of software that it needs.
+            signal: sent by the batch system, as `USR1`; after `B:` to `launch` alone, which then passes it on.
+
+        Raises:
+            LrmsRefusedError: an input file is missing or differs, or the account may not run jobs.
+            OSError: there is no room; an existing folder stays, a new one is removed.
+        """
+        group = common_group(account) if account else None
+        place = self.place(key)
+        self._make()
+        known = self.marks(key) is not None
+        if group is not None:
+            self._notes.runs_as(place.name, account)
+        try:
+            lent = group is not None
+            values = values_text(program, lent=lent, name=name, home=home, modules=modules)
+            own: list[tuple[str, str | bytes, int]] = [
+                ("launch", LAUNCH if repeats else LAUNCH_ONCE, 0o500),
+                ("values", os.fsencode(values), 0o400),
+                ("outputs.json", json.dumps(program.outputs), 0o400),
+            ]
+            if home is not None:
+                variables = b"".join(each + b"\0" for each in home.environment)
+                own += [(ENVIRONMENT, variables, 0o400), ("collect", collect_text(program), 0o400)]
+            if signal.startswith("B:"):
+                own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
+            if program.script:
+                own.append(("program", program.script, 0o500))
+            self._lay_out(place, own, program, group=group, user=user)
+            names = [each.file.name for each in program.inputs]
+            given = {name: word_of((place / name).lstat()) for name in names}
+            self._notes.keep_given(place.name, given)
+            with _changes:
+                self._keep(key, Marks(run, limit_s=limit_s))
+        except BaseException:
+            if not known:  # else it may be there, and about to run
+                with suppress(OSError):
+                    self.drop(key)
+            raise
+        if group is not None or user:
+            self._folder.chmod(0o711)  # to be passed through, and not to be looked into
+        return place
+
+    def _lay_out(
+        self,
+        place: Path,
+        own: Iterable[tuple[str, str | bytes, int]],
+        program: Program,
+        *,
+        group: int | None,
+        user: str,
+    ) -> None:
+        # In a temporary folder first: the old one stays intact if the disk is full.
+        half = self._half()
+        try:
+            half.mkdir(mode=0o700)
+            if user:
+                with suppress(OSError, KeyError):  # else its user has `grms fetch`
+                    let_in(half, pwd.getpwnam(user).pw_uid)
+            for name, content, mode in own:
+                _write(half / name, content, mode)
+            for each in program.inputs:
+                _lay(half, each)
+            for shared in program.shared:
+                self._link(half, shared)
+            if group is not None:
+                lend(half, group)
+            # An account may have placed links in the old folder: nothing is written through them.
+            old = self._half()
+            with suppress(FileNotFoundError):
+                place.rename(old)
+            half.rename(place)
+        except BaseException:
+            _remove(half)
+            raise
+        _remove(old)
+
+    def _half(self) -> Path:
+        return self._folder / f"{_HALF}{secrets.token_hex(8)}"
+
+    def _link(self, place: Path, file: SharedFile) -> None:
+        # Checked here as well: a hold, or a partner's work, may have taken days since the last check.
+        try:
+            self._shared.look(file)
+            os.close(created(place, file.name))  # its folders, and nothing else in its place
+        except NotSharedError as error:
+            raise LrmsRefusedError(f"what the job uses in place: {error}") from error
+        except FileProblemError as error:
+            raise LrmsRefusedError(f"{file.name} cannot be laid into the job's folder") from error
+        link = place / file.name
+        link.unlink()
+        link.symlink_to(file.path)
+
+    def marks(self, key: str) -> Marks | None:
+        """Returns the marks of a job; `None` if it was never submitted here."""
+        return self._notes.marks(self.place(key).name)
+
+    def wanted(self, key: str) -> None:
+        """Keeps that a job is to run; it is on the disk when this returns."""
+        with _changes:
+            marks = self.marks(key) or Marks(run=True)
+            self._keep(key, replace(marks, run=True))
+
+    def runs(self, key: str) -> list[str]:
+        """Returns the runs that a job has begun: of each how often it had been started anew by then."""
+        try:
+            descriptor = opened(self.place(key), BEGUN)
+        except FileProblemError:
+            marks = self.marks(key)
+            if marks is None:
+                return []
+            # Only the job itself removes files from its folder.
+            emptied = not (self.place(key) / "launch").exists()
+            # A full disk may accept a file's name but no content.
+            return ["0"] * (marks.begun or emptied or (self.place(key) / ONCE).exists())
+        with os.fdopen(descriptor, "rb") as file:
+            runs = read_runs(file.read(BEGUN_BYTES_MAX).decode("ascii", "replace"))
+        # A run may have been interrupted before it could record its begin.
+        return runs or ["0"] * (self.place(key) / ONCE).exists()
+
+    def evidence(self, key: str) -> Evidence:
+        """Returns what a job's folder, and what was kept of it, say about its run."""
+        marks, last, runs = self.marks(key), self._last_begun(key), self.runs(key)
+        # A full disk accepts the name but no content; for another account an empty file exists from the beginning.
+        half_said = (self.place(key) / BEGUN).exists() and not self.account(key)
+        unknown = not runs and (marks is None or half_said)
+        return Evidence(
+            script=read_script_end(last),
+            begun=None if unknown else bool(runs),
+            begun_at=read_begun_at(last),
+            released=marks is not None and marks.released,
+            limit_s=0.0 if marks is None else marks.limit_s,
+        )
+
+    def _last_begun(self, key: str) -> str:
+        try:
+            descriptor = opened(self.place(key), BEGUN)
+        except FileProblemError:
+            return ""
+        with os.fdopen(descriptor, "rb") as file:
+            file.seek(max(0, os.fstat(descriptor).st_size - BEGUN_BYTES_MAX))
+            return file.read(BEGUN_BYTES_MAX).decode("ascii", "replace")
+
+    def released(self, key: str, number: str) -> None:
+        """Records durably that a job's hold is about to be lifted."""
+        with _changes:
+            marks = self.marks(key) or Marks(run=True)
+            self._keep(key, replace(marks, run=True, released=True, number=number))
+
+    def _keep(self, key: str, marks: Marks) -> None:
+        self._notes.keep(self.place(key).name, marks)
+
+    def drop(self, key: str) -> None:
+        """Deletes the folder of a job that was not taken."""
+        # Marks first: a job with marks but no folder would count as begun.
+        self._notes.forget(self.place(key).name)
+        shutil.rmtree(self.place(key), ignore_errors=True)
+
+    # --- what jobs leave -------------------------------------------------------------------------
+
+    def left(self, key: str) -> JobFolder | None:
+        """Returns the folder of a job with its results."""
+        place = self.place(key)
+        try:
+            descriptor = opened(place, "outputs.json")
+        except FileProblemError:
+            self._notes.check_there()
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            text = file.read(OUTPUTS_BYTES_MAX)
+        try:
+            outputs = check_outputs(json.loads(text))
+        except (ValueError, TypeError, AttributeError):
+            outputs = ()  # the job has written it
+        return JobFolder(place, (*STREAMS, *outputs))
+
+    def others(self, key: str) -> Remains:
+        """Returns undeclared files of a job."""
+        folder = self.left(key)
+        return Remains() if folder is None else self._remains(folder.path, folder.names)
+
+    def changed(self, key: str) -> float:
+        """Returns when a job's folder last changed."""
+        return _changed(self.place(key))
+
+    def clear(self, key: str, copied: Collection[str]) -> Remains:
+        """Deletes copied results of a job."""
+        place = self.place(key)
+        try:
+            entries = list(place.iterdir())
+        except FileNotFoundError:
+            self._notes.check_there()
+            return Remains()
+        if self.runs(key):
+            with _changes:
+                marks = self.marks(key) or Marks(run=True)
+                self._keep(key, replace(marks, begun=True))
+        _open_all(place)
+        for name in copied:
+            remove_below(place, name)
+        remains = self._remains(place, ())
+        if remains.files:
+            return remains
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink():
+                _remove(entry)
+            else:
+                entry.unlink(missing_ok=True)
+        return remains
+
+    def _remains(self, place: Path, names: Collection[str]) -> Remains:
+        given = self._notes.given(place.name)
+        unreadable: list[OSError] = []
+        files = size = 0
+        for folder, _, names_there in os.walk(place, onerror=unreadable.append):
+            for name in names_there:
+                path = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    known, status = str(path.relative_to(place)), path.lstat()
+                    if not stat.S_ISREG(status.st_mode):
+                        continue  # a link has no content of its own
+                    if known in _SITES_OWN or known in names or given.get(known) == word_of(status):
+                        continue
+                    files, size = files + 1, size + status.st_size
+        # What is unreadable may be anything.
+        return Remains(files + len(unreadable), size)
+
+    def remove(self, key: str) -> None:
+        """Deletes a job's folder."""
+        _remove(self.place(key))
+        self._notes.forget(self.place(key).name)
+
+    def stale(self, before: float) -> list[str]:
+        """Returns the keys of unchanged folders."""
+        found = []
+        for place in self._folder.iterdir():
+            key = place.name.replace("+", "/")
+            if KEY.fullmatch(key) is None or not place.is_dir():
+                continue
+            with suppress(OSError):  # one that cannot be read, or has changed now, keeps no other
+                if _changed(place) < before:
+                    found.append(key)
+        gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
+        return sorted([*found, *(name.replace("+", "/") for name in gone)])
+
+
+def _changed(place: Path) -> float:
+    entries = (entry.lstat().st_mtime for entry in place.iterdir())
+    return max(place.lstat().st_mtime, *entries, 0.0)
+
+
+def _remove(place: Path) -> None:
+    # A job may have removed permissions from its own folders. What another account keeps private stays; it may also
+    # replace folders by links meanwhile, so that each folder is opened by itself without following links.
+    if not place.is_dir() or place.is_symlink():
+        with suppress(OSError):
+            place.unlink()
+        return
+    _open_all(place)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _open_all(place: Path) -> None:
+    with suppress(OSError):
+        _open_up(place, None)
+        for _, names, _, descriptor in os.fwalk(place):
+            for name in names:
+                with suppress(OSError):
+                    _open_up(name, descriptor)
+
+
+def _open_up(name: str | Path, within: int | None) -> None:
+    # Grants the owner access to a folder whatever its mode; fails for a link.
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    found = os.open(name, flags, dir_fd=within)
+    try:
+        Path(f"/proc/self/fd/{found}").chmod(0o700)
+    finally:
+        os.close(found)
+
+
+def _lay(place: Path, wanted: JobInput) -> None:
+    # A copy, checked again: the job may change it without affecting others.
+    name, digest, size = wanted.file.name, hashlib.sha256(), 0
+    if not wanted.content:
+        raise LrmsRefusedError(f"{name}, which the job is given, is not here")
+    try:
+        with (
+            Path(wanted.content).open("rb") as source,
+            os.fdopen(created(place, name), "wb") as file,
+        ):
+            while some := source.read(CHUNK_BYTES):
+                digest.update(some)
+                size += len(some)
+                file.write(some)
+    except FileNotFoundError as error:
+        raise LrmsRefusedError(f"{name}, which the job is given, is not here any more") from error
+    except FileProblemError as error:
+        raise LrmsRefusedError(f"{name} cannot be laid into the job's folder: {error}") from error
+    if size != wanted.file.size or digest.digest() != wanted.file.sha256:
+        raise LrmsRefusedError(f"{name}, which the job is given, is not here as it was sent")
+
+
+def _write(path: Path, text: str | bytes, mode: int) -> None:
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())

@@ -1,0 +1,261 @@
+"""Carries out operations that polls show to be due: cancellations, and pending releases.
+
+Cancellations are batched across callers: one poll and one call for very many jobs. Orders of a poll are carried out
+until the next poll is due, which finds the rest.
+
+A run that the batch system has forgotten is detected here, before a release would repeat it: the job's folder says
+that it has begun.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from itertools import islice
+from typing import Final
+
+import structlog
+
+from grms.lrms.base import (
+    LrmsDiskError,
+    LrmsError,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+)
+from grms.lrms.batch.job_tracker import Act, Order
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.poller import Looks, Rotation
+from grms.lrms.batch.queue_snapshot import JobRow, Question
+from grms.lrms.batch.system import BatchSystem
+from grms.lrms.batch.tracked_job import Want
+
+TOGETHER: Final = 200
+"""Most jobs ended in one call."""
+
+_log = structlog.get_logger()
+
+
+class Orders:
+    """Carries out orders, one at a time for each job.
+
+    With `repeats`, a job may run again if the batch system has forgotten its run. `clock` is in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        system: BatchSystem,
+        spool: Spool,
+        looks: Looks,
+        *,
+        repeats: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self._system = system
+        self._spool = spool
+        self._disk = looks.disk
+        self._looks = looks
+        self._ledger = looks.ledger
+        self._repeats = repeats
+        self._clock = clock
+        self._under_way: set[str] = set()
+        self._to_end: dict[str, None] = {}
+        self._ended: dict[str, bool | LrmsError] = {}
+        self._ending = asyncio.Lock()
+        self._rotation = Rotation()
+
+    async def carry_out(self, orders: Iterable[Order]) -> None:
+        """Carries out orders in sequence; those refused, or prevented by the disk, are left to the next poll.
+
+        Raises:
+            LrmsUnavailableError: the batch system does not answer.
+        """
+        orders = list(orders)
+        ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
+        away = await self._end_again({m: row for m, row in ends.items() if self._is_free(m)})
+        until = time.monotonic() + self._looks.orders_s
+        others = [order for order in orders if order.act is not Act.CANCEL]
+        for order in self._rotation.ordered(others, key=lambda each: each.key):
+            if time.monotonic() > until:
+                return
+            self._rotation.had(order.key)
+            try:
+                await self.obey(order)
+            except LrmsRefusedError as error:
+                # It has ended meanwhile, or may not be touched; the next poll shows which.
+                _refused(order.act, order.key, error)
+            except LrmsDiskError:
+                pass  # it was logged, and the next look finds the same; no other job waits for that
+        if away is not None:
+            raise away
+
+    def _is_free(self, mark: str) -> bool:
+        return mark not in self._under_way
+
+    async def _end_again(self, rows: Mapping[str, JobRow]) -> LrmsError | None:
+        # Returns an error if some were unanswered, after the others have been tried.
+        away: LrmsError | None = None
+        self._under_way.update(rows)
+        try:
+            for mark, error in (await self._end(rows)).items():
+                if isinstance(error, LrmsRefusedError):
+                    _refused(Act.CANCEL, mark, error)
+                else:
+                    away = error
+            return away
+        finally:
+            self._under_way.difference_update(rows)
+
+    async def cancel(self, key: str) -> bool:
+        """Ends a job together with others due now; returns whether it was there and had not ended.
+
+        Raises:
+            LrmsError: it was refused or unanswered.
+        """
+        self._to_end[key] = None
+        try:
+            async with self._ending:
+                # The caller whose turn it is ends the jobs of all waiting ones.
+                while key in self._to_end:
+                    await self._end_some()
+        finally:
+            self._to_end.pop(key, None)
+            answer = self._ended.pop(key, False)
+        if isinstance(answer, LrmsError):
+            raise answer
+        return answer
+
+    async def _end_some(self) -> None:
+        await asyncio.sleep(0)  # others that ask at this moment come along
+        keys = list(islice(self._to_end, TOGETHER))
+        try:
+            await self._looks.new()
+        except LrmsUnavailableError as error:
+            self._answered(dict.fromkeys(keys, error))
+            return
+        rows, over = {}, set[str]()
+        for key in keys:
+            job = self._ledger.job(key)
+            row = None if job is None or job.end is not None else job.row
+            if row is not None and (not row.live or row.phase is LrmsPhase.COMPLETING):
+                row = None
+            if row is None:
+                row = self._ledger.unshown(key)
+            if row is not None:
+                rows[key] = row
+            elif job is not None and job.end is None and (job.fenced or not job.number):
+                # There is nothing to end, or it has not arrived: the next polls conclude it.
+                over.add(key)
+        self._not_wanted([*rows, *over])
+        errors = await self._end(rows)
+        self._not_wanted(key for key in rows if key not in errors)
+        self._looks.want()
+        self._answered({key: errors.get(key, key in rows or key in over) for key in keys})
+
+    def _not_wanted(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            job = self._ledger.job(key)
+            if job is not None:
+                job.want = Want.GONE
+
+    def _answered(self, answers: Mapping[str, bool | LrmsError]) -> None:
+        for key, answer in answers.items():
+            if key in self._to_end:  # else nobody waits for it any more
+                del self._to_end[key]
+                self._ended[key] = answer
+
+    async def _end(self, rows: Mapping[str, JobRow]) -> dict[str, LrmsError]:
+        # Returns the errors. A number that a crash could give away again is checked with its name.
+        now, errors = self._clock(), dict[str, LrmsError]()
+        sure, alone = list[str](), list[str]()
+        for mark in rows:
+            job = self._ledger.job(mark)
+            shown = job is not None and not job.missing and self._ledger.settled(job, now)
+            (sure if shown else alone).append(mark)
+        if len(sure) == 1:
+            sure, alone = [], [*alone, *sure]
+        for first in range(0, len(sure), TOGETHER):
+            some = sure[first : first + TOGETHER]
+            try:
+                await self._system.cancel_all([rows[mark] for mark in some])
+            except LrmsRefusedError:
+                alone += some  # each says for itself why
+            except LrmsUnavailableError as error:
+                errors |= dict.fromkeys(some, error)
+        for mark in alone:
+            try:
+                await self._system.cancel(rows[mark])
+            except LrmsError as error:
+                errors[mark] = error
+        return errors
+
+    async def obey(self, order: Order) -> None:
+        """Carries out an order, unless one of the same job is under way.
+
+        Raises:
+            LrmsError: it was refused or unanswered.
+        """
+        mark = _mark(order)
+        if mark in self._under_way:
+            return
+        self._under_way.add(mark)
+        try:
+            if order.act is Act.CANCEL:
+                await self._system.cancel(order.row)
+            elif order.act is Act.RELEASE or await self._ours_to_lift(order):
+                await self._release(order)
+        finally:
+            self._under_way.discard(mark)
+
+    @asynccontextmanager
+    async def none_of(self, key: str) -> AsyncIterator[None]:
+        """Waits until no order of a job is under way, and lets none begin before the context ends."""
+        while key in self._under_way:  # noqa: ASYNC110  # what is under way has no event
+            await asyncio.sleep(self._looks.soon_s)
+        self._under_way.add(key)
+        try:
+            yield
+        finally:
+            self._under_way.discard(key)
+
+    async def _ours_to_lift(self, order: Order) -> bool:
+        marks = await self._disk.do(self._spool.marks, order.key)
+        job = self._ledger.job(order.key)
+        run = (job is not None and job.want is Want.RUN) or (marks is not None and marks.run)
+        released = job is not None and job.released_at is not None
+        if run and await self._system.held_since_submission(order.row, released=released):
+            if job is not None:
+                job.want = Want.RUN
+            return True
+        self._ledger.hold_stays(order.key)
+        return False
+
+    async def _release(self, order: Order) -> None:
+        begun = bool(await self._disk.do(self._spool.runs, order.key))
+        if begun and not self._repeats:
+            await self._end_forgotten(order)
+            return
+        self._ledger.releasing(order.key)
+        await self._disk.do(self._spool.released, order.key, order.row.number)
+        await self._system.release(order.row)
+        self._ledger.released(order.key, self._clock(), again=begun)
+        self._looks.write_slips()
+
+    async def _end_forgotten(self, order: Order) -> None:
+        row = order.row
+        question = Question(order.key, row.name, row.number, row.submit_time, row, ran=True)
+        ending = await self._system.ending(question)
+        evidence = await self._looks.evidence(question, ending)
+        events, over = self._ledger.run_forgotten(order.key, evidence, self._clock())
+        self._looks.told(events)
+        self._looks.write_slips()
+        if over:
+            await self._system.cancel(row)
+
+
+def _mark(order: Order) -> str:
+    return order.key or order.row.number
+
+
+def _refused(act: Act, key: str, error: LrmsRefusedError) -> None:
+    _log.warning("lrms.order_refused", act=act.value, job=key, reason=error.reason)

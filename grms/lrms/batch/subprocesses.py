@@ -1,0 +1,219 @@
+"""Runs a batch system's programs: no shell, a clean environment, a time-out, few at once.
+
+A program that exceeds the time-out is killed with all its children. It may have had its effect all the same, so
+this, like every failure to get an answer, is `LrmsUnavailableError`; the meaning of a program's own error message
+is for the caller.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from grms.lrms.base import LrmsRefusedError, LrmsUnavailableError
+
+PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+"""Default search path of programs; also the jobs' PATH."""
+
+OUTPUT_BYTES_MAX: Final = 256 << 20
+"""A program with more output counts as unanswered: 100,000 jobs make some 10 MB."""
+
+ERROR_CHARACTERS_MAX: Final = 500
+"""Most characters kept of an error message."""
+
+_CHUNK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Result of a program that ended by itself; `code` is negative for a signal."""
+
+    code: int
+    output: bytes
+    error: str
+
+
+class SilentError(LrmsUnavailableError):
+    """A program exceeded its time-out; `said` is its standard error until then."""
+
+    def __init__(self, reason: str, said: str) -> None:
+        super().__init__(reason)
+        self.said = said
+
+
+class Programs:
+    """Runs programs for one batch system.
+
+    Args:
+        environment: complete; `PATH` is added if missing.
+        folder: of the programs; `None` searches `PATH`.
+        timeout_s: of one program, real seconds.
+        at_once: concurrent programs; others wait.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        folder: str | None = None,
+        timeout_s: float = 30.0,
+        at_once: int = 4,
+    ) -> None:
+        self._environment = {"PATH": PATH, **environment}
+        if folder is not None:
+            self._environment["PATH"] = f"{folder}:{self._environment['PATH']}"
+        self._timeout_s = timeout_s
+        self._slots = asyncio.Semaphore(at_once)
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Runs a program to its end.
+
+        Args:
+            program: its name.
+            arguments: passed unchanged.
+            also: additional variables.
+            dies_with_us: kill it when this process ends for any reason, so that a pending
+                submission does not arrive after a restart.
+            account: as which to run it, through sudo; empty for this process's own. It is then not killed
+                with this process or at the time-out, as it belongs to another user.
+            folder: its working directory.
+            umask: negative for this process's.
+
+        Raises:
+            LrmsRefusedError: an argument cannot be passed to a program.
+            LrmsUnavailableError: it is missing, could not be started, was killed by a signal, had too
+                much output, or took too long.
+        """
+        command = [program, *arguments]
+        if any("\0" in word for word in command):
+            raise LrmsRefusedError(f"{program}: an argument has a NUL character")
+        path = self.place(program)
+        command[0] = path
+        if account:
+            command = [self.place("sudo"), "-n", "-u", account, "--", *command]
+        elif dies_with_us and (setpriv := _which("setpriv", PATH)) is not None:
+            command = [setpriv, "--pdeathsig", "KILL", *command]
+        said = bytearray()
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    environment = {**self._environment, **(also or {})}
+                    answer = await self._run(command, environment, said, folder=folder, umask=umask)
+            except TimeoutError as error:
+                text = f"{program} has not answered within {self._timeout_s:g} s"
+                complaint = said.decode("utf-8", "replace").strip()[-ERROR_CHARACTERS_MAX:]
+                raise SilentError(text, complaint) from error
+            except OSError as error:
+                raise LrmsUnavailableError(f"{program} cannot be run: {error}") from error
+        if answer.code < 0:
+            name = signal.Signals(-answer.code).name
+            raise LrmsUnavailableError(f"{program} was ended by {name}")
+        return answer
+
+    def place(self, program: str) -> str:
+        """Returns the path of a program; `LrmsUnavailableError` if it is missing."""
+        path = self._environment["PATH"]
+        found = _which(program, path)
+        if found is None:
+            raise LrmsUnavailableError(f"there is no program {program} in {path}")
+        return found
+
+    async def _run(
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        said: bytearray,
+        *,
+        folder: str,
+        umask: int,
+    ) -> Answer:
+        process = await self._started(command, environment, folder, umask)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            output = bytearray()
+            await asyncio.gather(
+                _read(process.stdout, OUTPUT_BYTES_MAX, output),
+                _read(process.stderr, _CHUNK_BYTES, said),
+            )
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                await _kill(process)
+        text = said.decode("utf-8", "replace").strip()
+        return Answer(code, bytes(output), text[-ERROR_CHARACTERS_MAX:])
+
+    async def _started(
+        self, command: list[str], environment: Mapping[str, str], folder: str, umask: int
+    ) -> asyncio.subprocess.Process:
+        # If cancelled while it starts a program, asyncio would kill that process only and then wait for all holders
+        # of its pipes, so that children already started would continue.
+        start = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environment,
+                cwd=folder,
+                umask=umask,
+                start_new_session=True,
+                limit=_CHUNK_BYTES,
+            )
+        )
+        try:
+            return await asyncio.shield(start)
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                await _kill(await start)
+            raise
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    # The group, as a wrapper may have started the program proper.
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        _close_pipes(process)
+        return  # sudo's: it ends by itself, and nobody reads what it says
+    _close_pipes(process)
+    await asyncio.shield(process.wait())
+
+
+def _close_pipes(process: asyncio.subprocess.Process) -> None:
+    # Children in a session of their own may hold them for long, and asyncio considers a process ended only when
+    # they are closed.
+    transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
+    for number in (1, 2):
+        pipe = transport.get_pipe_transport(number)
+        if pipe is not None:
+            pipe.close()
+
+
+async def _read(stream: asyncio.StreamReader, most: int, into: bytearray) -> None:
+    while chunk := await stream.read(_CHUNK_BYTES):
+        if len(into) + len(chunk) > most:
+            raise LrmsUnavailableError(f"a program has said more than {most} bytes")
+        into += chunk
+
+
+def _which(program: str, path: str) -> str | None:
+    for folder in path.split(":"):
+        candidate = f"{folder}/{program}"
+        if os.access(candidate, os.X_OK):
+            return candidate
+    return None

@@ -1,0 +1,208 @@
+"""The launcher of a job, and its record of each run: begin and end of the script.
+
+The script has a process of its own below the one started by the batch system, which waits, records exit code and
+time, and ends as the script has. A signal that ended the script ends it, too, so that the batch system sees the
+same end. A shell distinguishes a signal from an exit code above 128 only by a message on standard error (POSIX
+gives both the same status), which is a file here; SIGINT and SIGPIPE yield no message, and become exit codes.
+Signals sent to it are ignored, as the script gets them, too. One that the batch system sends to the batch script alone
+(`--signal=B:USR1`) does not get there: the launcher passes on the one that `FORWARD` names. For that the script runs
+beside it. Then it cannot trap SIGINT and SIGQUIT, and in some shells its end by a signal becomes an exit code. Each
+signal interrupts the wait for the script, which is taken up again: the shell keeps the status of one that has ended
+meanwhile.
+
+It runs in the job's folder, or where its user has submitted it, with the path of that folder as its argument. Then
+output and declared files are where the user wants them, and linked into the folder, or copied at the end if that is
+on another disk. No variable is set before the script has ended, as the user could have one of the same name.
+
+If a job may not run twice, a second run ends before its script starts, as `begun` says that one has begun. `ONCE`
+is created atomically (`O_EXCL`, which file servers honour as well), so that of two concurrent runs one continues.
+If the node cannot see the job's folder, another one is not mistaken for it.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from grms.lrms.base import LrmsEnd
+from grms.util.outcomes import Outcome
+
+BEGUN: Final = "begun"
+"""A line for each begin (the restart count by the batch system, and the time) and each end."""
+
+DIED: Final = "begun.died"
+"""The shell's message on the script's end."""
+
+FENCED: Final = 113
+"""Exit code of a run that skipped the script, as one had begun before."""
+
+FORWARD: Final = "forward"
+"""Names the signal that is passed on to the script, if there is one."""
+
+ONCE: Final = "begun.once"
+"""Exists once a run has begun that must be the only one."""
+
+_FIRST = """\
+#!/bin/sh
+keep() { command -p ln -f -- "$1" "$2" || { test -f "$1" && command -p cp -P -- "$1" "$2"; }; } 2>/dev/null
+stream() { command -p readlink "/proc/$$/fd/$1"; }
+streams() {
+	keep "$(stream 1)" "$1/stdout"
+	test "$(stream 1)" = "$(stream 2)" || keep "$(stream 2)" "$1/stderr"
+	: >>"$1/stdout" >>"$1/stderr"
+}
+test "$#" -gt 0 || set -- .
+"""
+
+_FENCE = f"""\
+test -e "$1/values" || exit 125
+test -s "$1/{BEGUN}" && exit {FENCED}
+if ! (set -C; : >"$1/{ONCE}") 2>/dev/null && test -e "$1/{ONCE}"; then
+	exit {FENCED}
+fi
+"""
+
+_LAUNCH = """\
+echo "${SLURM_RESTART_COUNT:-${RESTARTED:-0}} $(command -p date +%s)" >>"$1/begun"
+trap : HUP INT QUIT TERM USR1 USR2
+test "$1" = . || streams "$1"
+exec 3>&2 2>"$1/begun.died"
+if test -s "$1/forward"; then
+	set -- "$1" "$(command -p cat "$1/forward")"
+	trap told=1 HUP INT QUIT TERM USR1 USR2
+	trap 'told=1; kill -s "$2" $! 2>/dev/null' "$2"
+	(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@") &
+	while told= code=0; wait $! || code=$?; test "$told" && test "$code" -gt 128; do :; done
+	trap : HUP INT QUIT TERM USR1 USR2
+else
+	(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@")
+	code=$?
+fi
+exec 2>&3 3>&-
+test "$1" = . || { streams "$1"; . "$1/collect"; }
+if test "$code" -gt 128 && test -s "$1/begun.died"; then
+	trap - HUP INT QUIT TERM USR1 USR2
+	ulimit -c 0
+	kill -"$((code - 128))" $$
+fi
+echo "ended $code $(command -p date +%s)" >>"$1/begun"
+exit "$code"
+"""
+
+LAUNCH: Final = _FIRST + _LAUNCH
+"""Run by the batch system; independent of the job."""
+
+LAUNCH_ONCE: Final = _FIRST + _FENCE + _LAUNCH
+"""The same for a job that may not run twice."""
+
+_LINE = re.compile(r"(\d+)(?: (\d+))?")
+_KILLED: Final = frozenset((128 + 9, 128 + 15))
+"""Exit codes of a shell whose last command was ended by SIGKILL or SIGTERM."""
+
+_KILLING_S: Final = 60.0
+"""How long a batch system may take to end a job, seconds: it terminates, and kills after a while."""
+
+_END = re.compile(r"ended (\d{1,3}) (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptEnd:
+    """The end of a job's script, by its own folder.
+
+    `run_time` is in seconds, by the node's clock; `None` if unknown.
+    """
+
+    code: int
+    run_time: float | None
+
+
+def read_runs(text: str) -> list[str]:
+    """Returns the restart count at each run in `begun`, to which the job itself could have written."""
+    words = [word for line in text.splitlines() for word in line.split()[:1]]
+    runs = [word for word in words if word != "ended"]
+    return runs or ["0"] * ("ended" in words)  # a script may have emptied its folder
+
+
+def read_begun_at(text: str) -> float | None:
+    """Returns when the last run in `begun` began, by its node's clock, seconds; `None` if unknown."""
+    begins = [line for line in map(_LINE.fullmatch, text.splitlines()) if line is not None]
+    return float(begins[-1][2]) if begins and begins[-1][2] else None
+
+
+def is_fenced(end: LrmsEnd, script: ScriptEnd | None, *, begun: bool | None) -> bool:
+    """Returns whether a second run that skipped the script has ended.
+
+    The script itself may have returned that code (`script`, by the job's folder); `begun` is `None` if the folder
+    does not say.
+    """
+    return bool(begun) and end.exit_code == FENCED and (script is None or script.code != FENCED)
+
+
+def read_script_end(text: str) -> ScriptEnd | None:
+    """Returns the end of the last run in `begun`; `None` if it is not there."""
+    *before, last = text.splitlines() or [""]
+    end = _END.fullmatch(last)
+    if end is None or not text.endswith("\n") or int(end[1]) > 255:
+        return None
+    begin = _LINE.fullmatch(before[-1]) if before else None
+    took = None if begin is None or begin[2] is None else float(int(end[2]) - int(begin[2]))
+    return ScriptEnd(int(end[1]), None if took is None or took < 0 else took)
+
+
+def is_unstarted(end: LrmsEnd) -> bool:
+    """Returns whether a job was cancelled before its start, as far as the batch system remembers."""
+    return end.outcome is Outcome.CANCELLED and end.run_time == 0.0
+
+
+def true_end(
+    end: LrmsEnd,
+    script: ScriptEnd | None,
+    limit_s: float,
+    *,
+    begun: bool | None = None,
+    once: bool = False,
+) -> LrmsEnd:
+    """Corrects the end of a job that the batch system reports as ended at its limit, or with its node.
+
+    A batch system that forgets an end in a crash considers the job running, and later ends it this way. If it
+    forgets the start as well, the job waits again until that copy is cancelled. And a job that a dying node has
+    never received runs for the batch system until its limit.
+
+    Args:
+        end: by the batch system.
+        script: how its script has ended; `None` if unknown.
+        limit_s: its requested time, seconds; 0 if unknown.
+        begun: whether the script has begun, by its folder; `None` if unknown.
+        once: its script cannot run a second time.
+    """
+    if script is not None and once and is_unstarted(end) and script.code not in _KILLED:
+        return replace(
+            ended_itself(script, end.end_time),
+            reason="the batch system says cancelled before its start; its script had run to its end",
+        )
+    if begun is False and end.outcome is Outcome.TIMEOUT:
+        reason = "the batch system says timeout; the script was never started on its node"
+        return replace(end, outcome=Outcome.NODE_FAIL, reason=reason)
+    if script is None or end.outcome not in {Outcome.TIMEOUT, Outcome.NODE_FAIL}:
+        return end
+    early = script.run_time is not None and script.run_time < limit_s - 1.0
+    if script.run_time is not None and script.code in _KILLED:
+        # Its child was ended a moment before the script itself: the limit may have been lowered since.
+        early = early and end.run_time - script.run_time > _KILLING_S
+    if end.outcome is Outcome.TIMEOUT and not early:
+        return end  # it may have ended as it was told that its time is over
+    if end.outcome is Outcome.NODE_FAIL and script.code in _KILLED:
+        return end  # what it ran was killed with the node, a moment before the script itself
+    ran = end.run_time if script.run_time is None else script.run_time
+    return replace(
+        ended_itself(script, end.end_time),
+        end_time=end.end_time - max(0.0, end.run_time - ran),
+        run_time=min(ran, end.run_time),
+        reason=f"the batch system says {end.outcome.value}; its script had ended before",
+    )
+
+
+def ended_itself(script: ScriptEnd, at: float) -> LrmsEnd:
+    """Returns the end of a job known only by its folder, no later than `at` (seconds)."""
+    outcome = Outcome.FAILED if script.code else Outcome.COMPLETED
+    reason = "no record of the batch system says it; its folder does"
+    return LrmsEnd(outcome, at, script.run_time or 0.0, script.code, reason=reason)

@@ -1,0 +1,1 @@
+"""Grid Engine: its programs, their output, and the check of a cluster."""

@@ -1,0 +1,115 @@
+"""The Grid Engine adapter and its table `[lrms]`.
+
+Nothing imports this module: it is found by its entry point in the group `hanse.lrms`, as plugins are.
+"""
+
+import os
+import pwd
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from grms.lrms.adapter import Adapter, LrmsSite
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.checks import check_accounting, check_spool, check_user
+from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_findings
+from grms.lrms.batch.subprocesses import Programs
+from grms.lrms.checks import Finding, FindingLevel
+from grms.lrms.gridengine.gridengine import RECORDS_S, GridEngine, GridEngineSettings
+from grms.lrms.gridengine.gridengine_check import GridEngineCheck
+
+
+class GridEngineTable(BatchSettings):
+    """The table of a Grid Engine.
+
+    Attributes:
+        kind: `gridengine`.
+        root: SGE_ROOT.
+        cell: SGE_CELL.
+        master_port: of its master, if not in /etc/services.
+        execution_port: of its execution daemons, likewise.
+        queues: cluster queues in use; default: all.
+        parallel_environment: for jobs with more than one processor.
+        project: for all jobs.
+        guest_project: for partners' jobs; default: `project`.
+        guest_priority: for partners' jobs, 0 or less.
+        memory: resource of which a job is given the memory that it asks for, such as `h_vmem`; default: none,
+            and such a job is refused.
+        gpus: likewise for GPUs.
+        gpu_type: likewise for the type of GPUs.
+        records_s: delay in seconds until the accounting file has the end of a job.
+    """
+
+    kind: Literal["gridengine"]
+    root: AbsolutePath = "/var/lib/gridengine"
+    cell: Word = "default"
+    master_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    execution_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    queues: list[Word] = Field(default_factory=list)
+    parallel_environment: Word = "smp"
+    project: Word | None = None
+    guest_project: Word | None = None
+    guest_priority: Annotated[int, Field(ge=-1023, le=0)] = 0
+    memory: Word | None = None
+    gpus: Word | None = None
+    gpu_type: Word | None = None
+    records_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = RECORDS_S
+
+    @property
+    def accounting(self) -> str:
+        """Path of the accounting file."""
+        return f"{self.root}/{self.cell}/common/accounting"
+
+    def asked(self, site: str) -> tuple[Programs, GridEngineSettings]:
+        """Returns what runs the programs, and what a site of this name says of its Grid Engine."""
+        ports = {"SGE_QMASTER_PORT": self.master_port, "SGE_EXECD_PORT": self.execution_port}
+        place = {name: str(port) for name, port in ports.items() if port is not None}
+        settings = GridEngineSettings(
+            site,
+            pwd.getpwuid(os.getuid()).pw_name,
+            self.accounting,
+            queues=tuple(self.queues),
+            parallel_environment=self.parallel_environment,
+            project=self.project or "",
+            guest_project=self.guest_project or "",
+            guest_priority=self.guest_priority,
+            requeue=self.requeue,
+            memory=self.memory or "",
+            gpus=self.gpus or "",
+            gpu_type=self.gpu_type or "",
+        )
+        place |= {"SGE_ROOT": self.root, "SGE_CELL": self.cell}
+        return self.runner(place), settings
+
+    def system(self, site: str) -> GridEngine:
+        """Returns Grid Engine as a site of this name has it."""
+        return GridEngine(*self.asked(site))
+
+
+def _gridengine(settings: GridEngineTable, site: LrmsSite) -> BatchLrms:
+    return BatchLrms(
+        settings.system(site.name),
+        settings.spool_of(site),
+        poll_s=settings.poll_s,
+        settle_s=0.0,
+        records_s=settings.records_s,
+        grace_s=settings.grace_s,
+        repeats=settings.requeue,
+    )
+
+
+async def _check_gridengine(
+    settings: GridEngineTable, site: LrmsSite, run_s: float | None
+) -> list[Finding]:
+    found = [check_user(os.getuid()), *check_spool(settings.spool_folder(site))]
+    found.append(check_accounting(settings.accounting))
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        return found
+    special = GridEngineCheck(
+        *settings.asked(site.name), settings.records_s, settings.spool_folder(site)
+    )
+    found += await special.findings()
+    return await common_findings(settings, site, run_s, found, _gridengine)
+
+
+ADAPTER = Adapter(GridEngineTable, _gridengine, _check_gridengine)

@@ -1,0 +1,1 @@
+"""Batch systems by the name in the site's configuration."""

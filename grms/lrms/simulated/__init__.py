@@ -1,0 +1,1 @@
+"""Simulated batch systems: a site's machine on a clock."""

@@ -1,0 +1,335 @@
+"""A batch machine of `lrms_sim`, stepped, in the terms of the port.
+
+The machine lives in the daemon's memory and dies with it. The daemon's journal has its content: the running jobs
+with their starts, and the waiting ones in order. From these an equivalent machine is rebuilt. The same happens on a
+cancel, as the simulation kernel cannot remove a job. A conservative queue then makes its promises afresh; the other
+disciplines have none between two passes.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from grms.lrms.base import (
+    Ended,
+    LrmsEnd,
+    LrmsJob,
+    LrmsLoad,
+    LrmsPhase,
+    LrmsRecord,
+    LrmsRefusedError,
+    Started,
+)
+from grms.lrms.simulated.followed import FollowedJobs
+from grms.lrms.simulated.local_job import LocalJob, end_of, group_of, run_time_of, submitted
+from grms.lrms.simulated.moments import Kind, moments
+from grms.util.outcomes import Outcome
+from lrms_sim.machine.stepped import Machine
+from lrms_sim.scheduling.disciplines import Discipline
+
+FORGOTTEN_AFTER = 4096
+"""An ended job is forgotten after this many further ones have ended."""
+
+REBUILT_AFTER = 1_000_000
+"""A machine with this many jobs is rebuilt without the ended ones."""
+
+
+MachineEvent = Started | Ended
+"""Events of the machine itself, and of `cancel`."""
+
+
+class SteppedMachine:
+    """A batch machine in memory."""
+
+    def __init__(self, processors: int, discipline: Discipline) -> None:
+        self._processors = processors
+        self._discipline = discipline
+        # A machine that makes a pass per event takes an instant's submissions before its ends.
+        self._inclusive = not discipline.per_event
+        self._machine = Machine(processors, discipline)
+        self._jobs: dict[str, LocalJob] = {}
+        self._by_number: list[str] = []
+        self._waiting: dict[str, None] = {}
+        self._running: dict[str, None] = {}
+        self._ended: deque[str] = deque()
+        self._followed = FollowedJobs(self._phase_of)
+        self._events: list[MachineEvent] = []
+        self._passes_held = False
+
+    @classmethod
+    def restored(
+        cls,
+        processors: int,
+        discipline: Discipline,
+        *,
+        running: Iterable[tuple[LrmsJob, float]],
+        waiting: Sequence[LrmsJob],
+        moment: float,
+        passes_held: bool = False,
+    ) -> "SteppedMachine":
+        """Returns a machine that continues with these jobs.
+
+        The first `poll` repeats that the running ones have started.
+
+        Args:
+            processors: size of the machine.
+            discipline: of its queue.
+            running: jobs started and not ended, with their starts, seconds.
+            waiting: jobs not started, in order of submission.
+            moment: the latest moment of any known event, seconds; -inf for none.
+            passes_held: jobs were being taken out of the queue, and `make_pass` is still to come.
+
+        Raises:
+            LrmsRefusedError: a job does not fit into the machine.
+        """
+        lrms = cls(processors, discipline)
+        for job, start_time in running:
+            lrms._running[job.key] = None
+            known = LocalJob(job, run_time_of(job), -1, None, LrmsPhase.RUNNING, start_time)
+            lrms._jobs[job.key] = known
+        for job in waiting:
+            lrms._waiting[job.key] = None
+            lrms._jobs[job.key] = LocalJob(job, run_time_of(job), -1)
+        lrms._events.extend(
+            Started(key, start) for start, key in sorted((start, job.key) for job, start in running)
+        )
+        lrms._passes_held = passes_held
+        lrms._build_anew(moment)
+        return lrms
+
+    def submit(self, job: LrmsJob, now: float) -> None:
+        """Submits a job at `now`, seconds; a known key changes nothing.
+
+        Raises:
+            LrmsRefusedError: the job cannot run on this machine, or the moment is past.
+        """
+        if job.key in self._jobs:
+            return
+        if len(self._by_number) >= REBUILT_AFTER:
+            self._build_anew(max(now, self._machine.now))
+        run_time = run_time_of(job)
+        try:
+            number = self._machine.submit(
+                submit_time=now,
+                processors=job.processors,
+                requested_time=job.requested_time,
+                run_time=run_time,
+                group=group_of(job),
+            )
+        except ValueError as error:
+            raise LrmsRefusedError(f"job {job.key}: {error}") from error
+        assert number == len(self._by_number)
+        self._jobs[job.key] = LocalJob(job, run_time, number, now)
+        self._by_number.append(job.key)
+        self._waiting[job.key] = None
+        self.advance(now)
+
+    def cancel(self, key: str, now: float) -> bool:
+        """Removes a waiting job or kills a running one; returns whether it was there."""
+        self.advance(now)
+        known = self._jobs.get(key)
+        if known is None or known.phase not in {LrmsPhase.WAITING, LrmsPhase.RUNNING}:
+            return False
+        if known.phase is LrmsPhase.RUNNING:
+            del self._running[key]
+        else:
+            del self._waiting[key]
+        start = now if known.start_time is None else known.start_time
+        known.phase = LrmsPhase.ENDED
+        known.end = LrmsEnd(Outcome.CANCELLED, now, now - start)
+        self._events.append(Ended(key, known.end))
+        self._over(key)
+        self._build_anew(now)
+        return True
+
+    def withdraw(self, key: str, now: float) -> bool:
+        """Removes a job from the queue if it waits, and returns whether it did; a started one stays."""
+        self.advance(now)
+        known = self._jobs.get(key)
+        if known is None or known.phase is not LrmsPhase.WAITING:
+            return False
+        there = self._machine.withdraw(known.number, pass_later=self._passes_held)
+        assert there
+        del self._waiting[key]
+        known.phase, known.end = LrmsPhase.ENDED, LrmsEnd(Outcome.CANCELLED, now, 0.0)
+        self._events.append(Ended(key, known.end))
+        self._over(key)
+        self.advance(now)
+        return True
+
+    def hold_passes(self, now: float) -> None:
+        """Leaves the pass that follows withdrawals to `make_pass`; until then the clock stands still."""
+        self.advance(now)
+        self._passes_held = True
+
+    def make_pass(self, now: float) -> None:
+        """Makes the pass that is due, if any, and holds no further ones."""
+        self._passes_held = False
+        self._machine.make_pass()
+        self.advance(now)
+
+    def load_at(self, now: float) -> LrmsLoad:
+        """Returns the load at a moment."""
+        self.advance(now)
+        state = self._machine.state
+        return LrmsLoad(now, state.processors, state.processors_free, state.processors_waiting)
+
+    def starts_now_at(self, now: float, processors: int, requested_time: float) -> bool:
+        """Returns whether a job submitted at `now` would start at once."""
+        self.advance(now)
+        starts = self._machine.starts_now(processors=processors, requested_time=requested_time)
+        # The answer includes a pass that was still due.
+        self._collect()
+        return starts
+
+    def poll(self, now: float) -> Sequence[MachineEvent]:
+        """Returns events up to and including `now` since the last call, ends of a moment before its starts."""
+        self.advance(now)
+        events, self._events = self._events, []
+        return events
+
+    def advance(self, now: float) -> None:
+        """Advances the machine's clock to a moment; a past one changes nothing."""
+        if self._passes_held or now < self._machine.now:
+            return
+        self._machine.advance(now, inclusive=self._inclusive or now == math.inf)
+        self._collect()
+
+    def finish(self, moment: float) -> None:
+        """Processes everything due up to and including a moment (seconds), after which no submission at it follows."""
+        if moment >= self._machine.now:
+            self._machine.advance(moment)
+            self._collect()
+
+    def look_up(self, key: str) -> LrmsRecord | None:
+        """Returns what is known of a job; `None` if it was never submitted."""
+        known = self._jobs.get(key)
+        if known is None:
+            return None
+        return LrmsRecord(known.phase, known.start_time, known.end)
+
+    def waits(self, key: str) -> bool:
+        """Returns whether a job is in the queue, as `look_up` would say."""
+        return key in self._waiting
+
+    @property
+    def processors(self) -> int:
+        """Its size."""
+        return self._processors
+
+    def jobs(self) -> dict[str, LrmsRecord]:
+        """Returns what is known of all jobs that are not forgotten, by key."""
+        return {
+            key: LrmsRecord(known.phase, known.start_time, known.end)
+            for key, known in self._jobs.items()
+        }
+
+    def follow(self, key: str) -> None:
+        """Includes a job in `first_end` until it has ended; an unknown one changes nothing."""
+        known = self._jobs.get(key)
+        if known is None or known.followed:
+            return
+        known.followed = True
+        if known.phase is LrmsPhase.WAITING:
+            self._followed.wait(key, known.run_time)
+        elif known.phase is LrmsPhase.RUNNING:
+            self._follow_to_end(known)
+
+    def _follow_to_end(self, known: LocalJob) -> None:
+        self._followed.run(known.job.key, self._machine.times_of(known.number)[1])
+
+    def first_end(self) -> float:
+        """Returns a moment before which no followed job ends, as only a simulation can; infinity without jobs."""
+        return self._followed.first_end(self._machine.next_event_time)
+
+    def _phase_of(self, key: str) -> LrmsPhase | None:
+        known = self._jobs.get(key)
+        return None if known is None else known.phase
+
+    @property
+    def next_event_time(self) -> float:
+        """When the machine next does something by itself, seconds; infinity for never."""
+        return -math.inf if self._events else self._machine.next_event_time
+
+    def _collect(self) -> None:
+        for time, kind, number in moments(self._machine):
+            key = self._by_number[number]
+            known = self._jobs[key]
+            if kind is Kind.START and known.phase is LrmsPhase.RUNNING:
+                continue  # it did so on the machine before this one
+            if kind is not Kind.START:
+                known.phase, known.end = LrmsPhase.ENDED, end_of(known, time)
+                self._running.pop(key, None)
+                self._over(key)
+                self._events.append(Ended(key, known.end))
+            else:
+                known.phase, known.start_time = LrmsPhase.RUNNING, time
+                self._waiting.pop(key, None)
+                self._running[key] = None
+                if known.followed:
+                    self._follow_to_end(known)
+                self._events.append(Started(key, time))
+
+    def _build_anew(self, now: float) -> None:
+        history = self._machine.history
+        self._machine = Machine(self._processors, self._discipline)
+        self._machine.remember(history)
+        self._by_number = []
+        running = sorted(self._running, key=self._start_of)
+        for key in running:
+            known = self._jobs[key]
+            assert known.start_time is not None
+            self._resubmit(known, known.start_time)
+        if running:
+            # Each starts when it did: there is room, as the other jobs of that time are gone.
+            now = max(now, self._start_of(running[-1]))
+        if now > -math.inf:
+            self._machine.advance(now, inclusive=self._inclusive)
+        for number, key in enumerate(running):
+            if self._machine.times_of(number)[0] != self._jobs[key].start_time:
+                raise LrmsRefusedError(
+                    f"job {key} runs, but there is no room for it on {self._processors} "
+                    "processors; was the machine larger before?"
+                )
+        self._collect()
+        self._resubmit_all([self._jobs[key] for key in self._waiting], now)
+        self.advance(now)
+
+    def _start_of(self, key: str) -> float:
+        start_time = self._jobs[key].start_time
+        assert start_time is not None
+        return start_time
+
+    def _over(self, key: str) -> None:
+        self._ended.append(key)
+        if len(self._ended) > FORGOTTEN_AFTER:
+            del self._jobs[self._ended.popleft()]
+
+    def _resubmit_all(self, waiting: list[LocalJob], time: float) -> None:
+        # Together, as there may be very many after a restart.
+        try:
+            first = self._machine.submit_all(time, submitted(waiting, time))
+        except ValueError:
+            for known in waiting:
+                self._resubmit(known, time)  # which says whose it is
+            return
+        for number, known in enumerate(waiting, first):
+            known.number = number
+        self._by_number.extend(self._waiting)
+
+    def _resubmit(self, known: LocalJob, time: float) -> None:
+        try:
+            known.number = self._machine.submit(
+                submit_time=time,
+                processors=known.job.processors,
+                requested_time=known.job.requested_time,
+                run_time=known.run_time,
+                group=group_of(known.job),
+                waiting_since=known.submit_time,
+            )
+        except ValueError as error:
+            raise LrmsRefusedError(
+                f"job {known.job.key} is open and does not fit: {error}; let the machine be "
+                "as large as before until the job has ended"
+            ) from error
+        self._by_number.append(known.job.key)

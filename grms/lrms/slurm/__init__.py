@@ -1,0 +1,1 @@
+"""Slurm: its programs, their output, and the check of a cluster."""

@@ -1,0 +1,565 @@
+"""Slurm by its own programs: `squeue`, `sbatch`, `scontrol`, `scancel`.
+
+A poll is one `squeue`, and one `scontrol` each for nodes, partitions and reservations. `squeue` shows the jobs of all partitions, including hidden ones: an
+operator may move a job, or hide where it runs. A single job is only queried by number if it has ended or is
+missing; Slurm then answers with the same status as when its controller is down, and the text decides. A job's end
+is taken from the completion log (`JobCompType=jobcomp/filetxt`) if this host can read it, else from `scontrol show
+job` while the controller remembers the job, else from `sacct` if the site has it.
+"""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from grms.lrms.backfill_window import QueuePlan
+from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
+from grms.lrms.batch.launcher import ENVIRONMENT, KEY
+from grms.lrms.batch.log_file import FollowedRecords
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
+from grms.lrms.job_names import shown_name, tag_of
+from grms.lrms.nodes import NodeTable
+from grms.lrms.partitions import Partitions
+from grms.lrms.slurm.sbatch_text import options_at_home
+from grms.lrms.slurm.slurm_machine import hindrance, whole_minutes
+from grms.lrms.slurm.slurm_nodes import (
+    SlurmMachine,
+    SlurmRules,
+    read_licences,
+    read_reservations,
+    read_rules,
+    read_slurm_machine,
+)
+from grms.lrms.slurm.slurm_request import shape_options
+from grms.lrms.slurm.slurm_text import (
+    MARK,
+    TABLE_FORMAT,
+    Logged,
+    Queue,
+    ending_of,
+    logged_ending,
+    read_accounting,
+    read_job,
+    read_log,
+    read_queue,
+)
+from lrms_sim.workload.requests import Request
+
+_log = structlog.get_logger()
+
+SETTLE_S: Final = 6.0
+"""Slurm's controller saves its state within some 5 s of a change."""
+
+LONG_TEXT: Final = 100_000
+"""Longer output, in characters, is parsed in a thread."""
+
+LOGGED_MAX: Final = 50_000
+"""Jobs of this site whose completion log lines are kept."""
+
+WANTED_MAX: Final = 50_000
+"""Jobs of this site whose requests are kept."""
+
+RULES_AGE_S: Final = 600.0
+"""How long Slurm's configuration is cached, real seconds."""
+
+SHAPE: Final = ("--ntasks={processors}",)
+"""Default options that request processors."""
+
+HELD_BY_PLUGIN: Final = ":held"
+"""Suffix of the comment of a job at the site's disposal if the job submit plugin has held it at once."""
+
+OUTPUT: Final = "slurm-%j.out"
+"""Default output file of sbatch."""
+
+SECONDS: Final = {"SLURM_TIME_FORMAT": "%s"}
+"""Prints moments as seconds since 1970; `sbatch` does not get it, as jobs would inherit it."""
+
+_UNAVAILABLE = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection reset",
+    "Connection timed out",
+    "No route to host",
+    "Zero Bytes were transmitted",
+    "Communication connection failure",
+    "backup controller",
+    "standby mode",
+    "temporarily unable to accept job",
+    "Resource temporarily unavailable",
+    "authentication",  # Munge is down, or clocks differ
+    "Munge",
+    "Unspecified error",
+    "error writing",
+    "Message send failure",
+    "Message receive failure",
+    "Transport endpoint is not connected",
+    "Broken pipe",
+    "Network is unreachable",
+    "Host is down",
+)
+"""Messages of Slurm's programs without an answer of the controller; everything else is an answer."""
+
+_RETRIES = "sleeping and retrying"
+"""Message of sbatch when the controller has its maximum of jobs."""
+
+_PASSING = (
+    "Required partition not available",
+    "Requested partition configuration not available now",
+    "Requested node configuration is not available now",
+    "SubmitJob",  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
+    "job submit limit",
+    "submission failed: Unspecified error",  # a site's own job_submit plugin
+    "sleeping and retrying",  # the controller has all the jobs that it may have
+    "No space left on device",
+    "Disk quota exceeded",
+)
+"""Messages of temporary refusals that are independent of the job."""
+
+_NO_JOB = "Invalid job id"
+
+_OVER = (_NO_JOB, "already finished", "already completing")
+"""Messages about a job that has ended and need not be cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSettings:
+    """Slurm as a site configures it.
+
+    `account` submits, and owns the site's jobs except those lent to others; the other values are those of
+    the table `[lrms]`, with `slurm_account` being its `account`, and `watched_…` those of `[lrms.watch]`.
+    """
+
+    site: str
+    account: str
+    partitions: tuple[str, ...] = ()
+    slurm_account: str = ""
+    qos: str = ""
+    guest_account: str = ""
+    guest_qos: str = ""
+    guest_nice: int = 0
+    shape: tuple[str, ...] = SHAPE
+    requeue: bool = False
+    completion_log: str = ""
+    sacct: bool = False
+    watched_comment: str = ""
+    watched_partition: str = ""
+
+
+class Slurm:
+    """Slurm as a batch system.
+
+    `account_of` returns the account as which a job runs by its key, empty for the one of `settings`; `clock` is in
+    seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        settings: SlurmSettings,
+        account_of: Callable[[str], str] = lambda _key: "",
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._programs = programs
+        self._settings = settings
+        self._account_of = account_of
+        self._clock = clock
+        self._prefix = f"hanse:{settings.site}:"
+        self._wanted: OrderedDict[str, Request] = OrderedDict()
+        self._rules: SlurmRules | None = None
+        self._rules_asked_at = -RULES_AGE_S
+        self._log: FollowedRecords[Logged] | None = None
+        if settings.completion_log:
+            self._log = FollowedRecords(settings.completion_log, self._logged, most=LOGGED_MAX)
+
+    @property
+    def forgets(self) -> bool:
+        """In a crash of the controller, and ended jobs after `MinJobAge`."""
+        return True
+
+    def encode(self, key: str) -> str:
+        """Returns the unique tag of a job's name."""
+        return self._prefix + key
+
+    def decode(self, name: str) -> str | None:
+        """Returns the key in a name."""
+        key = tag_of(name, self._prefix, MARK).removeprefix(self._prefix)
+        return key if KEY.fullmatch(key) else None
+
+    async def open(self) -> None:
+        """Does nothing."""
+
+    async def look(self) -> Table:
+        """Polls the queue and the machine."""
+        began_at = self._clock()
+        token = secrets.token_hex(8)
+        rules = await self._known_rules()
+        table, machine = await asyncio.gather(
+            self._ask("squeue", "-h", "-r", "-a", "-t", "all", "-o", f"{token}|{TABLE_FORMAT}"),
+            self._machine(rules),
+        )
+        everything, free = machine.everything, machine.free
+        try:
+            text = _text(table.output)
+            if len(text) > LONG_TEXT:
+                queue = await asyncio.to_thread(self._read, text, token, everything)
+            else:
+                queue = self._read(text, token, everything)
+        except ValueError as error:
+            raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+        taken_at = self._clock()
+        plan = None
+        if queue.planned and rules is not None and rules.scheduler == "backfill":
+            plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
+        nodes = self._nodes(machine, queue)
+        return Table(
+            began_at,
+            taken_at,
+            machine.working,
+            everything,
+            free,
+            queue.waiting_others,
+            tuple(self._with_request(row, machine) for row in queue.rows),
+            plan,
+            machine.partitions,
+            None if rules is None else nodes,
+        )
+
+    def _nodes(self, machine: SlurmMachine, queue: Queue) -> NodeTable:
+        # A job of this site that was released a moment ago has no plan yet, and is known by what it asks for.
+        unplanned, before = set(queue.unplanned), []
+        for name, parts in queue.own_unplanned:
+            request = self._wanted.get(self._tag(name))
+            if request is None:
+                unplanned |= parts
+            else:
+                before.append(request)
+        return replace(
+            machine.nodes,
+            promised=(*machine.nodes.promised, *queue.promised),
+            unplanned=frozenset(unplanned),
+            before=tuple(before),
+        )
+
+    async def _machine(self, rules: SlurmRules | None) -> SlurmMachine:
+        # In the same poll as the queue: an operator's changes to partitions count at once.
+        shown = ["node --detail", "partition", "reservation"]
+        shown += ["license"] if rules is not None and rules.has_licences else []
+        answers = await asyncio.gather(*(self._show(what) for what in shown))
+        try:
+            machine = await asyncio.to_thread(
+                read_slurm_machine,
+                answers[0],
+                answers[1],
+                self._settings.partitions,
+                rules or SlurmRules(),
+            )
+            promised = read_reservations(answers[2])
+            licences = read_licences(answers[3]) if len(answers) > 3 else {}
+        except ValueError as error:
+            raise LrmsUnavailableError(f"Slurm's answer cannot be read: {error}") from error
+        return replace(machine, nodes=replace(machine.nodes, promised=promised, licences=licences))
+
+    async def _show(self, what: str) -> str:
+        answer = await self._ask("scontrol", "--all", "--oneliner", "show", *what.split())
+        return _text(answer.output)
+
+    async def _known_rules(self) -> SlurmRules | None:
+        # `None` if it does not say, for which no rules are assumed.
+        if time.monotonic() - self._rules_asked_at >= RULES_AGE_S:
+            self._rules = None
+            with contextlib.suppress(LrmsRefusedError):
+                answer = await self._ask("scontrol", "show", "config")
+                self._rules = read_rules(_text(answer.output))
+            self._rules_asked_at = time.monotonic()
+        return self._rules
+
+    def _with_request(self, row: JobRow, machine: SlurmMachine) -> JobRow:
+        # With what it asks for, and what it waits for.
+        request = self._wanted.get(self._tag(row.name))
+        partitions = machine.partitions
+        if request is not None:
+            row = replace(row, request=request)
+            partitions = Partitions(machine.nodes.chosen(request))
+        if row.phase is not LrmsPhase.WAITING:
+            return row
+        why = hindrance(row.reason, partitions, request)
+        return replace(row, hindered=why) if why else row
+
+    def _read(self, text: str, token: str, processors: int) -> Queue:
+        return read_queue(
+            text,
+            token=token,
+            account=self._account,
+            prefix=self._prefix,
+            processors=processors,
+            partitions=self._settings.partitions,
+        )
+
+    async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
+        """Submits a job held."""
+        minutes = whole_minutes(job.requested_time)
+        shown = shown_name(job.name, name, MARK)
+        arguments = ["--parsable", "--hold", f"--job-name={shown}", "--comment=hanse"]
+        arguments.append("--input=/dev/null")
+        begin, launch = str(folder), [f"{folder}/launch"]
+        streams = [f"--output={folder}/stdout", f"--error={folder}/stderr", "--open-mode=append"]
+        if job.home is None:
+            arguments.append("--export=ALL")
+        else:
+            said = options_at_home(job.home.options, job.name, job.processors)
+            others = [word for word in said.others if not self._watched(word)]
+            arguments += [f"--export-file={folder}/{ENVIRONMENT}", *others]
+            if job.home.folder:
+                begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
+                streams = list(said.streams) or [f"--output={begin}/{OUTPUT}"]
+        arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
+        again = self._settings.requeue and (job.request is None or job.request.requeue is not False)
+        arguments.append("--requeue" if again else "--no-requeue")
+        arguments += self.options(job, arguments)
+        try:
+            answer = await self._programs.run(
+                "sbatch",
+                *arguments,
+                *launch,
+                dies_with_us=True,
+                account=job.account,
+                folder=begin,
+                umask=-1 if job.home is None else job.home.umask,
+            )
+        except SilentError as error:
+            # It retries for two minutes. Should the last attempt have succeeded, the job is held.
+            if _RETRIES in error.said:
+                raise failure("sbatch", Answer(1, b"", error.said)) from error
+            raise
+        if answer.code != 0:
+            raise failure("sbatch", answer)
+        number = _text(answer.output).strip().split(";")[0]
+        if not number.isdecimal():
+            raise LrmsUnavailableError(f"sbatch has printed {number[:80]!r} for a job's id")
+        self._wanted[name] = job.request or Request.of_processors(
+            job.processors, job.requested_time
+        )
+        if len(self._wanted) > WANTED_MAX:
+            self._wanted.popitem(last=False)
+        return number
+
+    def options(self, job: LrmsJob, said: Sequence[str] = ()) -> list[str]:
+        """Returns the options of sbatch that follow from the site's configuration and from what a job asks for.
+
+        `said` are those that its user has given, which go before the configuration's.
+        """
+        settings, guest = self._settings, bool(job.partner)
+        asked = job.request if job.home is None and job.request is not None else Request()
+        options = {
+            "partition": asked.partition or ",".join(settings.partitions),
+            "account": asked.account
+            or (guest and settings.guest_account)
+            or settings.slurm_account,
+            "qos": asked.qos or (guest and settings.guest_qos) or settings.qos,
+            "nice": str(settings.guest_nice) if guest and settings.guest_nice else "",
+        }
+        given = {word.partition("=")[0] for word in said}
+        words = {f"--{name}": value for name, value in options.items() if value}
+        return self._shape(job) + [f"{name}={words[name]}" for name in words if name not in given]
+
+    def _shape(self, job: LrmsJob) -> list[str]:
+        # A user's own words for processors count unless the site's file has some.
+        shape = self._settings.shape
+        words = [word.format(processors=job.processors) for word in shape]
+        if job.home is not None:
+            return [] if shape == SHAPE else words
+        if job.request is None:
+            return words
+        asked = shape_options(job.request)
+        return words + asked[1:] if job.request.processors_alone else asked
+
+    def _watched(self, word: str) -> bool:
+        # By these words the watcher knows jobs that their users have submitted, which the site's own are not.
+        settings = self._settings
+        option, _, value = word.partition("=")
+        if option == "--comment" and settings.watched_comment:
+            return value.removesuffix(HELD_BY_PLUGIN) == settings.watched_comment
+        return option == "--partition" and value == settings.watched_partition
+
+    async def release(self, row: JobRow) -> None:
+        """Lifts the submission hold."""
+        await self._ask("scontrol", "release", row.number, account=self._other(row.name))
+
+    async def hold(self, row: JobRow) -> None:
+        """Holds a job again."""
+        await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
+
+    async def cancel(self, row: JobRow) -> None:
+        """Ends a job."""
+        # With the name: after a crash of the controller the number may belong to another job.
+        name, account = row.name, self._other(row.name)
+        if row.phase is LrmsPhase.UNKNOWN:
+            # No poll has shown its full name.
+            fields = await self._shown(row.number, name, account=account)
+            if fields is None:
+                return
+            name = fields["JobName"]
+        try:
+            words = (f"--name={name}", *_only(row), row.number)
+            await self._ask("scancel", *words, account=account)
+        except LrmsRefusedError as error:
+            if not any(word in error.reason for word in _OVER):
+                raise
+
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """Ends jobs in one call.
+
+        `scancel` takes one name for all. The name protects numbers that are given away again after a crash, which
+        are only those not yet saved by the controller; in any case only the user's own jobs are affected.
+        """
+        numbers: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for row in rows:
+            numbers.setdefault((self._other(row.name), _only(row)), []).append(row.number)
+        for (account, only), those in numbers.items():
+            words = (f"--user={account or self._settings.account}", *only, *those)
+            answer = await self._programs.run("scancel", *words, also=SECONDS, account=account)
+            if answer.code != 0 and not _all_over(answer.error):
+                raise failure("scancel", answer)
+
+    async def held_since_submission(self, row: JobRow, *, released: bool) -> bool:
+        """Returns whether a job is held by its submission hold.
+
+        A job that was ever eligible has a moment from which it accrues age, which a later hold leaves. An undone
+        release leaves none.
+        """
+        del released  # Slurm may have undone it
+        fields = await self._said(row.number, row.name)
+        if fields is None:
+            return False
+        return fields.get("AccrueTime") == "Unknown" and fields.get("Priority") == "0"
+
+    async def ending(self, question: Question) -> Ending | None:
+        """Looks up the end of a job in Slurm's records."""
+        if self._log is not None:
+            await asyncio.to_thread(self._log.read)
+        ending = self._of_log(question)
+        if ending is None and question.row is not None:
+            fields = await self._said(question.number, question.name)
+            ending = None if fields is None else ending_of(fields)
+        if ending is None and self._settings.sacct and question.number:
+            ending = await self._of_accounting(question)
+        return ending
+
+    async def knows(self, question: Question) -> Ending | bool | None:
+        """Asks Slurm for one job, as its own user, from whom it cannot be hidden."""
+        if not question.number:
+            return None
+        account = self._other(question.name)
+        try:
+            fields = await self._shown(question.number, question.name, account=account)
+        except LrmsRefusedError:
+            return None
+        return False if fields is None else ending_of(fields) or True
+
+    def _of_log(self, question: Question) -> Ending | None:
+        lines = () if self._log is None else self._log.of(self._tag(question.name))
+        zone = -time.localtime(self._clock()).tm_gmtoff
+        return logged_ending(lines, question.number, question.submit_time, zone)
+
+    async def _of_accounting(self, question: Question) -> Ending | None:
+        fields = "JobIDRaw,State,ExitCode,Submit,Start,End,NodeList,JobName"
+        try:
+            answer = await self._ask(
+                *("sacct", "-n", "-P", "-X", "-D", "-j", question.number, "-o", fields)
+            )
+        except LrmsRefusedError as error:
+            # It keeps no records, or hides them from this user: other sources have to do.
+            _log.warning("lrms.no_records", reason=error.reason)
+            return None
+        return read_accounting(_text(answer.output), self._tag(question.name), question.submit_time)
+
+    async def _said(self, number: str, name: str) -> dict[str, str] | None:
+        # `None` also if access is denied.
+        with contextlib.suppress(LrmsRefusedError):
+            return await self._shown(number, name)
+        return None
+
+    async def _shown(self, number: str, name: str, *, account: str = "") -> dict[str, str] | None:
+        # `None` for a job that Slurm says it does not know.
+        words = ("show", "job", "--all", "--oneliner", number)
+        try:
+            answer = await self._ask("scontrol", *words, account=account)
+        except LrmsRefusedError as error:
+            if _NO_JOB not in error.reason:
+                raise
+            return None
+        fields = read_job(_text(answer.output))
+        tag = self._tag(name)
+        return fields if tag_of(fields.get("JobName", ""), tag, MARK) == tag else None
+
+    def _logged(self, lines: list[str]) -> Iterable[tuple[str, Logged]]:
+        for line in read_log(lines, account=self._account, prefix=self._prefix):
+            yield line.name, line
+
+    def _tag(self, name: str) -> str:
+        return tag_of(name, self._prefix, MARK)
+
+    def _other(self, name: str) -> str:
+        # The account of a job, if not this process's own.
+        key = self.decode(name)
+        return "" if key is None else self._account_of(key)
+
+    def _account(self, name: str) -> str:
+        return self._other(name) or self._settings.account
+
+    async def _ask(self, program: str, *arguments: str, account: str = "") -> Answer:
+        return await asked(self._programs, program, *arguments, account=account)
+
+
+async def asked(programs: Programs, program: str, *arguments: str, account: str = "") -> Answer:
+    """Returns the answer of one of Slurm's programs, with moments as seconds since 1970.
+
+    `account` is the user as whom it runs; empty for this process's own.
+
+    Raises:
+        LrmsError: it was refused or unanswered.
+    """
+    answer = await programs.run(program, *arguments, also=SECONDS, account=account)
+    if answer.code != 0:
+        raise failure(program, answer)
+    return answer
+
+
+def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableError:
+    """Returns the error of a program that has not done what it was asked."""
+    lines = [line.strip() for line in answer.error.splitlines() if line.strip()]
+    said = (line.removeprefix(f"{program}: ").removeprefix("error: ") for line in lines)
+    text = "; ".join(said) or f"status {answer.code}, and nothing said"
+    whole = answer.error
+    passing = any(word.lower() in whole.lower() for word in _PASSING)
+    unavailable = any(word.lower() in whole.lower() for word in _UNAVAILABLE)
+    if not lines or (unavailable and not passing):
+        return LrmsUnavailableError(f"{program}: {text}")
+    return LrmsRefusedError(f"{program}: {text}", passing=passing)
+
+
+def _only(row: JobRow) -> tuple[str, ...]:
+    # A held one may have been released and started since: a poll will then show it, and it is ended if wanted.
+    return ("--state=PENDING",) if row.phase is LrmsPhase.HELD else ()
+
+
+def _all_over(error: str) -> bool:
+    # The end of the message, with a line per job.
+    lines = [line for line in error.splitlines() if line.strip()]
+    if len(error) >= ERROR_CHARACTERS_MAX:
+        lines = lines[1:]  # cut
+    return bool(lines) and all(any(word in line for word in _OVER) for line in lines)
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")

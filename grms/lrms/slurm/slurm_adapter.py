@@ -1,0 +1,185 @@
+"""The Slurm adapter and its table `[lrms]`."""
+
+import os
+import pwd
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from grms.daemon.config_base import Model, Seconds, wrong
+from grms.lrms.adapter import Adapter, LrmsSite
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.checks import check_spool, check_user
+from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_findings
+from grms.lrms.batch.subprocesses import Programs
+from grms.lrms.checks import Finding, FindingLevel
+from grms.lrms.native_jobs import OriginalNotes, Watched
+from grms.lrms.privileges import gains_rights
+from grms.lrms.slurm.slurm import SETTLE_S, Slurm, SlurmSettings
+from grms.lrms.slurm.slurm_check import SlurmCheck
+from grms.lrms.slurm.slurm_watch import SlurmWatch
+
+_SHAPE = "{processors}"
+
+
+def _shape(value: list[str]) -> list[str]:
+    for word in value:
+        if not word.startswith("--"):
+            raise wrong(
+                f"{word!r} must be an option of sbatch in its long form, such as --ntasks={_SHAPE}"
+            )
+        if word.replace(_SHAPE, "").count("{") + word.replace(_SHAPE, "").count("}"):
+            raise wrong(f"{word!r} has braces; the only ones that stand for something are {_SHAPE}")
+    if sum(word.count(_SHAPE) for word in value) != 1:
+        raise wrong(f"exactly one of the options must have {_SHAPE}")
+    return value
+
+
+class WatchTable(Model):
+    """Jobs that users submit to Slurm itself, and that may go to partners.
+
+    Attributes:
+        comment: what users set with `sbatch --comment=`; default: comments do not matter.
+        partition: one whose jobs all count; default: none.
+        poll_s: poll interval, seconds.
+        programs: folder of `squeue`, `scontrol` and `scancel` with operator privileges; default: the
+            same programs as for everything else.
+    """
+
+    comment: Word | None = None
+    partition: Word | None = None
+    poll_s: Seconds = 5.0
+    programs: AbsolutePath | None = None
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Self:
+        if self.comment is None and self.partition is None:
+            raise wrong("lrms.watch needs a comment or a partition by which jobs are known")
+        return self
+
+
+class SlurmTable(BatchSettings):
+    """The table of a Slurm.
+
+    Attributes:
+        kind: `slurm`.
+        settle_s: age from which a submission survives a crash of the controller; jobs are held
+            until then.
+        configuration: path of slurm.conf; default: Slurm's own.
+        partitions: in use; default: the default one, and all processors.
+        account: charged by Slurm.
+        qos: quality of service.
+        guest_account: `account` of partners' jobs; default: the same.
+        guest_qos: likewise.
+        guest_nice: nice value of partners' jobs, relative to the site's own.
+        shape: options of sbatch that request `{processors}`.
+        completion_log: file of jobcomp/filetxt, if this host can read it.
+        sacct: use `sacct` for the ends of jobs that the controller has forgotten.
+        watch: jobs that users submit to Slurm itself; default: they are never touched.
+    """
+
+    kind: Literal["slurm"]
+    settle_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = SETTLE_S
+    configuration: AbsolutePath | None = None
+    partitions: list[Word] = Field(default_factory=list)
+    account: Word | None = None
+    qos: Word | None = None
+    guest_account: Word | None = None
+    guest_qos: Word | None = None
+    guest_nice: Annotated[int, Field(ge=0, le=2**31 - 4)] = 0
+    shape: Annotated[list[str], AfterValidator(_shape)] = Field(
+        default_factory=lambda: [f"--ntasks={_SHAPE}"]
+    )
+    completion_log: AbsolutePath | None = None
+    sacct: bool = False
+    watch: WatchTable | None = None
+
+    @property
+    def slurm_programs(self) -> Programs:
+        """What runs Slurm's programs."""
+        return self.runner(self._place)
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {} if self.configuration is None else {"SLURM_CONF": self.configuration}
+
+    @property
+    def watch_programs(self) -> Programs | None:
+        """The runner of the watcher's programs; `None` without a watcher."""
+        return None if self.watch is None else self.runner(self._place, self.watch.programs)
+
+    @property
+    def needs_sudo(self) -> list[str]:
+        """Keys of the table by which programs run with other rights than the daemon's."""
+        programs = None if self.watch is None else self.watch.programs
+        return ["lrms.watch.programs"] if programs and gains_rights(Path(programs)) else []
+
+    def watched(self, site: LrmsSite) -> Watched | None:
+        """Returns the watcher of users' own jobs, if configured."""
+        watch, programs = self.watch, self.watch_programs
+        if watch is None or programs is None:
+            return None
+        system = SlurmWatch(programs, comment=watch.comment or "", partition=watch.partition or "")
+        notes = OriginalNotes(site.folder / f"{site.name}.originals")
+        return Watched(system, notes, watch.poll_s, self.settle_s)
+
+    def of_site(self, site: str) -> SlurmSettings:
+        """Returns what a site of this name says of its Slurm."""
+        return SlurmSettings(
+            site,
+            pwd.getpwuid(os.getuid()).pw_name,
+            partitions=tuple(self.partitions),
+            slurm_account=self.account or "",
+            qos=self.qos or "",
+            guest_account=self.guest_account or "",
+            guest_qos=self.guest_qos or "",
+            guest_nice=self.guest_nice,
+            shape=tuple(self.shape),
+            requeue=self.requeue,
+            completion_log=self.completion_log or "",
+            sacct=self.sacct,
+            watched_comment=(self.watch and self.watch.comment) or "",
+            watched_partition=(self.watch and self.watch.partition) or "",
+        )
+
+    def system(self, site: str, account_of: Callable[[str], str] = lambda _key: "") -> Slurm:
+        """Returns Slurm for a site of this name.
+
+        `account_of` returns the account as which a job runs by its key; empty for the site's own.
+        """
+        return Slurm(self.slurm_programs, self.of_site(site), account_of)
+
+
+def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
+    spool = settings.spool_of(site)
+    return BatchLrms(
+        settings.system(site.name, spool.account),
+        spool,
+        poll_s=settings.poll_s,
+        settle_s=settings.settle_s,
+        grace_s=settings.grace_s,
+        repeats=settings.requeue,
+        watched=settings.watched(site),
+    )
+
+
+async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None) -> list[Finding]:
+    spool = settings.spool_folder(site)
+    found = [check_user(os.getuid()), *check_spool(spool)]
+    if any(finding.level is FindingLevel.MISSING for finding in found):
+        return found
+    special = SlurmCheck(
+        settings.slurm_programs,
+        settings.of_site(site.name),
+        settings.settle_s,
+        spool,
+        accounts=site.accounts,
+        watch=settings.watch_programs,
+    )
+    found += await special.findings()
+    return await common_findings(settings, site, run_s, found, _slurm)
+
+
+ADAPTER = Adapter(SlurmTable, _slurm, _check_slurm)

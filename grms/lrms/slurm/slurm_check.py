@@ -1,0 +1,309 @@
+"""Checks of a site's Slurm, without changing anything.
+
+`sbatch --test-only` says whether a job would be accepted with the site's options, without submitting one.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from grms.lrms.account_mapping import check_account, sudoers_line
+from grms.lrms.base import LrmsJob, LrmsUnavailableError
+from grms.lrms.batch.subprocesses import Answer, Programs
+from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings
+from grms.lrms.slurm.slurm_machine import read_limit
+from grms.lrms.slurm.slurm_text import read_job
+from grms.lrms.slurm.slurm_watch import check_rights
+
+PROGRAMS: Final = ("squeue", "sbatch", "scontrol", "scancel")
+"""Programs that a site runs."""
+
+TESTED: Final = (22, 5)
+"""The tested version."""
+
+WRITTEN_S: Final = 5.0
+"""How long Slurm's controller may take to save what it has acknowledged."""
+
+GUEST_PROGRAMS: Final = ("sbatch", "scontrol", "scancel")
+"""Those that run as other accounts."""
+
+ACCOUNTS_TRIED: Final = 10
+"""Most accounts tested; a map may have thousands."""
+
+CLOCK_S: Final = 3.0
+"""Larger differences of clocks are reported, seconds."""
+
+
+class SlurmCheck:
+    """Checks a Slurm.
+
+    `folder` must exist, for the script passed to sbatch; `accounts` are those for partners' jobs besides the daemon's
+    own; `watch` runs the programs of the watcher, if there is one.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        settings: SlurmSettings,
+        settle_s: float,
+        folder: Path,
+        *,
+        accounts: Sequence[str] = (),
+        watch: Programs | None = None,
+    ) -> None:
+        self._accounts = accounts
+        self._watch = watch
+        self._programs = programs
+        self._settings = settings
+        self._settle_s = settle_s
+        self._folder = folder
+
+    async def findings(self) -> list[Finding]:
+        """Returns what was found, up to the first thing without which nothing else can be known."""
+        found = await self._version()
+        if any(finding.cure for finding in found if finding.what == "programs"):
+            return found
+        configuration = await self._configuration()
+        if isinstance(configuration, Finding):
+            return [*found, configuration]
+        found.append(clock(configuration, time.time()))
+        found += await self._partitions()
+        found += await self._options()
+        found += await self._lent()
+        found += hidden(configuration)
+        found.append(await self._records(configuration))
+        found.append(held(self._settle_s))
+        if self._watch is not None:
+            found += await check_rights(self._watch, self._settings.account)
+        return found
+
+    async def _version(self) -> list[Finding]:
+        answers: list[Answer] = []
+        for program in PROGRAMS:
+            try:
+                answers.append(await self._programs.run(program, "--version"))
+            except LrmsUnavailableError as error:
+                cure = "install Slurm's clients (Debian: slurm-client), or set lrms.programs"
+                return [missing("programs", error.reason, cure)]
+        first = answers[0]
+        if first.code != 0:
+            cure = "set lrms.configuration to the slurm.conf in use, which this host needs as well"
+            return [missing("programs", _last(first.error), cure)]
+        return [version(_text(first.output))]
+
+    async def _configuration(self) -> dict[str, str] | Finding:
+        answer = await self._asked("scontrol", "show", "config")
+        if answer.code != 0:
+            cure = "start slurmctld and munge; is lrms.configuration the slurm.conf in use?"
+            return missing("controller", _last(answer.error), cure)
+        return read_configuration(_text(answer.output))
+
+    async def _partitions(self) -> list[Finding]:
+        answer = await self._asked("scontrol", "show", "partition", "--oneliner")
+        rows = [read_job(line) for line in _text(answer.output).splitlines() if line.strip()]
+        return partitions(rows, self._settings.partitions)
+
+    async def _options(self) -> list[Finding]:
+        slurm, found = Slurm(self._programs, self._settings), []
+        for what, guest in (("own jobs", False), ("partners' jobs", True)):
+            options = slurm.options(LrmsJob("", 1, 60.0, partner="guest" if guest else ""))
+            found.append(options_taken(what, options, await self._tested(options)))
+        return found
+
+    async def _tested(self, options: Sequence[str], account: str = "") -> Answer:
+        # Only sbatch reads this script.
+        script = self._folder / "check.sh"
+        script.write_text("#!/bin/sh\n", encoding="utf-8")
+        try:
+            if account:
+                script.chmod(0o644)
+                self._folder.chmod(0o711)  # as it is with the first such job
+            words = ("sbatch", "--test-only", "--time=1", *options, str(script))
+            return await self._asked(*words, account=account)
+        finally:
+            script.unlink()
+
+    async def _lent(self) -> list[Finding]:
+        # Whether jobs can be submitted as the other accounts.
+        job = LrmsJob("", 1, 60.0, partner="guest")
+        options = Slurm(self._programs, self._settings).options(job)
+        found, usable = [], []
+        for account in self._accounts:
+            finding = check_account(account)
+            if finding is not None:
+                found.append(finding)
+            if finding is None or finding.level is FindingLevel.DOUBT:
+                usable.append(account)
+        tried = []
+        for account in usable[:ACCOUNTS_TRIED]:
+            answer = await self._tested(options, account)
+            if answer.code == 0:
+                tried.append(account)
+            else:
+                paths = [self._programs.place(program) for program in GUEST_PROGRAMS]
+                found.append(lent(account, answer, sudoers_line([account], paths)))
+        if tried:
+            left = len(usable) - ACCOUNTS_TRIED
+            more = f"; {left} more were not tried" if left > 0 else ""
+            found.append(good("accounts", f"jobs can be handed in as {', '.join(tried)}{more}"))
+        return found
+
+    async def _records(self, configuration: dict[str, str]) -> Finding:
+        if self._settings.sacct:
+            answer = await self._asked("sacct", "-n", "-X", "-j", "1")
+            if answer.code != 0:
+                cure = "set lrms.sacct = false, or let this user ask slurmdbd"
+                return missing("records", f"sacct: {_last(answer.error)}", cure)
+            return good("records", "sacct says how jobs ended")
+        return records(configuration, self._settings.completion_log)
+
+    async def _asked(self, *words: str, account: str = "") -> Answer:
+        try:
+            seconds = {"SLURM_TIME_FORMAT": "%s"}
+            return await self._programs.run(*words, also=seconds, account=account)
+        except LrmsUnavailableError as error:
+            return Answer(1, b"", error.reason)
+
+
+# --- what is made of the answers -----------------------------------------------------------------
+
+
+def read_configuration(text: str) -> dict[str, str]:
+    """Returns the keys of `scontrol show config`; under `as of` the controller's time."""
+    first, _, rest = text.partition("\n")
+    found = {"as of": first.rpartition(" ")[2]}
+    for line in rest.splitlines():
+        key, equals, value = line.partition("=")
+        if equals:
+            found[key.strip()] = value.strip()
+    return found
+
+
+def version(text: str) -> Finding:
+    """Returns whether it is a version that this was tried with."""
+    said = text.strip().rpartition(" ")[2]
+    parts = said.split(".")
+    numbers = tuple(int(part) for part in parts[:2] if part.isdecimal())
+    if len(numbers) < 2:
+        return doubt("version", f"their version is {said[:40]!r}", "only 22.05 was tried")
+    if numbers != TESTED:
+        cure = "only 22.05 was tried; try --run, and look at a few jobs"
+        return doubt("version", f"Slurm {said}", cure)
+    return good("version", f"Slurm {said}")
+
+
+def clock(configuration: dict[str, str], now: float) -> Finding:
+    """Returns whether the controller's clock agrees with this host's."""
+    said = configuration["as of"]
+    if not said.isdecimal():
+        return doubt("clock", f"the controller says {said[:40]!r}", "compare it with `date` here")
+    off = int(said) - now
+    if abs(off) > CLOCK_S:
+        text = f"the controller's is {abs(off):.0f} s {'ahead' if off > 0 else 'behind'}"
+        return missing("clock", text, "let both hosts follow one clock (NTP); munge needs that too")
+    return good("clock", "the controller's is as here")
+
+
+def partitions(rows: Sequence[dict[str, str]], wanted: Sequence[str]) -> list[Finding]:
+    """Returns the state of the site's partitions; `wanted` are their names, none for the default one."""
+    what = "partition"
+    by_name = {row.get("PartitionName", ""): row for row in rows}
+    default = [name for name, row in by_name.items() if row.get("Default") == "YES"]
+    if not wanted and not default:
+        cure = "set lrms.partitions, as Slurm has no default one"
+        return [missing(what, f"there are: {', '.join(by_name) or 'none'}", cure)]
+    found = []
+    for name in wanted or default:
+        row = by_name.get(name)
+        if row is None:
+            cure = f"set lrms.partitions to some of: {', '.join(by_name) or 'none'}"
+            found.append(missing(what, f"there is no {name!r}", cure))
+        elif row.get("State") != "UP":
+            cure = f"scontrol update PartitionName={name} State=UP"
+            found.append(missing(what, f"{name} is {row.get('State')}", cure))
+        else:
+            longest = row.get("MaxTime", "")
+            text = f"{name}: {row.get('TotalCPUs')} processors, jobs of up to {_limit(longest)}"
+            found.append(good(what, text))
+    return found
+
+
+def _limit(text: str) -> str:
+    if text == "UNLIMITED":
+        return "any length"
+    try:
+        seconds = read_limit(text)
+    except ValueError:
+        return text
+    return "any length" if seconds is None else f"{seconds / 3600:g} h"
+
+
+def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
+    """Returns whether Slurm would accept a job with the site's options, by `sbatch --test-only`."""
+    words = " ".join(options)
+    if answer.code == 0:
+        return good(what, f"would be taken with {words}")
+    cure = "the options come of [lrms]: partitions, account, qos, shape, and the guests' own"
+    return missing(what, f"{_last(answer.error)}; with {words}", cure)
+
+
+def lent(account: str, answer: Answer, line: str) -> Finding:
+    """Returns why no job can be submitted as another account; `line` is needed in sudoers."""
+    cure = "let this account use the partitions, account and qos of [lrms], and reach lrms.spool"
+    if "sudo" in answer.error:
+        cure = f"visudo -f /etc/sudoers.d/hanse-guests: {line}"
+    return missing("account", f"{account}: {_last(answer.error)}", cure)
+
+
+def hidden(configuration: dict[str, str]) -> list[Finding]:
+    """Returns whether others' jobs are hidden, without which the queue is unknown; empty if not."""
+    words = configuration.get("PrivateData", "").split(",")
+    if "jobs" not in (word.strip() for word in words):
+        return []
+    text = "PrivateData has jobs: Slurm shows this user its own alone, and the site takes the queue for empty"
+    cure = "sacctmgr modify user set adminlevel=Operator where name=USER, or leave jobs out of PrivateData"
+    return [doubt("others' jobs", f"{text}, unless it is an operator", cure)]
+
+
+def records(configuration: dict[str, str], completion_log: str) -> Finding:
+    """Returns whether ends of jobs that the controller has forgotten can be known."""
+    what, kind = "records", configuration.get("JobCompType", "")
+    place = configuration.get("JobCompLoc", "")
+    if completion_log:
+        try:
+            with Path(completion_log).open("rb"):
+                pass
+        except OSError as error:
+            cure = "let this user read it, or leave lrms.completion_log out"
+            return missing(what, f"{completion_log}: {error.strerror or error}", cure)
+        if kind != "jobcomp/filetxt" or place != completion_log:
+            cure = f"set it to what slurm.conf has: {kind} at {place}"
+            return missing(what, f"{completion_log} is not what Slurm writes", cure)
+        return good(what, f"{completion_log} says how jobs ended")
+    age = configuration.get("MinJobAge", "some time")
+    cure = (
+        f"set lrms.completion_log = {place!r} where this host can read it"
+        if kind == "jobcomp/filetxt"
+        else "JobCompType=jobcomp/filetxt in slurm.conf, or lrms.sacct = true with slurmdbd"
+    )
+    text = f"how a job ended is known for {age} alone; after that it ends as unknown"
+    return doubt(what, text, cure)
+
+
+def held(settle_s: float) -> Finding:
+    """Returns whether jobs are held long enough (`settle_s`, seconds) for Slurm not to forget them."""
+    if settle_s < WRITTEN_S:
+        text = f"jobs are released after {settle_s:g} s; Slurm writes them down within 5 s"
+        return doubt("hold", text, "leave lrms.settle_s out, or a crash may lose or repeat jobs")
+    return good("hold", f"jobs are released {settle_s:g} s after they were submitted")
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
+
+
+def _last(error: str) -> str:
+    lines = [line for line in error.splitlines() if line.strip()]
+    return lines[-1] if lines else "it says nothing"

@@ -1,1 +1,0 @@
-"""Certificates: their contents, a private authority, files and commands."""

@@ -1,0 +1,70 @@
+"""Rails around a transfer policy, compiled; the values are in `grms.policy.constraints`."""
+
+from libc.math cimport INFINITY
+from libc.string cimport memset
+
+from lrms_sim.kernel._types cimport processors_t
+
+
+cdef class CompiledRails:
+    def __cinit__(
+        self,
+        *,
+        bint start_now=True,
+        double guest_length=INFINITY,
+        double balance=INFINITY,
+        double balance_weight=1.0,
+        promise=None,
+    ):
+        cdef RailNumbers* rails = &self.rails
+        rails.start_now = start_now
+        rails.guest_length = guest_length
+        rails.balance = balance
+        rails.balance_weight = balance_weight
+        rails.promise = promise is not None
+        if promise is not None:
+            rails.tolerance, rails.trust, rails.suspension, rails.doublings = promise
+
+    @property
+    def start_now(self):
+        return bool(self.rails.start_now)
+
+    @property
+    def promise(self):
+        return bool(self.rails.promise)
+
+    def may_offer(
+        self,
+        processors_t job_processors,
+        double requested_time,
+        *,
+        processors_t processors,
+        double now,
+        double credit,
+        double open_work,
+        Py_ssize_t open_count,
+        double suspended_until,
+    ):
+        cdef Trust trust
+        memset(&trust, 0, sizeof(Trust))
+        trust.credit = credit
+        trust.open_work = open_work
+        trust.open_count = open_count
+        trust.suspended_until = suspended_until
+        return not self.rails.promise or bool(
+            may_offer_fast(&self.rails, &trust, now, job_processors, requested_time, processors)
+        )
+
+    def late(self, double delegated, double lasted, double ended):
+        return bool(late_fast(&self.rails, delegated, lasted, ended))
+
+    def overdue(self, double delegated, double requested_time, double now):
+        return bool(overdue_fast(&self.rails, delegated, requested_time, now))
+
+    def broken(self, double now, *, int breaches, double suspended_until):
+        cdef Trust trust
+        memset(&trust, 0, sizeof(Trust))
+        trust.breaches = breaches
+        trust.suspended_until = suspended_until
+        broken_fast(&self.rails, &trust, now)
+        return trust.breaches, trust.suspended_until

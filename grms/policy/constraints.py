@@ -1,0 +1,118 @@
+"""Rails: constraints of an exchange, whatever the transfer policy within them.
+
+A transfer policy says what a site wants; rails say what is fair. A site enforces them by itself, from
+what it knows anyway, so that its own users lose less, or nothing. They do not bound losses: in half-years
+of recorded logs hardly a site has lost by them, yet four jobs can make one lose nearly everything.
+docs/fair-exchange.md gives their purpose, docs/disciplines.md the tie rules.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final
+
+from grms.policy._constraints import CompiledRails
+
+HOUR: Final = 3600.0
+DAY: Final = 24 * HOUR
+
+DOUBLINGS_MAX: Final = 30
+"""A day doubled this often is three million years."""
+
+
+def _at_least(name: str, value: float, least: float, *, beyond: bool = False) -> None:
+    if not math.isfinite(value) or value < least or (beyond and value == least):
+        bound = "more than" if beyond else "at least"
+        raise ValueError(f"{name} is {value}; it must be finite and {bound} {least:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """How a partner is held to its promise to start accepted jobs at once.
+
+    A partner breaks its promise with a job that returns later, or has not returned by when its request
+    says it should have. It then loses its credit and gets no offers for a while.
+
+    Attributes:
+        tolerance: delay that is no breach, seconds, at least 0.
+        trust: work that a partner without credit may hold at once, as seconds of the offering site's whole
+            machine, at least 0; credit adds the requests of all jobs done as promised. A partner that holds
+            none may get a single job of any length.
+        suspension: time without offers after the first breach, seconds, more than 0.
+        doublings: how often further breaches double the suspension; 0 to 30.
+    """
+
+    tolerance: float = HOUR
+    trust: float = 4 * HOUR
+    suspension: float = DAY
+    doublings: int = 5
+
+    def __post_init__(self) -> None:
+        _at_least("tolerance", self.tolerance, 0)
+        _at_least("trust", self.trust, 0)
+        _at_least("suspension", self.suspension, 0, beyond=True)
+        if not 0 <= self.doublings <= DOUBLINGS_MAX:
+            raise ValueError(f"doublings is {self.doublings}; it must be in 0..{DOUBLINGS_MAX}")
+
+
+@dataclass(frozen=True)
+class Rails:
+    """The constraints of an exchange; the defaults are those of `fair-exchange`.
+
+    Attributes:
+        start_now: home offers only what its own batch system would not start at once; a partner
+            accepts only what its own would.
+        guest_length: most that a guest may request, as a multiple of the mean request of own users'
+            completed jobs, weighted by work; more than 0; `None`: any.
+        balance: most work taken of a partner minus `balance_weight` times the work it has done for this
+            site, as seconds of this site's whole machine, at least 0; `None`: any.
+        balance_weight: factor on work given; at least 0.
+        promise: `None`: not enforced.
+    """
+
+    start_now: bool = True
+    guest_length: float | None = 2.0
+    balance: float | None = DAY
+    balance_weight: float = 2.0
+    promise: Promise | None = Promise()
+
+    def __post_init__(self) -> None:
+        if self.guest_length is not None:
+            _at_least("guest_length", self.guest_length, 0, beyond=True)
+        if self.balance is not None:
+            _at_least("balance", self.balance, 0)
+        _at_least("balance_weight", self.balance_weight, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Omits the compiled form, which is rebuilt in another process."""
+        return {name: value for name, value in vars(self).items() if name != "compiled"}
+
+    @cached_property
+    def compiled(self) -> CompiledRails:
+        """The rails as every host keeps to them."""
+        promise = self.promise
+        return CompiledRails(
+            start_now=self.start_now,
+            guest_length=math.inf if self.guest_length is None else self.guest_length,
+            balance=math.inf if self.balance is None else self.balance,
+            balance_weight=self.balance_weight,
+            promise=None
+            if promise is None
+            else (promise.tolerance, promise.trust, promise.suspension, promise.doublings),
+        )
+
+
+START_NOW: Final = Rails(guest_length=None, balance=None, promise=None)
+"""Offers what would not start at once, takes what would; nothing else."""
+
+SHORT_GUESTS: Final = Rails(balance=None, promise=None)
+"""The same, and no guest much longer than own users' jobs."""
+
+FAIR_EXCHANGE: Final = Rails()
+"""All four: start now, length of guests, balance, promise."""
+
+RAILS: Final[Mapping[str, Rails]] = MappingProxyType(
+    {"start-now": START_NOW, "short-guests": SHORT_GUESTS, "fair-exchange": FAIR_EXCHANGE}
+)

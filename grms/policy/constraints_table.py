@@ -1,0 +1,167 @@
+"""Rails and time spans in files of scenarios and sites, as validated models."""
+
+from dataclasses import replace
+from typing import Annotated, Final
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+)
+
+from grms.daemon.config_base import wrong
+from grms.policy.constraints import DOUBLINGS_MAX, RAILS, Promise, Rails
+from grms.policy.rebalancing import ROUND_ORDERS, RoundOrder, Rounds
+from lrms_sim.util.messages import duration_of, unknown
+from lrms_sim.util.messages import shown as shown_value
+
+NO_RAILS: Final = "none"
+_NO_RULE: Final = Rails(start_now=False, guest_length=None, balance=None, promise=None)
+RAILS_WORDS: Final = (*RAILS, NO_RAILS)
+
+SPAN_MAX: Final = 1e9
+
+
+def span(value: object) -> float:
+    """Returns seconds from a number of seconds or a text such as "15min", "4h", "1d", "900s".
+
+    Raises:
+        PydanticCustomError: it is neither, or out of bounds.
+    """
+    seconds: float | None = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = float(value)
+    elif isinstance(value, str) and not value[-1:].isdigit():  # else it would have no unit
+        seconds = duration_of(value)
+    if seconds is None or not 0 <= seconds <= SPAN_MAX:
+        text = f"{shown_value(value)} is no span of time; there are seconds, and texts such as 15min, 4h, 1d"
+        raise wrong(text)
+    return seconds
+
+
+def _rails_word(value: str) -> str:
+    if value not in RAILS_WORDS:
+        text = unknown("word for rails", value, RAILS_WORDS)
+        raise wrong(text)
+    return value
+
+
+def _round_order(value: str) -> str:
+    if value not in ROUND_ORDERS:
+        text = unknown("order of rounds", value, ROUND_ORDERS)
+        raise wrong(text)
+    return value
+
+
+def _period(value: float) -> float:
+    if value < 1:
+        text = f"{value:g} s is too short; at least 1 s is needed"
+        raise wrong(text)
+    return value
+
+
+Span = Annotated[float, BeforeValidator(span)]
+Period = Annotated[float, BeforeValidator(span), AfterValidator(_period)]
+RailsWord = Annotated[str, AfterValidator(_rails_word)]
+Factor = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class RailsSpec(BaseModel):
+    """Rails with other numbers than those of their word; a number enables its rule.
+
+    `rules` is the word; the numbers are those of `grms.policy.constraints`, with spans of time as in `span`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rules: RailsWord = "fair-exchange"
+    guest_length: Factor | None = None
+    balance: Span | None = None
+    balance_weight: Weight | None = None
+    tolerance: Span | None = None
+    trust: Span | None = None
+    suspension: Period | None = None
+    doublings: Annotated[int, Field(ge=0, le=DOUBLINGS_MAX)] | None = None
+
+    @property
+    def rails(self) -> Rails | None:
+        """The same for a transfer policy; `None` if nothing is in force."""
+        given = self.model_dump(exclude_none=True, exclude={"rules"})
+        rails = rails_by_word(self.rules)
+        if rails is None:
+            if not given:
+                return None
+            rails = _NO_RULE
+        if "balance_weight" in given and rails.balance is None:
+            given.setdefault("balance", Rails.balance)
+        promise = {
+            name: given.pop(name)
+            for name in ("tolerance", "trust", "suspension", "doublings")
+            if name in given
+        }
+        if promise:
+            rails = replace(rails, promise=replace(rails.promise or Promise(), **promise))
+        return replace(rails, **given)
+
+
+class RoundsSpec(BaseModel):
+    """Rounds of offers with fewer questions, as `grms.policy.rebalancing.Rounds`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    every: Period
+    order: Annotated[str, AfterValidator(_round_order)] = "queue"
+    questions: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    pause: Span | None = None
+
+    @field_validator("pause")
+    @classmethod
+    def _check_pause(cls, value: float | None, info: ValidationInfo) -> float | None:
+        every = info.data.get("every")
+        if value is not None and every is not None and value < every:
+            text = f"{value:g} s is too short; it must be at least the period, {every:g} s"
+            raise wrong(text)
+        return value
+
+    @property
+    def rounds(self) -> Rounds:
+        """The same for a replay."""
+        order: RoundOrder = "widest" if self.order == "widest" else "queue"
+        return Rounds(self.every, order, self.questions, self.pause)
+
+
+def _kind(value: object) -> str:
+    return "table" if isinstance(value, (dict, BaseModel)) else "word"
+
+
+RailsField = Annotated[
+    Annotated[RailsWord, Tag("word")] | Annotated[RailsSpec, Tag("table")], Discriminator(_kind)
+]
+
+ReofferField = Annotated[
+    Annotated[Period, Tag("word")] | Annotated[RoundsSpec, Tag("table")], Discriminator(_kind)
+]
+
+
+def rails_by_word(word: str) -> Rails | None:
+    """Returns the rails of a word; `None` for none."""
+    return None if word == NO_RAILS else RAILS[word]
+
+
+def rails_said(said: str | RailsSpec | None) -> Rails | None:
+    """Returns the rails of a file: of a word, a table, or `None`."""
+    if isinstance(said, RailsSpec):
+        return said.rails
+    return None if said is None else rails_by_word(said)
+
+
+def rounds_said(said: float | RoundsSpec | None) -> float | Rounds | None:
+    """Returns the rounds of a file in the form of a replay: of a period in seconds, a table, or `None`."""
+    return said.rounds if isinstance(said, RoundsSpec) else said

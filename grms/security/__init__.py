@@ -1,0 +1,1 @@
+"""TLS and certificates: handshakes, a private authority, files."""

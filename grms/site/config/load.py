@@ -1,0 +1,160 @@
+"""Reads a site's configuration, and the policies that it names.
+
+Everything that is wrong is said at once: the file, the key, the value, and what is allowed.
+"""
+
+import math
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from grms.daemon.config_errors import Peculiarities, mistakes_of
+from grms.lrms.adapter import LrmsSettings
+from grms.lrms.registry.executors import adapter_of
+from grms.policy.files import RuleBaseError
+from grms.policy.location import LocationPolicy, WrittenLocation
+from grms.policy.registry import NO_EXCHANGE, PolicyShelf, location_by_name
+from grms.policy.transfer import (
+    AlwaysAgree,
+    Railed,
+    TransferPolicy,
+    WrittenTransfer,
+    without_rails,
+)
+from grms.site.config.python_policies import CarefulLocation, CarefulTransfer
+from grms.site.config.schema import SiteConfig
+from grms.site.model.translation import Translation
+from lrms_sim.util.errors import HanseError
+from lrms_sim.util.file_errors import said_of
+from lrms_sim.util.files import parse_toml, read_bytes
+
+FILE_BYTES_MAX: Final = 1 << 20
+
+
+class ConfigError(HanseError):
+    """A configuration that cannot be used; the text has a line for each error."""
+
+
+def load_config(path: Path) -> SiteConfig:
+    """Reads a site's configuration.
+
+    Raises:
+        ConfigError: it cannot be read, is no TOML, or breaks the format.
+    """
+    data = read_bytes(path, FILE_BYTES_MAX, ConfigError)
+    return parse_config(data, folder=path.parent, shown=str(path))
+
+
+def parse_config(data: bytes, *, folder: Path, shown: str) -> SiteConfig:
+    """Parses a configuration; `shown` is its name in errors, `folder` the base of relative paths.
+
+    Raises:
+        ConfigError: it is no TOML, or breaks the format.
+    """
+    document = parse_toml(data, shown, ConfigError)
+    try:
+        return SiteConfig.model_validate(document, context={"folder": folder})
+    except ValidationError as error:
+        kind = Peculiarities(adapted=_adapted, narrowed=lambda one: _narrowed(one, document))
+        mistakes = mistakes_of(error, document, SiteConfig, kind=kind)
+        raise ConfigError(said_of(shown, mistakes)) from error
+
+
+def _adapted(details: ErrorDetails) -> ErrorDetails:
+    # Behind these pydantic puts whether it took the value for a word or for a table.
+    loc = details["loc"]
+    details["loc"] = (*loc[:1], *loc[2:]) if loc[:1] in {("rails",), ("reoffer",)} else loc
+    return details
+
+
+def _narrowed(model: type[BaseModel], document: dict[str, Any]) -> type[BaseModel]:
+    # Of the table of the batch system, its kind says which keys there are.
+    if model is not LrmsSettings:
+        return model
+    return adapter_of(document["lrms"].get("kind", "simulated")).settings
+
+
+_AGREE: Final = AlwaysAgree()
+"""Decides within the exchange constraints if no transfer policy is named."""
+
+
+def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
+    """Returns the transfer policy for each partner with which jobs are exchanged.
+
+    Raises:
+        ConfigError: rule bases cannot be used.
+    """
+    policies: dict[str, TransferPolicy] = {}
+    problems: dict[str, None] = {}
+    shelf, rails = PolicyShelf(), config.rails_in_force
+    for partner in config.partners:
+        if partner.transfer == NO_EXCHANGE:
+            continue
+        try:
+            policy: TransferPolicy = _AGREE
+            if rails is None or "transfer" in partner.model_fields_set:
+                policy = shelf.policy_by_name(partner.transfer)
+            if isinstance(policy, WrittenTransfer):
+                policy = WrittenTransfer(CarefulTransfer(policy))
+            if why := without_rails(policy, rails):
+                problems[f"{shown}: partners.{partner.name}.transfer: {why}"] = None
+            if rails is not None and not isinstance(policy, Railed):
+                # One that has rails of its own keeps these.
+                policy = Railed(rails, policy, f"{policy.name} within rails")
+            policies[partner.name] = policy
+        except RuleBaseError as error:
+            problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return policies
+
+
+def policies_of(config: SiteConfig, shown: str) -> tuple[dict[str, TransferPolicy], LocationPolicy]:
+    """Returns a site's policies, as `load_policies` and `location_policy` do.
+
+    Raises:
+        ConfigError: some are unusable; the text has a line for each.
+    """
+    problems = []
+    try:
+        transfer = load_policies(config, shown)
+    except ConfigError as error:
+        problems.append(str(error))
+    try:
+        location = location_policy(config, shown)
+    except ConfigError as error:
+        problems.append(str(error))
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return transfer, location
+
+
+def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
+    """Returns the order in which partners are asked.
+
+    Raises:
+        ConfigError: a policy written in Python cannot be loaded.
+    """
+    try:
+        policy = location_by_name(config.location, awrt="awrt-open")
+    except ValueError as error:
+        raise ConfigError(f"{shown}: location: {error}") from error
+    if isinstance(policy, WrittenLocation):
+        return WrittenLocation(CarefulLocation(policy))
+    return policy
+
+
+def translation_of(config: SiteConfig) -> Translation:
+    """Returns what names of partners mean at a site."""
+    return Translation(**config.guests.translate.model_dump())
+
+
+def place_held(config: SiteConfig) -> float:
+    """Returns how long a place is held for a partner's job, seconds of the site's clock.
+
+    In a replay nobody waits in vain: who has died is brought back.
+    """
+    virtual = config.clock.kind == "virtual"
+    return math.inf if virtual else config.guests.place_held_s * config.clock.speed

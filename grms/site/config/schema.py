@@ -1,0 +1,422 @@
+"""A site's configuration file as validated models.
+
+The format is described in docs/operating.md. Relative paths in a file are relative to the file; in
+the models they are absolute, so that a daemon may be started anywhere.
+"""
+
+import os
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    field_validator,
+    model_validator,
+)
+
+from grms.daemon.config_base import Count, FilePath, LoggingConfig, Model, Rate, Seconds, wrong
+from grms.lrms.adapter import LrmsSettings
+from grms.lrms.registry.executors import settings_of
+from grms.lrms.simulated.simulated import SimulatedSettings
+from grms.policy.constraints import Rails
+from grms.policy.constraints_table import RailsField, ReofferField, rails_said
+from grms.policy.registry import LOCATION_WORDS
+from grms.site.config.circuit_breaker_table import GuardConfig
+from grms.site.config.connections import (
+    DashboardConfig,
+    GuestsConfig,
+    ListenConfig,
+    MetricsConfig,
+    MqttConfig,
+    Name,
+    PartnerConfig,
+    SiteTlsConfig,
+)
+from grms.util.names import parse_endpoint
+from lrms_sim.machine.node_kinds import KINDS_MAX
+from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.util.plugins import LOCATION_GROUP
+from lrms_sim.workload.requests import MEMORY_MAX
+
+PARTNERS_MAX: Final = 1000
+RESOURCES_MAX: Final = 10_000
+WATCHER: Final = "watcher"
+"""The account of the daemon's own MQTT broker that may read everything; no site has this name."""
+
+DASHBOARD_FILE_END: Final = ".dashboard.json"
+"""File in the journal's folder, after the site's name: the token a reverse proxy shows the
+dashboard."""
+
+PSEUDONYMS_END: Final = ".pseudonyms.key"
+"""Likewise: the key from which own users' pseudonyms are made."""
+
+
+def _root(value: str) -> str:
+    if value != os.path.normpath(value) or not value.startswith("/") or value in {"/", "//"}:
+        raise wrong(f"{value!r} must be the path of a folder, from / on, without . and ..")
+    return value
+
+
+class ClockConfig(Model):
+    """Which time it is.
+
+    Attributes:
+        kind: `wall`, real time; `scaled`, faster; `virtual`, told by the conductor of a replay.
+        speed: seconds of a scaled clock for a real one.
+        origin: when a scaled clock shows 0, seconds since 1970; all sites of one federation need
+            the same.
+    """
+
+    kind: Literal["wall", "scaled", "virtual"] = "wall"
+    speed: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1.0
+    origin: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _check_origin(self) -> Self:
+        if (self.kind == "scaled") != (self.origin is not None):
+            raise wrong("origin is needed with kind = 'scaled', and goes with no other")
+        if self.kind != "scaled" and self.speed != 1.0:
+            raise wrong("speed goes with kind = 'scaled' alone")
+        return self
+
+
+class JournalConfig(Model):
+    """The journal.
+
+    Attributes:
+        path: the file; it is made where it is missing.
+        survives: `power_loss`: what is acknowledged is on the disk; `crash`: it is with the
+            operating system, which survives the daemon but not the machine. For replays.
+    """
+
+    path: FilePath
+    survives: Literal["power_loss", "crash"] = "power_loss"
+
+
+class LimitsConfig(Model):
+    """What is taken at most, and how long is waited.
+
+    Attributes:
+        open_jobs: own users' jobs that have not ended; beyond, submissions are refused.
+        open_jobs_per_user: the same for one user.
+        ended_jobs: own users' jobs that have ended and can still be asked for.
+        guest_jobs: a partner's jobs that have not ended here; beyond, its offers are declined.
+        unused_acceptances_per_hour: so many accepted offers of a partner may be taken back within
+            an hour before their jobs begin, and one more for each of its jobs that has begun within
+            a day; beyond, its offers are declined.
+        submissions_per_s: of one user, on average; ten seconds' worth may come at once.
+        offers_per_s: of one partner, the same.
+        message_bytes: largest message.
+        calls: calls being answered at a time; half of them are one caller's at most.
+        watchers: calls that watch at a time.
+        connections: connections of users at a time.
+        connections_per_user: of these, for one user who is no operator.
+        connections_reserved: of these, for operators alone.
+        partner_connections: connections at the port of partners at a time.
+        partner_connections_per_site: of these, for one site.
+        request_timeout_s: a request that a partner or a user has begun is to be whole by then, and
+            so is the handshake of a partner's connection; and an answer is to be read.
+        program_timeout_s: what an accepted job runs may come so long after the acceptance; then it
+            goes back to its home site.
+        offer_timeout_s: a partner that has not answered an offer by then is asked what became of
+            it.
+        decision_timeout_s: time in which partners are asked about one job; then it stays home
+            unless an offer's outcome is unknown.
+        run_time_grace_s: a partner may report a run time that exceeds the request by so much.
+        clock_grace_s: what a partner reports of moments may be off by so much, as clocks differ.
+        undecided_timeout_s: a job whose offer has no outcome by then is shown as stuck.
+        delegated_timeout_s: a delegated job that has not ended so long after it could have been
+            over, had it started at once, is shown as stuck.
+        drain_s: how long a stopping daemon waits for calls to be answered.
+    """
+
+    open_jobs: Count = 100_000
+    open_jobs_per_user: Count = 20_000
+    ended_jobs: Count = 50_000
+    guest_jobs: Count = 20_000
+    unused_acceptances_per_hour: Count = 20
+    submissions_per_s: Rate = 1000.0
+    offers_per_s: Rate = 200.0
+    message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 1 << 20
+    calls: Count = 2000
+    watchers: Count = 500
+    connections: Count = 500
+    connections_per_user: Count = 100
+    connections_reserved: Count = 20
+    partner_connections: Count = 500
+    partner_connections_per_site: Count = 32
+    request_timeout_s: Seconds = 20.0
+    offer_timeout_s: Seconds = 2.0
+    program_timeout_s: Seconds = 600.0
+    decision_timeout_s: Seconds = 5.0
+    run_time_grace_s: Seconds = 60.0
+    clock_grace_s: Seconds = 300.0
+    undecided_timeout_s: Seconds = 300.0
+    delegated_timeout_s: Seconds = 604_800.0
+    drain_s: Seconds = 10.0
+
+
+class ResultsConfig(Model):
+    """What jobs leave, of a site above a real batch system.
+
+    Attributes:
+        folder: of what has come home from partners; left out: beside the
+            journal, with the site's name and `.results`.
+        keep_days: so long after the end of a job its files are there, at home and here for partners.
+        file_bytes: a file that is larger is not handed out, and none is taken.
+        job_bytes: the same for all files of a job together.
+    """
+
+    folder: FilePath | None = None
+    keep_days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 14.0
+    file_bytes: Annotated[int, Field(ge=1, le=2**40)] = 64 << 20
+    job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
+
+
+class SharedConfig(Model):
+    """A file system that this site has in common with partners.
+
+    Attributes:
+        roots: folders in which jobs may use files where they lie.
+    """
+
+    roots: list[Annotated[str, AfterValidator(_root)]] = Field(default_factory=list)
+
+
+class ResourceConfig(Model):
+    """A resource that can be reserved.
+
+    Attributes:
+        resource_id: unique at the site.
+        labels: what it is and has.
+        processors: how many reservations of one processor it holds side by side.
+        speed: run time on the reference resource over run time on this one.
+        cost_per_hour: for one processor, in the federation's currency.
+    """
+
+    resource_id: Annotated[str, Field(min_length=1, max_length=64)]
+    labels: dict[str, str] = Field(default_factory=dict)
+    processors: Count = 1
+    speed: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
+    cost_per_hour: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+
+
+class NodesConfig(Model):
+    """Nodes of the machine that are alike, as partners are told of them.
+
+    Attributes:
+        nodes: how many there are, whether they work now or not.
+        cores: of each.
+        memory_mib: that jobs may have on each; 0 where it is not counted.
+        gpus: of each.
+    """
+
+    nodes: Count
+    cores: Annotated[int, Field(ge=1, le=2**15)]
+    memory_mib: Annotated[int, Field(ge=0, le=MEMORY_MAX)] = 0
+    gpus: Annotated[int, Field(ge=0, le=2**15)] = 0
+
+
+class SiteConfig(Model):
+    """A site.
+
+    Attributes:
+        name: unique in the federation.
+        processors: size of its machine.
+        nodes: what partners are told of its nodes, so that they do not offer what can never run here; left out:
+            nothing, and such offers are declined.
+        operators: users, by name, who may use the operators' service; the daemon's own user and
+            root always may.
+        brokers: names, as certificates have them, that may reserve resources over the network.
+        location: in which order partners are asked: a list of their names; or `awrt` or
+            `awrt-open`, in ascending order of the AWRT of the jobs given to them, where jobs that
+            are still open count with the time they have waited; or `awrt-completed`, where they do
+            not.
+        partners_asked: how many of them a decision asks about one job at most; all if omitted.
+        rails: what the exchange keeps to under any policy: a word, or a table with other numbers.
+        reoffer: when own jobs that wait are offered again: a period or a table; never if omitted.
+        guard: when exchange stands still, as it has cost own users too much; never if omitted.
+        suspect: what becomes of a job at a lost partner: `wait`, or `resubmit`, which may run it
+            twice.
+        suspect_after_s: a partner with open jobs that is silent so long counts as lost.
+        lrms: the local batch system.
+        clock: which time it is.
+        listen: where the daemon can be reached.
+        tls: mutual TLS; without it partners are spoken to on loopback alone.
+        journal: where everything acknowledged is kept.
+        partners: sites one exchanges jobs with, in the order that breaks ties.
+        resources: what can be reserved, where the batch system is simulated.
+        limits: what is taken at most, and how long is waited.
+        mqtt: where telemetry is published; nowhere if omitted.
+        metrics: figures for operators; none if omitted.
+        dashboard: pages for operators; none if omitted.
+        results: what jobs leave.
+        guests: partners' jobs.
+        shared: a file system that is common with partners.
+        logging: the log on standard error.
+    """
+
+    name: Name
+    processors: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    nodes: Annotated[list[NodesConfig], Field(max_length=KINDS_MAX)] = Field(default_factory=list)
+    operators: list[str] = Field(default_factory=list)
+    brokers: list[Name] = Field(default_factory=list)
+    location: str | list[str] = "awrt"
+    partners_asked: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    rails: RailsField | None = None
+    reoffer: ReofferField | None = None
+    guard: GuardConfig | None = None
+    suspect: Literal["wait", "resubmit"] = "wait"
+    suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
+    lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
+    clock: ClockConfig = ClockConfig()
+    listen: ListenConfig
+    tls: SiteTlsConfig | None = None
+    journal: JournalConfig
+    partners: Annotated[list[PartnerConfig], Field(max_length=PARTNERS_MAX)] = Field(
+        default_factory=list
+    )
+    resources: Annotated[list[ResourceConfig], Field(max_length=RESOURCES_MAX)] = Field(
+        default_factory=list
+    )
+    limits: LimitsConfig = LimitsConfig()
+    mqtt: MqttConfig | None = None
+    metrics: MetricsConfig | None = None
+    dashboard: DashboardConfig | None = None
+    results: ResultsConfig = ResultsConfig()
+    guests: GuestsConfig = GuestsConfig()
+    shared: SharedConfig = SharedConfig()
+    logging: LoggingConfig = LoggingConfig()
+
+    @field_validator("location", mode="before")
+    @classmethod
+    def _check_location_word(cls, value: object) -> object:
+        if isinstance(value, list) and all(isinstance(name, str) for name in value):
+            return value
+        if value not in LOCATION_WORDS and not (
+            isinstance(value, str) and names_written(LOCATION_GROUP, value)
+        ):
+            words = ", ".join(map(repr, LOCATION_WORDS))
+            raise wrong(f"is {value!r}; it must be {words} or a list of partners' names")
+        return value
+
+    @model_validator(mode="after")
+    def _check_partners(self) -> Self:
+        names = [partner.name for partner in self.partners]
+        for position, name in enumerate(names):
+            if name == self.name:
+                raise wrong(f"partners[{position}].name is the site itself, {name!r}")
+            if name in names[:position]:
+                raise wrong(f"partners[{position}].name {name!r} comes twice")
+            if self.partners[position].shared and not self.shared.roots:
+                raise wrong(
+                    f"partners[{position}].shared needs shared.roots, the folders in common"
+                )
+        order = self.location if isinstance(self.location, list) else []
+        for position, name in enumerate(order):
+            if name not in names:
+                known = ", ".join(names) or "none"
+                raise wrong(f"location[{position}] {name!r} is no partner; there are: {known}")
+            if name in order[:position]:
+                raise wrong(f"location[{position}] {name!r} comes twice")
+        ids = [resource.resource_id for resource in self.resources]
+        for position, resource_id in enumerate(ids):
+            if resource_id in ids[:position]:
+                text = f"resources[{position}].resource_id {resource_id!r} comes twice"
+                raise wrong(text)
+        return self
+
+    @model_validator(mode="after")
+    def _check_real_time(self) -> Self:
+        if self.lrms.kind != "simulated" and self.clock.kind != "wall":
+            text = f"clock.kind is {self.clock.kind!r}; a real batch system ({self.lrms.kind}) needs 'wall'"
+            raise wrong(text)
+        if self.resources and self.lrms.kind != "simulated":
+            raise wrong(
+                "resources go with lrms.kind = 'simulated' alone: what is launched in a reservation "
+                f"would not be run by a real batch system ({self.lrms.kind})"
+            )
+        if self.guard is not None and self.clock.kind == "virtual":
+            raise wrong("guard is for sites that live; a virtual clock stands still")
+        return self
+
+    @model_validator(mode="after")
+    def _check_accounts(self) -> Self:
+        named = [f"partners.{name}.account" for name in self.accounts]
+        named += ["guests.users"] if self.guests.users is not None else []
+        if named and self.lrms.kind != "slurm":
+            raise wrong(
+                f"{named[0]} needs lrms.kind = 'slurm', which alone runs jobs as other accounts"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_network(self) -> Self:
+        if self.tls is None:
+            addresses = {
+                "listen.partners": self.listen.partners,
+                **{f"partners.{p.name}.address": p.address for p in self.partners},
+            }
+            for key, address in addresses.items():
+                if address is not None and not parse_endpoint(address).is_loopback:
+                    text = f"{key} is {address}; without [tls] only loopback addresses are allowed"
+                    raise wrong(text)
+        if self.metrics is not None and not parse_endpoint(self.metrics.listen).is_loopback:
+            text = f"metrics.listen is {self.metrics.listen}; it tells the site's load, so only loopback is allowed"
+            raise wrong(text)
+        if self.dashboard is not None:
+            if not parse_endpoint(self.dashboard.listen).is_loopback:
+                text = f"dashboard.listen is {self.dashboard.listen}; it tells the site's load, so only loopback is allowed; put a reverse proxy before it"
+                raise wrong(text)
+            if self.clock.kind == "virtual":
+                raise wrong("dashboard is for sites that live; a virtual clock stands still")
+        return self
+
+    @model_validator(mode="after")
+    def _check_mqtt(self) -> Self:
+        mqtt = self.mqtt or MqttConfig()
+        found = mqtt.enabled and mqtt.discovery
+        for partner in self.partners:
+            if partner.address is None and not found:
+                text = f"partners.{partner.name}.address is missing, and mqtt.discovery is off"
+                raise wrong(text)
+        if mqtt.address is None:
+            given = mqtt.model_fields_set - {"enabled", "embedded", "outbox"}
+            if given:
+                raise wrong(f"mqtt.address is missing, and mqtt.{min(given)} goes with it")
+            if self.publishes and self.name == WATCHER:
+                raise wrong(f"a site called {WATCHER!r} needs mqtt.address, a broker of its own")
+            return self
+        if mqtt.embedded:
+            raise wrong("mqtt.address and mqtt.embedded name two brokers; leave one of them out")
+        if mqtt.tls and self.tls is None:
+            raise wrong("mqtt.tls uses the keys of [tls], which is missing")
+        if not mqtt.tls and not parse_endpoint(mqtt.address).is_loopback:
+            text = f"mqtt.address is {mqtt.address}; without mqtt.tls only loopback is allowed"
+            raise wrong(text)
+        if mqtt.password_file is not None and mqtt.username is None:
+            raise wrong("mqtt.password_file needs mqtt.username")
+        return self
+
+    @property
+    def rails_in_force(self) -> Rails | None:
+        """What all its transfer policies keep to; `None` if nothing is."""
+        return rails_said(self.rails)
+
+    @property
+    def sharing(self) -> list[str]:
+        """Partners with which the folders of `shared` are common."""
+        return [partner.name for partner in self.partners if partner.shared]
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """The accounts of partners' jobs, by partner, of those that have one."""
+        return {each.name: each.account for each in self.partners if each.account is not None}
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there is an MQTT broker to publish to."""
+        mqtt = self.mqtt
+        return mqtt is not None and mqtt.enabled and (mqtt.embedded or mqtt.address is not None)

@@ -1,1 +1,0 @@
-"""A site's configuration, and the files it is read from."""

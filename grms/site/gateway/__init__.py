@@ -1,0 +1,1 @@
+"""Connections of users and partners: sockets, TLS, admission, limits."""

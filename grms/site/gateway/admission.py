@@ -1,0 +1,333 @@
+"""Admission: who may call, how often, and how callers are refused.
+
+Every refusal has a gRPC status, a reason for a person, and details for programs as `google.rpc`
+defines them; it is counted.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+import grpc
+import structlog
+
+from grms.daemon.loop import NotWrittenError
+from grms.daemon.rates import Rate, Seldom
+from grms.daemon.rpc_errors import Context, refuse
+from grms.security.tls import NotAdmittedError, admit, shown_site
+from grms.site.gateway.peer_listener import Shown
+from grms.site.gateway.user_listener import User, UserSocket
+from grms.site.model.commands import Refusal, Refuse
+from grms.site.model.events import Event
+from grms.site.model.jobs import HomeJob
+from grms.site.runtime.event_loop import Engine
+from grms.site.scheduler.state import SiteState
+from grms.site.wire.convert import WireError
+
+T = TypeVar("T")
+
+STATUS: Final = {
+    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Refusal.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Refusal.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
+    Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Refusal.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    Refusal.DISPUTED: grpc.StatusCode.ALREADY_EXISTS,
+}
+
+LOOK_S: Final = 5.0
+"""Longest wait of a question about the state for a write of the journal that hangs, seconds."""
+
+REFUSALS_LOGGED_PER_S: Final = 0.1
+"""Rate of logging refusals of one caller for one reason; all are counted."""
+
+STRANGE: Final = frozenset(
+    {
+        "no_operator",
+        "no_certificate",
+        "no_identity",
+        "expired",
+        "not_listed",
+        "speaks_for_another",
+        "forbidden",
+        "disputed",
+    }
+)
+"""Reasons worth attention; the others come with a busy day."""
+
+
+class Door:
+    """Lets callers in, and asks the engine for them.
+
+    Attributes:
+        refused: how many calls were refused, by reason.
+        on_refused: called with the reason of each refusal.
+        stopping: the daemon ends; nothing is let in any more.
+        on_stopping: called when that begins.
+        partners: whom partners' calls are taken from.
+        operators: names of users who may use the operators' service.
+        shown: tells what the other side of a connection has shown, by the connection's source.
+        check_standing: ends the standing connections of whoever may not call any more, by the names
+            that may.
+
+    Args:
+        users: knows who is at the other end of a user's connection; `None` if there are none.
+        operators: names of users who may use the operators' service, besides the daemon's own user
+            and root.
+        brokers: names that may use the reservation service over the network.
+        submissions: how often users may submit.
+        offers: how often partners may offer.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        users: UserSocket | None,
+        operators: Sequence[str],
+        own_uid: int,
+        partners: Sequence[str],
+        brokers: Sequence[str],
+        tls: bool,
+        submissions: Rate,
+        offers: Rate,
+        log: structlog.typing.FilteringBoundLogger | None = None,
+    ) -> None:
+        self.engine = engine
+        self.refused: Counter[str] = Counter()
+        self.on_refused: Callable[[str], None] | None = None
+        self.stopping = False
+        self.on_stopping: list[Callable[[], None]] = []
+        self.shown: Callable[[str], Shown] = lambda _: {}
+        self.check_standing: Callable[[Container[str]], None] = lambda _: None
+        self._users = users
+        self.operators = frozenset(operators)
+        self._own_uid = own_uid
+        self.partners = frozenset(partners)
+        self._brokers = frozenset(brokers)
+        self._tls = tls
+        self._submissions = submissions
+        self._offers = offers
+        self._log = structlog.get_logger() if log is None else log
+        self._refusals_logged = Seldom(REFUSALS_LOGGED_PER_S)
+
+    def trust_changed(self) -> None:
+        """Has every standing connection of partners and brokers checked anew."""
+        self.check_standing(self.partners | self._brokers)
+
+    def count(self, reason: str, context: Context | None = None, text: str = "") -> None:
+        """Counts a refusal, and logs it if the call is known.
+
+        At most six per minute are logged for one reason and caller; the next entry says how many
+        were left out.
+        """
+        self.refused[reason] += 1
+        if self.on_refused is not None:
+            self.on_refused(reason)
+        if context is None:
+            return
+        who = self.who(context)
+        more = self._refusals_logged.to_tell(f"{reason} {who}")
+        if more is None:
+            return
+        write = self._log.warning if reason in STRANGE else self._log.info
+        write("refused", reason=reason, caller=who, text=text, **more)
+
+    def who(self, context: Context) -> str:
+        """Returns who calls, as far as it is known: `user:NAME`, `site:NAME` or an address."""
+        peer = context.peer()
+        if self._users is not None and (user := self._users.user(peer)) is not None:
+            return f"user:{user.name}"
+        for pem in self.shown(peer).get("x509_pem_cert", ()):
+            return f"site:{shown_site(pem) or '?'}"
+        return "somebody without a certificate"
+
+    def audit(self, act: str, user: User | str, **details: object) -> None:
+        """Logs what a user or an operator has done.
+
+        `act` is one word; `user` may also be `broker:NAME` or `user:NAME`, an owner of
+        reservations.
+        """
+        who = {"user": user} if isinstance(user, str) else {"user": user.name, "uid": user.uid}
+        self._log.info("audit", act=act, **who, **details)
+
+    def stop(self) -> None:
+        """Stops admitting calls."""
+        self.stopping = True
+        for told in self.on_stopping:
+            told()
+
+    # --- who is it? ----------------------------------------------------------------------------
+
+    async def user(self, context: Context) -> User:
+        """Returns the user who calls; UNAUTHENTICATED if the kernel has not identified it."""
+        user = None if self._users is None else self._users.user(context.peer())
+        if user is None:
+            self.count("no_user", context)
+            await refuse(
+                context,
+                grpc.StatusCode.UNAUTHENTICATED,
+                "users are served over the site's Unix socket alone",
+            )
+        return user
+
+    def is_operator(self, user: User) -> bool:
+        """Returns whether a user is an operator of this site."""
+        return user.uid in {0, self._own_uid} or user.name in self.operators
+
+    async def operator(self, context: Context) -> User:
+        """Returns the operator who calls; PERMISSION_DENIED for any other user."""
+        user = await self.user(context)
+        if not self.is_operator(user):
+            self.count("no_operator", context, "operators alone may do that")
+            await refuse(
+                context,
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"{user.name} is no operator of this site; its configuration lists them",
+            )
+        return user
+
+    async def partner(self, context: Context, claimed: str) -> str:
+        """Returns the partner who calls.
+
+        Refuses a caller whose certificate does not identify it, who is not listed, or who speaks
+        for another.
+        """
+        speaker = await self._certified(context, self.partners, claimed)
+        if speaker != claimed:
+            self.count("speaks_for_another", context, f"it claims to be {claimed!r}")
+            await refuse(
+                context,
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"{speaker} cannot speak for {claimed!r}",
+                field="site",
+            )
+        return speaker
+
+    async def check_listed(self, context: Context) -> None:
+        """Refuses callers without a listed certificate; without TLS no one is identified."""
+        if self._tls:
+            await self._certified(context, self.partners | self._brokers, "")
+
+    async def reserver(self, context: Context) -> str:
+        """Returns who wants to reserve: `user:NAME`, or `broker:NAME` over the network."""
+        if self._users is not None and (user := self._users.user(context.peer())) is not None:
+            return f"user:{user.name}"
+        if not self._tls:
+            await self.user(context)
+        return f"broker:{await self._certified(context, self._brokers, '')}"
+
+    async def _certified(self, context: Context, allowed: frozenset[str], claimed: str) -> str:
+        if not self._tls:
+            # Only loopback is listened on: whoever is on this machine is taken at their word.
+            if claimed not in allowed:
+                reason = f"{claimed!r} is not among the partners of this site"
+                self.count("not_listed", context, reason)
+                await refuse(context, grpc.StatusCode.PERMISSION_DENIED, reason, field="site")
+            return claimed
+        try:
+            return admit(self.shown(context.peer()), allowed, now=time.time())
+        except NotAdmittedError as error:
+            self.count(str(error.refusal), context, str(error))
+            await refuse(context, error.status, str(error))
+
+    # --- may it come in now? -------------------------------------------------------------------
+
+    async def check_submission(self, context: Context, user: User) -> None:
+        """Refuses a submission that comes too soon, or while nothing new can be kept."""
+        await self._check_rate(context, self._submissions, user.name, "submissions")
+        await self.check_journal(context)
+
+    async def check_offer(self, context: Context, partner: str) -> None:
+        """Refuses an offer that comes too soon, or while nothing new can be kept."""
+        await self._check_rate(context, self._offers, partner, "offers")
+        await self.check_journal(context)
+
+    async def check_journal(self, context: Context) -> None:
+        """Refuses what would have to be journaled while the journal cannot be written."""
+        problem = self.engine.problem
+        if problem:
+            self.count("journal", context, problem)
+            await refuse(
+                context,
+                grpc.StatusCode.UNAVAILABLE,
+                f"the journal cannot be written ({problem}); nothing new is taken, but what was "
+                "asked just before is done when it can be: ask again then, with the same key",
+                retry_s=1.0,
+            )
+        await self.check_stopping(context)
+
+    async def check_stopping(self, context: Context) -> None:
+        """Refuses everything new once the daemon ends."""
+        if self.stopping:
+            self.count("stopping", context)
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, "the daemon is being stopped")
+
+    async def _check_rate(self, context: Context, rate: Rate, caller: str, what: str) -> None:
+        wait_s = rate.wait_s(caller)
+        if wait_s > 0:
+            self.count(f"{what}_rate", context)
+            await refuse(
+                context,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"too many {what} by {caller}; try again in {max(wait_s, 0.001):.3f} s",
+                retry_s=wait_s,
+            )
+
+    # --- asking --------------------------------------------------------------------------------
+
+    async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
+        """Returns what is read in the engine's answer to an event; a refusal ends the call.
+
+        `read` is called with the answer while the state is exactly what the journal says.
+        """
+        found: T | Refuse
+        try:
+            found = await self.engine.ask(
+                event, lambda reply: reply if isinstance(reply, Refuse) else read(reply)
+            )
+        except NotWrittenError as error:
+            reason = (
+                f"the journal cannot be written ({error}); this is done when it can be: ask "
+                "again then, with the same key"
+            )
+            found = Refuse(event.id, Refusal.UNAVAILABLE, reason)
+        if isinstance(found, Refuse):
+            self.count(found.refusal.name.lower(), context, found.reason)
+            await refuse(context, STATUS[found.refusal], found.reason, field=found.field)
+        return found
+
+    async def look(
+        self,
+        context: Context,
+        read: Callable[[SiteState], T],
+        of: Callable[[HomeJob], bool] | None = None,
+        then: str = "ask again then",
+    ) -> T:
+        """Returns what is read in the site's state, all of it durable; ends the call if it is not.
+
+        `of` are the own users' jobs it looks at, if it looks at nothing else: those without news are shown in any case.
+        `then` tells a caller who cannot be shown anything what to do, or what happens.
+        """
+        try:
+            async with asyncio.timeout(LOOK_S):
+                return await self.engine.look(read)
+        except TimeoutError:
+            text = f"the journal is being written, for more than {LOOK_S:g} s: {then}"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
+        except NotWrittenError as error:
+            if of is not None and not any(map(of, self.engine.unwritten())):
+                return read(self.engine.state)
+            self.count("journal", context, str(error))
+            text = (
+                f"the journal cannot be written ({error}); what is not in it is not shown: {then}"
+            )
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
+
+    async def invalid(self, context: Context, error: WireError) -> NoReturn:
+        """Ends a call whose request means nothing."""
+        self.count("invalid", context, str(error))
+        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)

@@ -1,0 +1,254 @@
+"""The commands of a site, which `SiteState.handle` returns.
+
+Every command has a `cause`, the id of the event that led to it. The shell carries commands out in order.
+Everything after an `Append` waits until its records are durable, in this list and in those of later events; so
+the shell may gather the records of several events, commit them together, and then carry out all that was
+waiting.
+
+`delay_s` is how long the shell waits before sending, in seconds of the wall clock whatever the site's clock is:
+it spaces repetitions of unanswered questions.
+"""
+
+import math
+
+from grms.site.model.jobs import Completion, OfferId, Request
+from grms.site.model.lifecycle import GuestState
+from grms.site.model.records import Record
+from grms.site.model.reservations import Reservation
+from grms.util.values import QuickEnum, dataclass
+
+
+class Refusal(QuickEnum):
+    """Why a question is refused; each is a status on the wire."""
+
+    INVALID = "invalid argument"
+    NOT_FOUND = "not found"
+    FORBIDDEN = "permission denied"
+    PRECONDITION = "failed precondition"
+    EXHAUSTED = "resource exhausted"
+    UNAVAILABLE = "unavailable"
+    DISPUTED = "already exists"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do; `cause` is the id of the event that led to it."""
+
+    cause: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Command):
+    """Writes records to the journal; what follows waits until they are durable."""
+
+    records: tuple[Record, ...]
+
+
+# --- answers to whoever asked --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Command):
+    """Answers the event that is its cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyJob(Answer):
+    """Answers a submission, a cancellation or an operator's decision with the job as it is."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReservation(Answer):
+    """Answers a request about a reservation with the reservation as it is."""
+
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPardon(Answer):
+    """Answers a pardon; `breaches` are the forgotten ones."""
+
+    partner: str
+    breaches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse(Answer):
+    """Answers any question with an error.
+
+    `reason` says what is wrong, and what is allowed; `field` is the invalid field of the request, if any.
+    """
+
+    refusal: Refusal
+    reason: str
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOffer(Answer):
+    """Answers `OfferReceived`.
+
+    `unused`: declined because too many acceptances of this partner have led to no run; the partner is not told so.
+    """
+
+    accepted: bool
+    unused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStatus(Answer):
+    """Answers `ResolveReceived` or `WithdrawReceived`.
+
+    `status` is ACCEPTED, DECLINED, WITHDRAWN, ENDED (with `completion`), or `None`: never heard of.
+    """
+
+    status: GuestState | None
+    completion: Completion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReport(Answer):
+    """Answers `ReportReceived`."""
+
+
+# --- messages to partners ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SendOffer(Command):
+    """Offers a job. Leads to `OfferAnswered` or `OfferFailed`.
+
+    Offers below `settled_below` are settled. `reserve`: the partner is to hold a place for the job, without starting
+    it yet.
+    """
+
+    partner: str
+    offer: OfferId
+    settled_below: int
+    request: Request
+    payload: bytes
+    reserve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendResolve(Command):
+    """Asks what became of an offer. Leads to `StatusAnswered` or `StatusFailed`.
+
+    `confirm`: the site no longer has the job; the partner is to start it.
+    """
+
+    partner: str
+    offer: OfferId
+    delay_s: float
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendWithdraw(Command):
+    """Withdraws an offer. Leads to `StatusAnswered` or `StatusFailed`.
+
+    `cancel`: the job is to end if the offer was accepted.
+    """
+
+    partner: str
+    offer: OfferId
+    delay_s: float
+    cancel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SendReport(Command):
+    """Reports the end of a job to its home site. Leads to `ReportAnswered` or `ReportFailed`.
+
+    The shell may put several for one partner into one message, in order.
+    """
+
+    partner: str
+    completion: Completion
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SendProbe(Command):
+    """Asks a faulty partner about an offer that was never made; a sensible answer makes it well again.
+
+    Leads to `ProbeAnswered`, `ProbeFailed`, or `PartnerFaulty` once more.
+    """
+
+    partner: str
+    offer: OfferId
+    delay_s: float
+
+
+Send = SendOffer | SendResolve | SendWithdraw | SendReport | SendProbe
+"""What is said to a partner."""
+
+
+# --- the batch system ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsSubmit(Command):
+    """Submits a job to the batch system's queue; leads to `Accepted` or `LrmsRefused`.
+
+    The shell repeats it while the batch system is unreachable, looking the key up first. Commands about one key are
+    carried out in order.
+
+    Attributes:
+        lookup: the batch system may have it: submit it only if it is found neither waiting, running nor among those
+            that have ended.
+        started: it is known to have started: if it is not found it is not submitted, but has ended (UNKNOWN, as the
+            batch system does not say how).
+        user: empty for a partner's job.
+        partner: empty for a local user's job.
+        since: when the batch system may have got it, seconds. If it is not found, and that is longer ago than the
+            batch system remembers ended jobs, it may have ended: UNKNOWN, too.
+    """
+
+    lrms_key: str
+    request: Request
+    payload: bytes
+    lookup: bool = False
+    started: bool = False
+    user: str = ""
+    partner: str = ""
+    since: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class LrmsCancel(Command):
+    """Ends a job in the batch system, if it is there; leads to `Ended`, unless it has ended.
+
+    `only_waiting`: a job that has started is left alone, and nothing follows.
+    """
+
+    lrms_key: str
+    only_waiting: bool = False
+
+
+# --- those who watch -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Command):
+    """Tells watchers that a home job has changed; its present state is in `SiteState.jobs`.
+
+    `also` are the numbers of further jobs changed by the same event.
+    """
+
+    job: int
+    also: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRound(Command):
+    """Tells watchers that a round of offers is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReservation(Command):
+    """Tells watchers of a changed reservation, as it is then."""
+
+    reservation: Reservation

@@ -1,0 +1,649 @@
+"""The memory of a site, made by its journal's records.
+
+`apply` is the only way to change what must survive a restart: while the daemon runs the state notes a record and
+applies it, and after a restart the journal's records are applied again.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+
+from grms.policy.circuit_breaker import GuardFound
+from grms.site.model.jobs import (
+    KEY_PARTS,
+    GuestJob,
+    GuestRef,
+    HomeJob,
+    JobRef,
+    Load,
+    OfferId,
+    Request,
+    lrms_key,
+    next_lrms_key,
+)
+from grms.site.model.lifecycle import GuestState, JobState
+from grms.site.model.partners import PartnerBook, response_time
+from grms.site.model.rebalance_rounds import RoundBook
+from grms.site.model.records import (
+    AbandonedSettled,
+    EpochBegun,
+    GuestAccepted,
+    GuestAcknowledged,
+    GuestConfirmed,
+    GuestDeclined,
+    GuestReserved,
+    GuestWithdrawn,
+    JobAbandoned,
+    JobCancelRequested,
+    JobDeclined,
+    JobDelegated,
+    JobEnded,
+    JobExited,
+    JobKept,
+    JobLeaving,
+    JobLeft,
+    JobLost,
+    JobOffered,
+    JobPromised,
+    JobReceived,
+    JobReoffered,
+    JobReofferEnded,
+    JobRequeued,
+    JobResubmitted,
+    JobReturned,
+    JobStarted,
+    JobStays,
+    JobTakenBack,
+    JobUnplaced,
+    JobWrittenOff,
+    PartnerBooks,
+    PartnerFaulted,
+    PartnerPardoned,
+    PartnerStanding,
+    PartnerTally,
+    PromisesReviewed,
+    Record,
+    ReportDisbelieved,
+    RoundHeld,
+    SiteBooks,
+    SiteTally,
+)
+from grms.site.model.reservations import ReservationBook
+from grms.site.model.settings import SiteSettings
+
+
+class Memory:
+    """Jobs, partners and reservations of a site.
+
+    Attributes:
+        epoch: of new numbers: the journal's own, or a later one that has begun since.
+        jobs: local users' jobs by number: open ones, and those that ended last.
+        jobs_open: number of unfinished ones.
+        keys: numbers of jobs by (user, idempotency key).
+        open_by_user: number of open jobs, of users with any.
+        ended: numbers of ended jobs in the order of their ends.
+        next_job: number of the next job.
+        own_work: Σ p·m of local users' ended jobs, wherever they ran, processor seconds.
+        own_requested: Σ p·m·requested time of the same.
+        unconfirmed: processors of the jobs that the batch system is to get and has not confirmed.
+        coming: requests of these jobs, by key.
+        unplaced: local users' jobs that neither this site nor any partner asked could run, by number.
+        at_lrms: unfinished jobs that the batch system has or is to get, by key, in the order of its queue; running
+            ones in order of their starts.
+        lrms_moment: of the last known event there, seconds; minus infinity without any.
+        reserved: partners' jobs for which a place is held, by key.
+        books: by partner's name, listed ones first and in their order.
+        draining: no more work is accepted.
+        lrms_away: why the batch system does not answer; empty if it does.
+        unseen: why the state of a job of `at_lrms` is unknown, by key; not in the journal.
+        guard_found: the last finding of the site's guard; `None` before. Like the two above it is not durable.
+    """
+
+    def __init__(self, settings: SiteSettings) -> None:
+        self.settings = settings
+        self.epoch = settings.epoch
+        self.jobs: dict[int, HomeJob] = {}
+        self.jobs_open = 0
+        self.keys: dict[tuple[str, str], int] = {}
+        self.open_by_user: dict[str, int] = {}
+        self.ended: deque[int] = deque()
+        self.next_job = 1
+        self.draining = False
+        self.lrms_away = ""
+        self.unseen: dict[str, str] = {}
+        self.guard_found: GuardFound | None = None
+        self.own_work = self.own_requested = 0.0
+        self.unconfirmed = 0
+        self.coming: dict[str, Request] = {}
+        self.unplaced: dict[int, HomeJob] = {}
+        self.at_lrms: dict[str, HomeJob | GuestJob] = {}
+        self.lrms_moment = -math.inf
+        self.reserved: dict[str, GuestJob] = {}
+        self.books: dict[str, PartnerBook] = {}
+        self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
+        self.rounds = RoundBook()
+        self.list_partners()
+        self._apply: dict[type[Record], Callable[..., None]] = {
+            JobReceived: self._job_received,
+            JobOffered: self._job_offered,
+            JobDeclined: self._job_declined,
+            JobDelegated: self._job_delegated,
+            JobPromised: self._job_promised,
+            JobKept: self._job_kept,
+            JobUnplaced: self._job_unplaced,
+            JobReoffered: self._job_reoffered,
+            JobReofferEnded: self._job_reoffer_ended,
+            RoundHeld: self._round_held,
+            JobLeaving: self._job_leaving,
+            JobStays: self._job_stays,
+            JobLeft: self._job_left,
+            JobStarted: self._job_started,
+            JobRequeued: self._job_requeued,
+            JobLost: self._job_lost,
+            JobExited: self._job_exited,
+            JobEnded: self._job_ended,
+            JobCancelRequested: self._job_cancel_requested,
+            JobAbandoned: self._job_abandoned,
+            AbandonedSettled: self._abandoned_settled,
+            JobTakenBack: self._job_taken_back,
+            JobReturned: self._job_returned,
+            **dict.fromkeys((JobResubmitted, JobWrittenOff), self._job_acted_on),
+            EpochBegun: self._epoch_begun,
+            PartnerFaulted: self._partner_faulted,
+            ReportDisbelieved: self._report_disbelieved,
+            PromisesReviewed: self._promises_reviewed,
+            PartnerPardoned: self._partner_pardoned,
+            GuestAccepted: self._guest_accepted,
+            GuestReserved: self._guest_reserved,
+            GuestConfirmed: self._guest_confirmed,
+            GuestDeclined: self._guest_declined,
+            GuestWithdrawn: self._guest_withdrawn,
+            GuestAcknowledged: self._guest_acknowledged,
+            SiteTally: self._site_tally,
+            PartnerTally: self._partner_tally,
+            PartnerStanding: self._partner_tally,
+            SiteBooks: self._site_books,
+            PartnerBooks: self._partner_books,
+            **self.reservations.changes,
+        }
+
+    def apply(self, record: Record) -> None:
+        """Applies a record.
+
+        Raises:
+            IllegalMove: the record cannot follow those before it.
+            KeyError: it is about an unknown job or reservation.
+        """
+        self._apply[type(record)](record)
+
+    def job(self, ref: JobRef) -> HomeJob | GuestJob:
+        """Returns a remembered job.
+
+        Raises:
+            KeyError: it is not remembered.
+        """
+        if isinstance(ref, GuestRef):
+            return self.books[ref.partner].guests[ref.offer]
+        return self.jobs[ref]
+
+    def book(self, partner: str) -> PartnerBook:
+        """Returns the book of a partner, also of one that is no longer listed."""
+        book = self.books.get(partner)
+        if book is None:
+            book = self.books[partner] = PartnerBook(partner, listed=False)
+        return book
+
+    def list_partners(self) -> None:
+        """Applies the allow-list of the settings: books of listed partners come first, in its order."""
+        before = dict(self.books)
+        self.books.clear()
+        for partner in self.settings.partners:
+            book = before.pop(partner.name, None)
+            if book is None:
+                book = PartnerBook(partner.name, listed=True, processors=partner.processors)
+            book.listed = True
+            self.books[partner.name] = book
+        for book in before.values():
+            book.listed = book.reachable = False
+            self.books[book.name] = book
+
+    def was_to_end(self, key: str) -> bool:
+        """Returns whether this site wanted a job, by key, to end or leave that it no longer has there.
+
+        False for a job unknown here.
+        """
+        home, *numbers = key.split("/")
+        if len(numbers) < KEY_PARTS - 1:
+            return False
+        try:
+            epoch, number = int(numbers[0], 16), int(numbers[1])
+        except ValueError:
+            return False
+        if home != self.settings.name:
+            book = self.books.get(home)
+            guest = None if book is None else book.guests.get(OfferId(epoch, number))
+            return guest is not None and guest.cancel_requested
+        job = self.jobs.get(number)
+        if job is None or not _of_one_job(job.lrms_key, key):
+            return False
+        return job.cancel_requested or bool(job.partner) or job.lrms_key != key
+
+    def confirm(self, job: HomeJob | GuestJob) -> None:
+        """Notes that the batch system has a job; call it before the job's state changes."""
+        if job.state is JobState.SUBMITTING:
+            self.unconfirmed -= job.request.processors
+            del self.coming[job.lrms_key]
+
+    def _comes(self, job: HomeJob | GuestJob) -> None:
+        self.unconfirmed += job.request.processors
+        self.coming[job.lrms_key] = job.asked_here
+
+    def load(self, told: Load | None) -> Load | None:
+        """Returns the batch system's load plus the jobs on their way to it; `None` if it does not answer.
+
+               With jobs under way it cannot be asked whether it would start a job, as it does not know of them.
+        What it has said of its nodes can.
+        """
+        if self.lrms_away or told is None:
+            return None
+        if not self.unconfirmed:
+            return told
+        starting = min(self.unconfirmed, told.processors_free)
+        return Load(
+            told.processors,
+            told.processors_free - starting,
+            told.processors_waiting + self.unconfirmed - starting,
+            refuses=told.refuses,
+            nodes=told.nodes,
+            coming=self.coming.values(),
+        )
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the site's guard stops exchange, or has not looked yet."""
+        found = self.guard_found
+        return self.settings.guard is not None and (found is None or found.stops)
+
+    # --- home jobs -----------------------------------------------------------------------------
+
+    def _job_received(self, record: JobReceived) -> None:
+        number, user = record.job, record.user
+        job = HomeJob(
+            job=number,
+            job_id=f"{self.settings.name}-{number}",
+            lrms_key=lrms_key(self.settings.name, self.epoch, number),
+            user=user,
+            idempotency_key=record.idempotency_key,
+            name=record.name,
+            request=record.request,
+            payload=record.payload,
+            unfit=record.unfit,
+            submit_time=record.time,
+        )
+        self.jobs[number] = job
+        self.jobs_open += 1
+        self.keys[user, record.idempotency_key] = number
+        self.open_by_user[user] = self.open_by_user.get(user, 0) + 1
+        self.next_job = number + 1
+
+    def _job_offered(self, record: JobOffered) -> None:
+        job, book = self.jobs[record.job], self.book(record.partner)
+        job.move(JobState.OFFERING)
+        self.unplaced.pop(job.job, None)
+        job.asked += (record.partner,)
+        job.put += 1
+        self._note_offer(job, book, record.number, record.time)
+
+    def _note_offer(self, job: HomeJob, book: PartnerBook, number: int, now: float) -> None:
+        job.partner = book.name
+        job.offer_epoch = self.epoch
+        job.offer_number = number
+        job.offer_time = now
+        book.undecided[number] = job
+        book.next_number = number + 1
+        book.offered += 1
+
+    def _job_declined(self, record: JobDeclined) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.RECEIVED)
+        del self.books[job.partner].undecided[job.offer_number]
+        job.leave_partner()
+
+    def _job_delegated(self, record: JobDelegated) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.DELEGATED)
+        if job.unplaced:
+            job.reason = ""
+        job.accept_time = record.time
+        job.confirms = False
+        job.overdue = False
+        job.attempts = job.put = 0
+        book = self.books[job.partner]
+        del book.undecided[job.offer_number]
+        book.accepted += 1
+        book.open_job(job)
+
+    def _job_promised(self, record: JobPromised) -> None:
+        job = self.jobs[record.job]
+        request = job.request
+        self.books[job.partner].trust.promise(
+            job.offer_number, job.accept_time, request.requested_time, request.processors
+        )
+
+    def _job_kept(self, record: JobKept) -> None:
+        job = self.jobs[record.job]
+        job.move(JobState.SUBMITTING)
+        if self.unplaced.pop(job.job, None) is not None:
+            job.reason = ""
+        self._comes(job)
+        self._goes_behind(job, record.time)
+        job.kept_time = record.time
+        job.put = 0
+
+    def _job_unplaced(self, record: JobUnplaced) -> None:
+        job = self.jobs[record.job]
+        job.asked, job.put = (), 0
+        job.unplaced += 1
+        job.unplaced_time = record.time
+        self.unplaced[job.job] = job
+        job.reason = record.reason
+        job.revision += 1
+
+    def _job_reoffered(self, record: JobReoffered) -> None:
+        job, book = self.jobs[record.job], self.book(record.partner)
+        # After a restart nobody else has said that the batch system has it.
+        self.confirm(job)
+        job.move(JobState.REOFFERING)
+        self._note_offer(job, book, record.number, record.time)
+        self.rounds.ask(job.job, book.name)
+
+    def _job_reoffer_ended(self, record: JobReofferEnded) -> None:
+        job, book = self.jobs[record.job], self.books[record.partner]
+        job.move(JobState.QUEUED)
+        if record.settled:
+            del book.undecided[record.number]
+            self.rounds.decline(self.settings.reoffer, job, record.time)
+        else:
+            book.abandoned[record.number] = 0
+            book.abandoned_epochs[record.number] = job.offer_epoch
+            self.rounds.give_up(job.job, book.name)
+        job.leave_partner()
+
+    def _round_held(self, record: RoundHeld) -> None:
+        self.rounds.held(record, self.at_lrms.values(), self.settings.reoffer)
+
+    def _job_leaving(self, record: JobLeaving) -> None:
+        job = self.job(record.job)
+        job.leaving = True
+        if isinstance(job, HomeJob):
+            job.move(JobState.LEAVING)
+            if job.partner not in job.asked:
+                job.asked += (job.partner,)
+
+    def _job_stays(self, record: JobStays) -> None:
+        self.job(record.job).leaving = False
+
+    def _job_left(self, record: JobLeft) -> None:
+        job = self.jobs[record.job]
+        self.confirm(job)
+        self._leaves_lrms(job.lrms_key, record.time)
+        job.lrms_key = next_lrms_key(job.lrms_key)
+        job.lost, job.leaving, job.begun = 0, False, False
+        if job.state is JobState.LEAVING:
+            job.move(JobState.RESOLVING)
+            job.confirms = True
+            self.rounds.leave(job.job)
+        else:
+            job.move(JobState.RECEIVED)
+
+    def _job_requeued(self, record: JobRequeued) -> None:
+        job = self.job(record.job)
+        job.move(JobState.QUEUED)
+        job.start_time = math.nan
+        self._goes_behind(job, record.time)
+        job.reason = record.reason
+
+    def _job_lost(self, record: JobLost) -> None:
+        job = self.job(record.job)
+        # After a restart it is in the state before: nobody had confirmed it.
+        if job.state is not JobState.SUBMITTING:
+            job.move(JobState.SUBMITTING)
+            self._comes(job)
+        self.unseen.pop(job.lrms_key, None)
+        job.lost += 1
+        job.kept_time = record.time
+        job.reason = record.reason
+
+    def _job_exited(self, record: JobExited) -> None:
+        self.job(record.job).exit = record.exit
+
+    def _goes_behind(self, job: HomeJob | GuestJob, time: float) -> None:
+        # Behind all that wait, or all that run.
+        self.at_lrms.pop(job.lrms_key, None)
+        self.at_lrms[job.lrms_key] = job
+        self.lrms_moment = max(self.lrms_moment, time)
+
+    def _leaves_lrms(self, key: str, time: float) -> None:
+        self.unseen.pop(key, None)
+        if self.at_lrms.pop(key, None) is not None and key not in self.reserved:
+            self.lrms_moment = max(self.lrms_moment, time)
+
+    def _job_started(self, record: JobStarted) -> None:
+        job = self.job(record.job)
+        self.confirm(job)
+        job.move(JobState.RUNNING)
+        job.begun = True
+        job.start_time = record.start_time
+        self._goes_behind(job, record.start_time)
+
+    def _job_ended(self, record: JobEnded) -> None:
+        job = self.job(record.job)
+        self.confirm(job)
+        self.unplaced.pop(record.job, None)  # type: ignore[arg-type]  # partners' are never in it
+        job.move(JobState.ENDED)
+        job.end_time, job.run_time = record.end_time, record.run_time
+        job.outcome = record.outcome
+        job.reason = record.reason
+        if record.run_time > 0 and math.isnan(job.start_time):
+            # The run time is the batch system's, the moments are the site's: they may differ by a little.
+            job.start_time = max(job.came, record.end_time - record.run_time)
+        if isinstance(job, HomeJob):
+            self._home_job_ended(job, record)
+        else:
+            self._guest_ended(job, record)
+
+    def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
+        job.question = 0
+        work = record.run_time * job.request.processors
+        self.own_work += work
+        self.own_requested += work * job.request.requested_time
+        if job.partner:
+            self._delegated_job_ended(job, record)
+        else:
+            self._leaves_lrms(job.lrms_key, record.end_time)
+        self.jobs_open -= 1
+        left = self.open_by_user[job.user] - 1
+        if left:
+            self.open_by_user[job.user] = left
+        else:
+            del self.open_by_user[job.user]
+        self.ended.append(job.job)
+        if len(self.ended) > self.settings.limits.jobs_kept:
+            forgotten = self.jobs.pop(self.ended.popleft())
+            del self.keys[forgotten.user, forgotten.idempotency_key]
+
+    def _delegated_job_ended(self, job: HomeJob, record: JobEnded) -> None:
+        book = self.books[job.partner]
+        if job.offer_number in book.open:
+            book.close_job(job)
+        else:
+            # Its end has overtaken the answer to its offer.
+            del book.undecided[job.offer_number]
+            book.accepted += 1
+        book.ended += 1
+        book.believe_report()
+        work = record.run_time * job.request.processors
+        book.given += work
+        book.trust.end(job.offer_number, record.end_time, record.run_time, record.outcome)
+        book.count_response(work, response_time(job.submit_time, record.end_time))
+
+    def _job_cancel_requested(self, record: JobCancelRequested) -> None:
+        job = self.job(record.job)
+        job.cancel_requested = True
+        if isinstance(job, HomeJob):
+            job.revision += 1
+
+    def _job_abandoned(self, record: JobAbandoned) -> None:
+        job = self.jobs[record.job]
+        book = self.books[job.partner]
+        job.move(JobState.RECEIVED)
+        if job.offer_number in book.open:
+            self._lose(job, book, record.time)
+            book.trust.lose(job.offer_number)
+        book.abandoned[job.offer_number] = 0
+        book.abandoned_epochs[job.offer_number] = job.offer_epoch
+        job.leave_partner()
+
+    @staticmethod
+    def _lose(job: HomeJob, book: PartnerBook, now: float) -> None:
+        # What was lost there counts with the time that was lost.
+        book.close_job(job)
+        response = response_time(job.submit_time, now)
+        book.count_response(job.consumption_requested, response)
+
+    def _job_taken_back(self, record: JobTakenBack) -> None:
+        job = self.jobs[record.job]
+        job.take_back = True
+        job.revision += 1
+
+    def _job_returned(self, record: JobReturned) -> None:
+        job = self.jobs[record.job]
+        book = self.books[job.partner]
+        job.move(JobState.RECEIVED)
+        if job.offer_number in book.open:
+            self._lose(job, book, record.time)
+            book.trust.drop(job.offer_number)
+        else:
+            # It was ended before the answer to its offer came.
+            del book.undecided[job.offer_number]
+            book.accepted += 1
+        book.ended += 1
+        job.leave_partner()
+
+    def _job_acted_on(self, record: JobResubmitted | JobWrittenOff) -> None:
+        self.jobs[record.job].revision += 1
+
+    def _abandoned_settled(self, record: AbandonedSettled) -> None:
+        book = self.books[record.partner]
+        del book.abandoned[record.number]
+        del book.abandoned_epochs[record.number]
+        book.undecided.pop(record.number, None)
+
+    # --- partners ------------------------------------------------------------------------------
+
+    def _epoch_begun(self, record: EpochBegun) -> None:
+        self.epoch = record.epoch
+
+    def _partner_faulted(self, record: PartnerFaulted) -> None:
+        self.book(record.partner).faults += 1
+
+    def _report_disbelieved(self, record: ReportDisbelieved) -> None:
+        self.book(record.partner).doubt_report(record.reason)
+
+    def _promises_reviewed(self, record: PromisesReviewed) -> None:
+        self.book(record.partner).trust.look(
+            record.closed, record.overdue, record.credit, record.breaches, record.suspended_until
+        )
+
+    def _partner_pardoned(self, record: PartnerPardoned) -> None:
+        self.book(record.partner).trust.pardon()
+
+    # --- guest jobs ----------------------------------------------------------------------------
+
+    def _guest_accepted(self, record: GuestAccepted) -> None:
+        partner, offer = record.job.partner, record.job.offer
+        book = self.book(partner)
+        book.see(offer)
+        book.settle(record.settled_below)
+        guest = GuestJob(
+            partner=partner,
+            offer=offer,
+            lrms_key=lrms_key(partner, offer.epoch, offer.number),
+            request=record.request,
+            payload=record.payload,
+            accept_time=record.time,
+            here=record.here,
+            kept_time=record.time,
+        )
+        book.guests[offer] = guest
+        book.guest_offered += 1
+        book.guest_accepted += 1
+        book.taken += record.request.requested_time * record.request.processors
+        self._goes_behind(guest, record.time)
+        self._comes(guest)
+
+    def _guest_reserved(self, record: GuestReserved) -> None:
+        guest = self.books[record.job.partner].guests[record.job.offer]
+        guest.reserved = True
+        self.reserved[guest.lrms_key] = guest
+
+    def _guest_confirmed(self, record: GuestConfirmed) -> None:
+        guest = self.books[record.job.partner].guests[record.job.offer]
+        guest.reserved = False
+        guest.kept_time = record.time
+        del self.reserved[guest.lrms_key]
+        self._goes_behind(guest, record.time)
+
+    def _guest_declined(self, record: GuestDeclined) -> None:
+        book = self.book(record.job.partner)
+        book.see(record.job.offer)
+        book.settle(record.settled_below)
+        book.answered[record.job.offer.number] = GuestState.DECLINED
+        book.guest_offered += 1
+
+    def _guest_withdrawn(self, record: GuestWithdrawn) -> None:
+        book = self.book(record.job.partner)
+        book.see(record.job.offer)
+        book.answered[record.job.offer.number] = GuestState.WITHDRAWN
+
+    def _guest_ended(self, guest: GuestJob, record: JobEnded) -> None:
+        self._leaves_lrms(guest.lrms_key, record.end_time)
+        self.reserved.pop(guest.lrms_key, None)
+        guest.reserved = False
+        request = guest.request
+        self.books[guest.partner].taken += (
+            record.run_time * request.processors - request.requested_time * request.processors
+        )
+
+    def _guest_acknowledged(self, record: GuestAcknowledged) -> None:
+        book, offer = self.books[record.job.partner], record.job.offer
+        guest = book.guests.pop(offer)
+        if not book.is_stale(offer):
+            book.answered[offer.number] = guest
+
+    # --- sums ----------------------------------------------------------------------------------
+
+    def _site_tally(self, record: SiteTally) -> None:
+        self.next_job = record.next_job
+
+    def _partner_tally(self, record: PartnerTally | PartnerStanding) -> None:
+        book = self.book(record.partner)
+        for name in record.__struct_fields__:
+            if name not in {"time", "partner"}:
+                setattr(book, name, getattr(record, name))
+
+    def _site_books(self, record: SiteBooks) -> None:
+        self.own_work, self.own_requested = record.own_work, record.own_requested
+
+    def _partner_books(self, record: PartnerBooks) -> None:
+        book = self.book(record.partner)
+        book.taken, book.given = record.taken, record.given
+        trust = book.trust
+        trust.credit, trust.breaches = record.credit, record.breaches
+        trust.suspended_until = record.suspended_until
+        trust.restore(record.promised, record.work)
+
+
+def _of_one_job(key: str, other: str) -> bool:
+    # Each time that the batch system lets a job go, its next name there has one part more.
+    return key.split("/")[:KEY_PARTS] == other.split("/")[:KEY_PARTS]

@@ -1,0 +1,1 @@
+"""Log, metrics, MQTT and dashboard, all fed by one subscriber."""

@@ -1,0 +1,1 @@
+"""Partners as the daemon calls them."""

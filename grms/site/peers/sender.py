@@ -1,0 +1,218 @@
+"""What is said to one partner: offers, questions about them, and reports of ended jobs."""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from dataclasses import replace
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from grms.site.model.commands import (
+    Send,
+    SendOffer,
+    SendProbe,
+    SendReport,
+    SendResolve,
+    SendWithdraw,
+)
+from grms.site.model.events import (
+    OfferAnswered,
+    OfferDisputed,
+    OfferFailed,
+    ProbeAnswered,
+    ProbeFailed,
+    ReportAnswered,
+    ReportFailed,
+    StatusAnswered,
+    StatusFailed,
+)
+from grms.site.model.jobs import Completion
+from grms.site.peers.peer import LinkSettings, PartnerLink
+from grms.site.peers.replies import SenselessError, answer_to
+from grms.site.runtime.event_loop import Engine
+from grms.site.wire.convert import (
+    WireError,
+    read_answer,
+    read_status,
+    shared_files,
+    without_program,
+    write_completion,
+    write_offer,
+    write_request,
+)
+from grms.v1 import partner_pb2
+
+QUESTIONS_MAX: Final = 16
+"""Most concurrent questions about offers to one partner. One that is back is asked about every job
+it has; all at once, their deadlines would pass before the last ones are answered, and it would
+count as down again."""
+
+REPORT_COMPLETIONS_MAX: Final = 1000
+Told = OfferAnswered | OfferFailed | OfferDisputed | StatusAnswered | StatusFailed
+DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
+"""Signals that an offer's number is another job's."""
+
+
+class Sender:
+    """Sends to one partner and reports the outcome to the engine.
+
+    `reports_open` are ends of its jobs that have not been acknowledged.
+    """
+
+    def __init__(self, link: PartnerLink, settings: LinkSettings, engine: Engine) -> None:
+        self._link = link
+        self._settings = settings
+        self._engine = engine
+        self._asking = asyncio.Semaphore(QUESTIONS_MAX)
+        self._outbox: list[Completion] = []
+        self._reporting = False
+        self.reports_open = 0
+
+    def send(self, command: Send, group: asyncio.TaskGroup) -> None:
+        """Begins to send; the outcome comes back as an event."""
+        if isinstance(command, SendReport):
+            self.reports_open += 1
+            if command.delay_s == 0:
+                self._enqueue(command.completion, group)
+            else:
+                work: Coroutine[Any, Any, None] = self._report_later(command, group)
+                group.create_task(work, name=f"report to {self._link.name}")
+            return
+        if isinstance(command, SendOffer):
+            work = self._tell(self._offer(command))
+        elif isinstance(command, SendProbe):
+            work = self._probe(command)
+        else:
+            work = self._tell(self._ask(command))
+        group.create_task(work, name=f"{type(command).__name__} {self._link.name}")
+
+    async def _tell(self, outcome: Awaitable[Told]) -> None:
+        told = await outcome
+        number, load = self._engine.stamp()
+        self._engine.tell(replace(told, id=number, load=load))
+
+    async def _offer(self, command: SendOffer) -> Told:
+        engine, settings, link = self._engine, self._settings, self._link
+        stub = link.stub
+        if stub is None:
+            # Nothing has been handed to the network: the partner cannot have it.
+            link.broken()
+        if stub is None or self._shares_too_little(command):
+            # To the state a job that the partner cannot have is a partner that was not reached.
+            return OfferFailed(0, None, link.name, command.offer, sent=False)
+        request = partner_pb2.OfferRequest(
+            site=settings.site,
+            offer=write_offer(command.offer),
+            settled_below=command.settled_below,
+            job=write_request(command.request, without_program(command.payload)),
+            reserve=command.reserve,
+        )
+        if settings.virtual:
+            request.replay_time_s = engine.clock.now()
+        try:
+            answer = await answer_to(stub.Offer(request, timeout=settings.offer_timeout_s))
+            accepted = read_answer(answer)
+        except (SenselessError, WireError) as error:
+            link.answered()
+            link.senseless(f"asked to take a job: {error}")
+            return OfferFailed(0, None, link.name, command.offer)
+        except (aio.AioRpcError, ConnectionError) as error:
+            if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
+                return OfferDisputed(0, None, link.name, command.offer)
+            link.silent(error)
+            return OfferFailed(0, None, link.name, command.offer)
+        link.answered()
+        if accepted is None:
+            # In a word of a later version: to the state that is no answer, and it asks.
+            return OfferFailed(0, None, link.name, command.offer)
+        return OfferAnswered(0, None, link.name, command.offer, accepted)
+
+    def _shares_too_little(self, command: SendOffer) -> bool:
+        shared = self._settings.shared.partners
+        return bool(shared_files(command.payload)) and self._link.name not in shared
+
+    async def _ask(self, command: SendResolve | SendWithdraw) -> Told:
+        link = self._link
+        await link.pause(command.delay_s)
+        try:
+            async with self._asking:
+                answer = await self._question(command)
+            link.answered()
+            status, completion = read_status(answer)
+        except (aio.AioRpcError, ConnectionError, SenselessError, WireError) as error:
+            if isinstance(error, aio.AioRpcError):
+                link.silent(error)
+            elif not isinstance(error, ConnectionError):
+                link.senseless(f"asked about an offer: {error}")
+            return StatusFailed(0, None, link.name, command.offer, command.cause)
+        return StatusAnswered(0, None, link.name, command.offer, command.cause, status, completion)
+
+    async def _probe(self, command: SendProbe) -> None:
+        engine, link = self._engine, self._link
+        await asyncio.sleep(command.delay_s)
+        try:
+            status, _ = read_status(await self._question(command))
+        except (SenselessError, WireError) as error:
+            link.senseless(f"probed: {error}", probed=True)
+        except (aio.AioRpcError, ConnectionError) as error:
+            if isinstance(error, aio.AioRpcError):
+                link.silent(error)
+            engine.tell(ProbeFailed(engine.new_id(), link.name))
+        else:
+            link.answered()
+            engine.tell(ProbeAnswered(*engine.stamp(), link.name, status))
+
+    async def _question(self, command: SendResolve | SendWithdraw | SendProbe) -> Any:
+        stub, timeout = self._link.stub, self._settings.offer_timeout_s
+        if stub is None:
+            raise ConnectionError(f"{self._link.name} is not connected")
+        site, offer = self._settings.site, write_offer(command.offer)
+        if isinstance(command, SendResolve | SendProbe):
+            confirm = isinstance(command, SendResolve) and command.confirm
+            resolve = partner_pb2.ResolveRequest(site=site, offer=offer, confirm=confirm)
+            return await answer_to(stub.Resolve(resolve, timeout=timeout))
+        withdraw = partner_pb2.WithdrawRequest(site=site, offer=offer, cancel=command.cancel)
+        return await answer_to(stub.Withdraw(withdraw, timeout=timeout))
+
+    async def _report_later(self, command: SendReport, group: asyncio.TaskGroup) -> None:
+        await self._link.pause(command.delay_s)
+        self._enqueue(command.completion, group)
+
+    def _enqueue(self, completion: Completion, group: asyncio.TaskGroup) -> None:
+        self._outbox.append(completion)
+        if not self._reporting:
+            self._reporting = True
+            group.create_task(self._report(), name=f"reports to {self._link.name}")
+
+    async def _report(self) -> None:
+        try:
+            while self._outbox:
+                batch = self._outbox[:REPORT_COMPLETIONS_MAX]
+                del self._outbox[:REPORT_COMPLETIONS_MAX]
+                await self._report_batch(batch)
+        finally:
+            self._reporting = False
+
+    async def _report_batch(self, batch: list[Completion]) -> None:
+        engine, link = self._engine, self._link
+        offers = tuple(completion.offer for completion in batch)
+        request = partner_pb2.ReportRequest(
+            site=self._settings.site, completions=[write_completion(entry) for entry in batch]
+        )
+        try:
+            stub = link.stub
+            if stub is None:
+                raise ConnectionError  # noqa: TRY301  # no answer is no answer, however it comes
+            await answer_to(stub.Report(request, timeout=self._settings.offer_timeout_s))
+        except (aio.AioRpcError, ConnectionError, SenselessError) as error:
+            if isinstance(error, aio.AioRpcError):
+                link.silent(error)
+            elif isinstance(error, SenselessError):
+                link.senseless(f"told of ended jobs: {error}")
+            self.reports_open -= len(batch)
+            engine.tell(ReportFailed(engine.new_id(), link.name, offers))
+            return
+        link.answered()
+        self.reports_open -= len(batch)
+        engine.tell(ReportAnswered(engine.new_id(), link.name, offers))

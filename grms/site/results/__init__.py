@@ -1,1 +1,0 @@
-"""Results of jobs, and their way home."""

@@ -1,0 +1,372 @@
+"""Users' jobs over gRPC, and those who watch them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Final, TypeVar
+
+import grpc
+
+from grms.daemon.rpc_errors import Context, refuse
+from grms.site.gateway.admission import Door
+from grms.site.gateway.user_listener import User
+from grms.site.model.commands import ReplyJob
+from grms.site.model.events import Cancel, Submit
+from grms.site.model.jobs import HomeJob
+from grms.site.model.lifecycle import JobState
+from grms.site.rpc.result_service import sent, write_results
+from grms.site.scheduler.state import SiteState
+from grms.site.staging.download import ResultDesk
+from grms.site.staging.stage_in import InputDesk
+from grms.site.wire.convert import (
+    JOB_STATES,
+    WireError,
+    read_input,
+    read_job_state,
+    read_request,
+    write_job,
+)
+from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
+from lrms_sim.util.messages import printable, shorten
+
+T = TypeVar("T")
+
+PAGE_MAX: Final = 1000
+"""Most jobs in one answer of `List`."""
+
+PAGE_BYTES: Final = 3 << 20
+"""An answer of `List` ends with the job at which it exceeds this size in bytes, programs
+included."""
+
+LOOKED_AT_MAX: Final = 20_000
+"""Most jobs that one answer of `List` examines."""
+
+UNFIT_MAX: Final = 500
+"""Most characters of what a batch system has said of a job."""
+
+UPDATES_MAX: Final = 1000
+"""Changes queued for a slow watcher; beyond, its call is ended."""
+
+
+class Watchers:
+    """Subscribers to changes of jobs."""
+
+    def __init__(self, site: str, most: int) -> None:
+        self._site = site
+        self._most = most
+        self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
+        self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
+        self._count = 0
+        self.closed = False
+
+    @property
+    def full(self) -> bool:
+        """Whether the limit of watchers is reached."""
+        return self._count >= self._most
+
+    def tell(self, job: HomeJob) -> None:
+        """Passes a change to its watchers; one that does not keep up is given None, which ends it."""
+        queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
+        message = write_job(job, self._site) if queues else None
+        for queue in queues:
+            if queue.full():
+                queue.get_nowait()
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(message)
+
+    def add(self, job_id: str, user: str) -> asyncio.Queue[job_pb2.Job | None]:
+        """Returns a queue of changes of one job, or, if it is empty, of a user's jobs."""
+        queue: asyncio.Queue[job_pb2.Job | None] = asyncio.Queue(UPDATES_MAX)
+        table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
+        table.setdefault(key, set()).add(queue)
+        self._count += 1
+        return queue
+
+    def close(self) -> None:
+        """Ends every call that watches: the daemon ends."""
+        self.closed = True
+        for queues in (*self._by_job.values(), *self._by_user.values()):
+            for queue in queues:
+                while queue.full():
+                    queue.get_nowait()
+                queue.put_nowait(None)
+
+    def remove(self, queue: asyncio.Queue[job_pb2.Job | None], job_id: str, user: str) -> None:
+        """Ends a queue."""
+        table, key = (self._by_job, job_id) if job_id else (self._by_user, user)
+        table[key].discard(queue)
+        if not table[key]:
+            del table[key]
+        self._count -= 1
+
+
+class _Seen:
+    """What a watcher has been told: jobs are shown as they are once a write is over, so some come twice."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, int] = {}
+
+    def is_new(self, job: job_pb2.Job) -> bool:
+        """Returns whether the watcher has not had this change; notes that it has it now."""
+        new = job.revision > self._revisions.pop(job.job_id, 0)
+        self._revisions[job.job_id] = job.revision
+        if len(self._revisions) > UPDATES_MAX:
+            del self._revisions[next(iter(self._revisions))]
+        return new
+
+
+class JobService(job_pb2_grpc.JobServiceServicer):
+    """Implements `proto/grms/v1/job.proto`.
+
+    `unheard` says why there is no news of jobs at a partner; empty if there is.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        watchers: Watchers,
+        results: ResultDesk,
+        inputs: InputDesk,
+        unheard: Callable[[str], str],
+    ) -> None:
+        self._unheard = unheard
+        self._door = door
+        self._inputs = inputs
+        self._results = results
+        self._engine = door.engine
+        self._site = door.engine.state.settings.name
+        self._watchers = watchers
+
+    async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
+        """Takes a job."""
+        user = await self._door.user(context)
+        await self._door.check_submission(context, user)
+        try:
+            wanted, payload = read_request(request.request, "request")
+        except WireError as error:
+            await self._door.invalid(context, error)
+        try:
+            lacking = await self._inputs.lacking(user.name, payload)
+        except OSError as error:
+            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+        if lacking:
+            text = f"{lacking} is not here; it is handed over before the job that is given it"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
+        if problem := await self._inputs.misplaced(payload):
+            await self._door.invalid(context, WireError("request.program.inputs", problem))
+        event = Submit(
+            *self._engine.stamp(),
+            user.name,
+            request.idempotency_key,
+            request.name,
+            wanted,
+            payload,
+            shorten(printable(request.unfit), UNFIT_MAX),
+        )
+        answer = await self._door.ask(context, event, self._answer)
+        self._door.audit(
+            "submit",
+            user,
+            job=answer.job_id,
+            processors=wanted.processors,
+            requested_time_s=wanted.requested_time,
+            cause=event.id,
+        )
+        return answer
+
+    async def PutInput(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.PutInputRequest, context: Context
+    ) -> job_pb2.PutInputResponse:
+        """Takes the next bytes of a file."""
+        user = await self._door.user(context)
+        await self._door.check_stopping(context)
+        file = read_input(request.file)
+        try:
+            held = await self._inputs.put(user.name, file, request.offset_bytes, request.content)
+        except ValueError as error:
+            await self._door.invalid(context, WireError("file", str(error)))
+        except OSError as error:
+            text = f"the file cannot be kept: {error.strerror or error}"
+            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        return job_pb2.PutInputResponse(held_bytes=held)
+
+    async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
+        """Returns one job."""
+        user = await self._door.user(context)
+        return await self._seen(context, user, request.job_id, self._write)
+
+    async def List(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.ListRequest, context: Context
+    ) -> job_pb2.ListResponse:
+        """Returns jobs in the order in which they were received."""
+        user = await self._door.user(context)
+        if request.all_users:
+            await self._door.operator(context)
+        elif request.user not in {"", user.name}:
+            text = f"jobs of {request.user!r} are for operators, with all_users"
+            await self._door.invalid(context, WireError("user", text))
+        try:
+            states = {read_job_state(number) for number in request.states} or set(JobState)
+            first = _page_begin(request.page_token)
+        except WireError as error:
+            await self._door.invalid(context, error)
+        if request.page_size < 0:
+            text = f"page_size is {request.page_size}; it must be at least 0"
+            await self._door.invalid(context, WireError("page_size", text))
+        most = min(request.page_size or PAGE_MAX, PAGE_MAX)
+        owner = request.user if request.all_users else user.name
+        page = partial(self._page, request, owner, states, first=first, most=most)
+        return await self._door.look(context, page, lambda job: owner in {"", job.user})
+
+    def _page(
+        self,
+        request: job_pb2.ListRequest,
+        owner: str,
+        states: set[JobState],
+        state: SiteState,
+        *,
+        first: int,
+        most: int,
+    ) -> job_pb2.ListResponse:
+        """Returns some jobs from a number on; it looks at so many that others have their turn soon."""
+        now = self._engine.clock.now()
+        jobs = state.memory.jobs
+        answer, size = job_pb2.ListResponse(), 0
+        first = max(first, next(iter(jobs), 0))
+        for number in range(first, state.memory.next_job):
+            if len(answer.jobs) == most or size >= PAGE_BYTES or number - first == LOOKED_AT_MAX:
+                answer.next_page_token = str(number)
+                break
+            job = jobs.get(number)
+            if (
+                job is None
+                or job.shown not in states
+                or (owner and job.user != owner)
+                or (request.partner and job.partner != request.partner)
+                or job.submit_time < request.since_s
+            ):
+                continue
+            stuck = state.why_stuck(job, now)
+            if not stuck and job.shown is JobState.DELEGATED:
+                stuck = self._unheard(job.partner)
+            if job.state is JobState.SUBMITTING:
+                stuck = stuck or self._engine.driver.problem
+            if request.stuck and not stuck:
+                continue
+            message = write_job(job, self._site, program=not request.without_program)
+            message.stuck = stuck
+            size += message.ByteSize()
+            answer.jobs.append(message)
+        return answer
+
+    async def Cancel(self, request: job_pb2.CancelRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
+        """Asks for the end of a job."""
+        user = await self._door.user(context)
+        await self._door.check_journal(context)
+        whose = None if self._door.is_operator(user) else user.name
+        event = Cancel(*self._engine.stamp(), request.job_id, whose)
+        answer = await self._door.ask(context, event, self._answer)
+        self._door.audit("cancel", user, job=request.job_id, cause=event.id)
+        # The batch system has been told by now; what came of it may be in the journal, too.
+        job = self._engine.state.job(request.job_id)
+        return answer if job is None else await self._door.look(context, lambda _: self._write(job))
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.WatchRequest, context: Context
+    ) -> AsyncIterator[job_pb2.Job]:
+        """Sends a job's state and its changes until its end, or the changes of all of one's jobs.
+
+        What becomes durable together is sent as the last of it.
+        """
+        user = await self._door.user(context)
+        if request.job_id:
+            await self._seen(context, user, request.job_id, lambda _: None)
+        if self._watchers.full:
+            self._door.count("watchers", context)
+            await refuse(
+                context,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "as many calls watch as this site allows; use Get, or try again later",
+                retry_s=5.0,
+            )
+        queue = self._watchers.add(request.job_id, user.name)
+        try:
+            # Who has this knows that no later change escapes it.
+            await context.send_initial_metadata(())
+            seen = _Seen()
+            told = None
+            if request.job_id:
+                told = await self._seen(context, user, request.job_id, self._write)
+            while True:
+                if told is not None and seen.is_new(told):
+                    yield told
+                    if request.job_id and told.state == JOB_STATES[JobState.ENDED]:
+                        return
+                told = await queue.get()
+                if self._watchers.closed:
+                    await self._door.check_stopping(context)
+                if told is None:
+                    self._door.count("slow_watchers", context)
+                    await refuse(
+                        context,
+                        grpc.StatusCode.RESOURCE_EXHAUSTED,
+                        f"{UPDATES_MAX} changes were not read in time; watch again",
+                    )
+        finally:
+            self._watchers.remove(queue, request.job_id, user.name)
+
+    async def Results(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.ResultsRequest, context: Context
+    ) -> results_pb2.ResultList:
+        """Says which files a job has left."""
+        user = await self._door.user(context)
+        job = await self._seen(context, user, request.job_id, lambda job: job)
+        return write_results(await self._results.of_job(job))
+
+    async def FetchResult(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.FetchResultRequest, context: Context
+    ) -> AsyncIterator[results_pb2.ResultChunk]:
+        """Sends one of them."""
+        user = await self._door.user(context)
+        job = await self._seen(context, user, request.job_id, lambda job: job)
+        pieces = self._results.read_job(job, request.name, request.offset_bytes)
+        async for chunk in sent(context, pieces):
+            yield chunk
+
+    async def _seen(
+        self, context: Context, user: User, job_id: str, read: Callable[[HomeJob], T]
+    ) -> T:
+        def look(state: SiteState) -> tuple[T] | None:
+            job = state.job(job_id)
+            if job is None or (job.user != user.name and not self._door.is_operator(user)):
+                return None
+            return (read(job),)
+
+        found = await self._door.look(context, look, lambda job: job.job_id == job_id)
+        if found is None:
+            self._door.count("not_found", context, repr(job_id))
+            await refuse(
+                context,
+                grpc.StatusCode.NOT_FOUND,
+                f"there is no job {job_id!r} of {user.name}",
+                field="job_id",
+            )
+        return found[0]
+
+    def _answer(self, reply: ReplyJob) -> job_pb2.Job:
+        job = self._engine.state.job(reply.job_id)
+        assert job is not None
+        return self._write(job)
+
+    def _write(self, job: HomeJob) -> job_pb2.Job:
+        return write_job(job, self._site)
+
+
+def _page_begin(token: str) -> int:
+    if not token:
+        return 0
+    if not (token.isascii() and token.isdigit() and len(token) < 20):
+        raise WireError("page_token", "page_token is none that this site has given")
+    return int(token)

@@ -1,0 +1,1 @@
+"""The shell around the scheduler: its event loop, recovery, timers, and the batch system."""

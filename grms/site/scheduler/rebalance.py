@@ -1,0 +1,280 @@
+"""Rounds: local users' jobs that wait in the batch system are offered again, one after the other.
+
+The order of steps that keeps such a job from being lost and from running twice, whichever process dies between
+which two steps:
+
+- The partner is asked to hold a place (REOFFERING). Its yes starts nothing, so that an offer without an answer
+  is simply withdrawn, and the job keeps waiting.
+- After a yes, the batch system is told to release the job if it has not started (LEAVING). Only when it has
+  confirmed that, and the journal has it (JobLeft), the partner is told to start the job (RESOLVING, with a
+  confirmation), repeatedly if need be. From then on it is like any offer whose outcome is open.
+- If the job has started meanwhile, it stays, and the partner is told to give up the place.
+- A place is held for `confirm_time_max`. A later confirmation is answered by the end of a job that has never
+  run, and home decides it again.
+
+A round works as in a replay (docs/disciplines.md): jobs in their order, partners in theirs, each question after
+the outcome of the one before.
+"""
+
+from collections import deque
+
+from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing_notes import RoundMemory, Waiting
+from grms.site.model.commands import LrmsCancel, PublishRound, SendOffer
+from grms.site.model.events import Event, LoadedEvent, OfferAnswered, OfferFailed, RoundDue
+from grms.site.model.jobs import HomeJob, Load, OfferId, has_left_before
+from grms.site.model.lifecycle import PROVISIONAL, JobState
+from grms.site.model.partners import PartnerBook, asking_order
+from grms.site.model.rebalance_rounds import as_waiting, may_wait
+from grms.site.model.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded, RoundHeld
+from grms.site.model.state_tables import Memory
+from grms.site.scheduler.exchange_constraints import entrusts, wants
+from grms.site.scheduler.offers import OfferDesk
+from grms.site.scheduler.transaction import Turn
+
+
+class ReofferDesk:
+    """Holds rounds of offers, and follows each job that may leave the queue.
+
+    The journal has a round's progress (`grms.site.model.rebalance_rounds`): a site that dies within a round resumes it when a
+    round is next due.
+    """
+
+    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+        self.memory = memory
+        self.offers = offers
+        self._kind: float | Rounds | None = None
+        self._notes = RoundMemory(1.0)
+        self._queue: deque[Waiting] | None = None
+        self._one: Waiting | None = None
+        self._partners: deque[str] = deque()
+        self._questions = -1
+        self._silent: set[str] = set()
+        self._before: Waiting | None = None
+        self._asked: HomeJob | None = None
+        self._awaited = ""
+        self._noted = False
+
+    # --- rounds --------------------------------------------------------------------------------
+
+    def due(self, event: RoundDue, turn: Turn) -> None:
+        """Begins a round, unless one is under way that has progressed since the last time."""
+        rounds = self.memory.settings.reoffer
+        if rounds is None:
+            return
+        if self._queue is not None and self._one is not self._before:
+            self._before = self._one
+            return
+        book = self.memory.rounds
+        if rounds != self._kind:
+            if self._kind is not None:
+                book.pauses.clear()
+            self._kind, self._notes = rounds, RoundMemory(rounds, book.pauses)
+        self._noted = take_up = book.open and self._queue is None
+        jobs = may_wait(self.memory.at_lrms.values())
+        waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
+        self._queue = deque(self._notes.begin(book.order if take_up else waiting))
+        self._one = self._before = self._asked = None
+        self._silent.clear()
+        if take_up:
+            self._take_up(turn)
+            if self._stands():
+                return
+        self._go_on(event.load, turn)
+
+    def _take_up(self, turn: Turn) -> None:
+        # Goes on with a round that was under way when the daemon ended.
+        assert self._queue is not None
+        book, settings = self.memory.rounds, self.memory.settings
+        self._notes.go_on(book.questions, book.declined)
+        while book.job and self._queue:
+            self._one = self._queue.popleft()
+            if self._one.job == book.job:
+                break
+        self._asked, self._awaited = self.memory.jobs.get(book.job), book.again
+        self._questions = settings.questions
+        order = asking_order(
+            settings.location,
+            self.memory.books,
+            turn.now,
+            in_turn=self._questions > 0,
+            put=book.put,
+        )
+        self._questions -= len(book.asked)
+        last = book.again or (book.asked[-1] if book.asked else "")
+        if last in order:
+            order = order[order.index(last) + (not book.again) :]
+        self._partners = deque(order)
+
+    def _stands(self) -> bool:
+        # Whether the round cannot go on before something has happened.
+        job = self._asked
+        if job is not None and (job.state in PROVISIONAL or (job.confirms and not job.attempts)):
+            return True
+        book = self.memory.books.get(self._awaited)
+        # A place that it may hold has to be given back before it is asked for another.
+        return book is not None and book.listed and book.reachable and bool(book.abandoned)
+
+    def carry_on(self, event: Event, turn: Turn) -> None:
+        """Continues a round after the outcome of its last question; called after every event."""
+        if self._queue is None or isinstance(event, RoundDue) or self._stands():
+            return
+        if isinstance(event, LoadedEvent):
+            self._go_on(event.load, turn)
+
+    def _go_on(self, told: Load | None, turn: Turn) -> None:
+        assert self._queue is not None
+        load = self.memory.load(told)
+        while load is not None:
+            job = None if self._one is None else self.memory.jobs.get(self._one.job)
+            if job is None or not _may_leave(job) or not self._partners:
+                if not self._queue or self._notes.left == 0:
+                    break
+                self._one = self._queue.popleft()
+                settings = self.memory.settings
+                self._questions = settings.questions
+                order = asking_order(
+                    settings.location, self.memory.books, turn.now, in_turn=self._questions > 0
+                )
+                self._partners = deque(order)
+                continue
+            self._awaited = ""
+            if self._offered(job, load, turn):
+                return
+        self._queue = None
+        if self.memory.rounds.open:
+            turn.note(RoundHeld(turn.now, over=True, left_out=()))
+        turn.do(PublishRound(turn.cause))
+
+    def _offered(self, job: HomeJob, load: Load, turn: Turn) -> bool:
+        # Asks the next partner about a job, if it is to be asked.
+        if self._questions == 0:
+            self._partners.clear()
+            return False
+        one, name = self._one, self._partners.popleft()
+        assert one is not None
+        book, policy = self.memory.books[name], self.memory.settings.transfer.get(name)
+        if policy is None or not self._askable(book, job, turn.now):
+            return False
+        if not (job.hindered or load.refusal(job.request)) and wants(
+            policy, self.memory, book, job.request, load, own=True, waits=True
+        ):
+            self._partners.clear()
+            return False
+        if self._notes.spares(one, name, turn.now):
+            return False
+        if not entrusts(policy, book, job.request, load, turn):
+            return False
+        self._notes.left -= 1
+        self._questions -= 1
+        self._asked = job
+        if not self._noted:
+            self._noted = True
+            out = [j.job for j in may_wait(self.memory.at_lrms.values()) if not _may_leave(j)]
+            turn.note(RoundHeld(turn.now, over=False, left_out=tuple(out)))
+        number, settled_below = book.next_number, book.settled()
+        turn.note(JobReoffered(turn.now, job.job, name, number))
+        turn.do(
+            SendOffer(
+                turn.cause,
+                name,
+                job.offer,
+                settled_below,
+                job.request,
+                job.payload,
+                reserve=True,
+            )
+        )
+        return True
+
+    def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
+        return book.name not in self._silent and self.offers.can_ask(book, job, now)
+
+    # --- answers -------------------------------------------------------------------------------
+
+    def offer_answered(self, event: OfferAnswered, turn: Turn) -> None:
+        """Has the batch system release the job, or leaves it where it is."""
+        job = self._provisional(event.partner, event.offer)
+        if job is None:
+            self.offers.offer_answered(event, turn)
+            return
+        self.offers.answered_well(event.partner)
+        if not event.accepted:
+            if self._asked is job and self._one is not None:
+                self._notes.declined(self._one, event.partner, turn.now)
+            self._put_off(job, turn, settled=True)
+        elif job.cancel_requested:
+            self._put_off(job, turn, settled=False)
+        else:
+            # Where another cancel may still be carried out, an answer does not say which of them it is to.
+            job.told_once = not job.leaving
+            turn.note(JobLeaving(turn.now, job.job))
+            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
+
+    def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
+        """Withdraws the offer, so that a partner that does not answer delays no other."""
+        job = self._provisional(event.partner, event.offer)
+        if job is None:
+            self.offers.offer_failed(event, turn)
+            return
+        if event.sent:
+            self._silent.add(event.partner)
+        # Else it is down, which is told by itself, or cannot have this job, and may have others.
+        self._put_off(job, turn, settled=not event.sent)
+
+    def disputed(self, job: HomeJob, turn: Turn) -> None:
+        """Notes that the partner holds no place: it has another job under the offer's number."""
+        self._silent.add(job.partner)
+        self._put_off(job, turn, settled=job.state is JobState.REOFFERING)
+
+    def _provisional(self, partner: str, offer: OfferId) -> HomeJob | None:
+        book = self.memory.books.get(partner)
+        job = None if book is None else book.away(offer)
+        return job if job is not None and job.state is JobState.REOFFERING else None
+
+    def _put_off(self, job: HomeJob, turn: Turn, *, settled: bool) -> None:
+        partner, number = job.partner, job.offer_number
+        turn.note(JobReofferEnded(turn.now, job.job, partner, number, settled))
+        if not settled:
+            self.offers.withdraw_abandoned(self.memory.books[partner], number, 0.0, turn)
+
+    # --- the batch system ----------------------------------------------------------------------
+
+    def stays(self, job: HomeJob, turn: Turn) -> None:
+        """Withdraws a job's offer, if any: it has started, has ended, or is lost."""
+        if job.state in PROVISIONAL:
+            self._put_off(job, turn, settled=False)
+
+    def let_go(self, job: HomeJob, turn: Turn) -> None:
+        """Has the partner start a job that the batch system has released, or decides it again."""
+        if job.state is JobState.REOFFERING:
+            self._put_off(job, turn, settled=False)
+        turn.note(JobLeft(turn.now, job.job))
+        if job.state is JobState.RESOLVING:
+            self.offers.ask(job, turn)
+        else:
+            self.offers.decide(job, None, turn)
+        turn.publish(job)
+
+    def take_up(self, job: HomeJob, turn: Turn) -> None:
+        """Resumes, after a restart, a job whose place was asked for, or that was to leave."""
+        if job.state is JobState.REOFFERING:
+            # It is withdrawn with all others that were given up on.
+            number = job.offer_number
+            turn.note(JobReofferEnded(turn.now, job.job, job.partner, number, settled=False))
+        turn.submit(job, lookup=True)
+        if job.cancel_requested:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+        elif job.state is JobState.LEAVING:
+            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
+
+
+def _may_leave(job: HomeJob) -> bool:
+    # What has started once is not given away: it may have done something. What has come back stays: it went
+    # behind all others, and would each time, where partners hold places and then deny them.
+    return (
+        job.state is JobState.QUEUED
+        and not job.begun
+        and not job.cancel_requested
+        and not has_left_before(job)
+    )

@@ -1,0 +1,290 @@
+"""The reservation half of a site: requests of brokers and users, and the passing of time.
+
+Changes due by the moment of an event are recorded before the event is handled, so an answer does not depend on
+how late a timer is. Asking twice with one key has the same answer and changes nothing.
+"""
+
+import math
+from typing import Final
+
+from grms.site.model.commands import PublishReservation, Refusal, Refuse, ReplyReservation
+from grms.site.model.events import (
+    BookReservation,
+    LaunchReservation,
+    MoveReservation,
+    ReleaseReservation,
+    ReservationsDue,
+)
+from grms.site.model.lifecycle import ReservationState
+from grms.site.model.records import (
+    Record,
+    ReservationBooked,
+    ReservationEnded,
+    ReservationExpired,
+    ReservationLaunched,
+    ReservationMoved,
+    ReservationReleased,
+    ReservationStarted,
+)
+from grms.site.model.reservations import WINDOW_MAX_S, Reservation, Resource
+from grms.site.model.state_tables import Memory
+from grms.site.scheduler.transaction import Turn
+
+_PROCESSORS_MAX: Final = 2**31 - 1
+
+_RUNS_NO_PROGRAM: Final = (
+    "this site cannot run a program in a reservation: its batch system is real, and none of its "
+    "processors stand behind what can be reserved; hand the program in as a job (grms submit)"
+)
+
+
+class ReservationDesk:
+    """Handles requests about reservations, and their changes over time."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._book = memory.reservations
+
+    # --- time ----------------------------------------------------------------------------------
+
+    def due(self, _event: ReservationsDue, turn: Turn) -> None:
+        """Records changes over time."""
+        self.settle(turn)
+
+    def settle(self, turn: Turn) -> None:
+        """Records changes over time up to now, in the order in which they happened."""
+        book = self._book
+        while book.next_time <= turn.now:
+            found = book.next_due
+            record: Record
+            if found.state is ReservationState.BOOKED:
+                record = ReservationExpired(turn.now, found.number)
+            elif found.state is ReservationState.LAUNCHED:
+                record = ReservationStarted(turn.now, found.number, found.due_time)
+            else:
+                record = ReservationEnded(turn.now, found.number, found.due_time)
+            self._change(found.number, record, turn)
+
+    # --- questions -----------------------------------------------------------------------------
+
+    def book(self, event: BookReservation, turn: Turn) -> None:
+        """Reserves a resource, or finds what this key has reserved before."""
+        self.settle(turn)
+        book = self._book
+        refusal = self._malformed(event)
+        if refusal is not None:
+            turn.do(refusal)
+            return
+        number = book.keys.get((event.owner, event.idempotency_key))
+        if number is not None:
+            self._again(event, book.reservations[number], turn)
+            return
+        resource = book.resources.get(event.resource_id)
+        if resource is None:
+            turn.do(_no_resource(event.id, event.resource_id))
+            return
+        refusal = self._refusal(event, resource, turn.now)
+        if refusal is not None:
+            turn.do(refusal)
+            return
+        number = book.next_number
+        record = ReservationBooked(
+            turn.now,
+            number,
+            event.owner,
+            event.idempotency_key,
+            event.resource_id,
+            event.begin,
+            event.end,
+            event.processors,
+            resource.cost(event.processors, event.begin, event.end),
+        )
+        self._change(number, record, turn)
+        self._reply(number, turn)
+
+    def _again(self, event: BookReservation, known: Reservation, turn: Turn) -> None:
+        wish = (event.resource_id, (event.begin, event.end), event.processors)
+        if (known.resource_id, known.booked, known.processors) == wish:
+            self._reply(known.number, turn)
+        else:
+            reason = f"the key belongs to another reservation, {known.number}"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+
+    def _malformed(self, event: BookReservation) -> Refuse | None:
+        most = self.memory.settings.limits.text_characters
+        length, begin, end = len(event.idempotency_key), event.begin, event.end
+        if not 1 <= length <= most:
+            reason = f"idempotency_key has {length} characters; 1 to {most} are possible"
+            return Refuse(event.id, Refusal.INVALID, reason, "idempotency_key")
+        reason = window_problem(begin, end)
+        if reason:
+            return Refuse(event.id, Refusal.INVALID, reason, "window")
+        if not 1 <= event.processors <= _PROCESSORS_MAX:
+            reason = f"processors is {event.processors}; it must be at least 1"
+            return Refuse(event.id, Refusal.INVALID, reason, "processors")
+        return None
+
+    def _refusal(self, event: BookReservation, resource: Resource, now: float) -> Refuse | None:
+        if event.end <= now:
+            reason = f"the window ends at {event.end}, and it is {now}"
+            return Refuse(event.id, Refusal.PRECONDITION, reason)
+        most = self.memory.settings.limits.reservations_open
+        if self._book.open_by_owner[event.owner] >= most:
+            reason = f"{event.owner} has {most} open reservations, the most"
+            return Refuse(event.id, Refusal.EXHAUSTED, reason)
+        if not self._book.is_free(resource, event.processors, event.begin, event.end):
+            return _not_free(event.id, resource, event.processors, event.begin, event.end)
+        return None
+
+    def launch(self, event: LaunchReservation, turn: Turn) -> None:
+        """Puts a job into a reservation, or finds the one that this key has put there before."""
+        found = self._found(event, turn)
+        if found is None:
+            return
+        number, key = found.number, event.launch_key
+        most = self.memory.settings.limits.text_characters
+        resource = self._book.resources.get(found.resource_id)
+        if not 1 <= len(key) <= most:
+            reason = f"idempotency_key has {len(key)} characters; 1 to {most} are possible"
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
+        elif found.launch_key == key:
+            self._reply(number, turn)
+        elif found.launch_key:
+            reason = f"another job was launched in reservation {number}"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif not found.may_become(ReservationState.LAUNCHED):
+            reason = f"reservation {number} is {found.state.value}"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif resource is None:
+            turn.do(_no_resource(event.id, found.resource_id))
+        elif event.program and not self.memory.settings.runs_nothing:
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, _RUNS_NO_PROGRAM, "job.program"))
+        else:
+            self._launch(event, found, resource, turn)
+
+    def _launch(
+        self, event: LaunchReservation, found: Reservation, resource: Resource, turn: Turn
+    ) -> None:
+        requested, speed = event.request.requested_time, resource.speed
+        here, needed = min(event.run_time, requested) / speed, event.run_time / speed
+        processors, start = event.request.processors, max(found.begin, turn.now)
+        if processors > found.processors or start + here > found.end:
+            reason = (
+                f"the job needs {processors} processors for {here:g} s from {start:g}; reservation "
+                f"{found.number} has {found.processors} until {found.end:g}"
+            )
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            return
+        allowed = found.end - start if event.to_the_end else requested / speed
+        record = ReservationLaunched(
+            turn.now,
+            found.number,
+            event.launch_key,
+            run_time=min(needed, allowed),
+            cut_off=needed > allowed,
+            needed_time=needed,
+            to_the_end=event.to_the_end,
+        )
+        self._change(found.number, record, turn)
+        self._reply(found.number, turn)
+
+    def move(self, event: MoveReservation, turn: Turn) -> None:
+        """Moves a reservation to another window; one that is there already stays as it is.
+
+        A job that may run to the end of its reservation runs until the new one.
+        """
+        found = self._found(event, turn)
+        if found is None:
+            return
+        if reason := window_problem(*event.new):
+            turn.do(Refuse(event.id, Refusal.INVALID, reason, "new_window"))
+            return
+        if (found.begin, found.end) == event.new:
+            self._reply(found.number, turn)
+            return
+        resource = self._book.resources.get(found.resource_id)
+        if reason := _immovable(found, event, turn.now):
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        elif resource is None:
+            turn.do(_no_resource(event.id, found.resource_id))
+        elif not self._book.is_free(resource, found.processors, *event.new, but=found.number):
+            turn.do(_not_free(event.id, resource, found.processors, *event.new))
+        else:
+            begin, end = event.new
+            run_time, cut_off = found.run_time, found.cut_off
+            if found.to_the_end:
+                allowed = end - max(begin, found.launch_time)
+                run_time, cut_off = min(found.needed_time, allowed), found.needed_time > allowed
+            cost = resource.cost(found.processors, begin, end)
+            record = ReservationMoved(
+                turn.now, found.number, begin, end, run_time, cut_off=cut_off, cost=cost
+            )
+            self._change(found.number, record, turn)
+            self._reply(found.number, turn)
+
+    def release(self, event: ReleaseReservation, turn: Turn) -> None:
+        """Releases a reservation; one that is over stays as it is."""
+        found = self._found(event, turn)
+        if found is None:
+            return
+        if found.is_open:
+            self._change(found.number, ReservationReleased(turn.now, found.number), turn)
+        self._reply(found.number, turn)
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    def _found(
+        self, event: LaunchReservation | MoveReservation | ReleaseReservation, turn: Turn
+    ) -> Reservation | None:
+        self.settle(turn)
+        found = self._book.get(event.reservation, event.owner)
+        if found is None:
+            reason = f"there is no reservation {event.reservation} of {event.owner}"
+            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "reservation_id"))
+        return found
+
+    def _change(self, number: int, record: Record, turn: Turn) -> None:
+        turn.note(record)
+        turn.do(PublishReservation(turn.cause, self._book.reservations[number]))
+
+    def _reply(self, number: int, turn: Turn) -> None:
+        turn.do(ReplyReservation(turn.cause, self._book.reservations[number]))
+
+
+def window_problem(begin: float, end: float) -> str:
+    """Returns what is wrong with a window (seconds), for a person; empty if it can be reserved."""
+    if math.isfinite(begin) and math.isfinite(end) and 0 < end - begin <= WINDOW_MAX_S:
+        return ""
+    return f"window is {begin} to {end}; its end must be after its beginning"
+
+
+def _immovable(found: Reservation, event: MoveReservation, now: float) -> str:
+    # Why it stays where it is, whatever is free; empty if it can be moved.
+    number, (begin, end) = found.number, event.new
+    if not found.is_open:
+        return f"reservation {number} is over"
+    if (found.begin, found.end) != event.old:
+        return (
+            f"reservation {number} is from {found.begin} to {found.end}, and not from "
+            f"{event.old[0]} to {event.old[1]}"
+        )
+    if end <= now:
+        return f"the window ends at {end}, and it is {now}"
+    if found.state is ReservationState.RUNNING and begin != found.begin:
+        return f"the job in reservation {number} runs; only the end can be moved"
+    if found.launch_key and not found.to_the_end:
+        until = max(begin, found.launch_time) + found.run_time
+        if until > end:
+            return f"the job in reservation {number} would run until {until:g}, beyond {end:g}"
+    return ""
+
+
+def _no_resource(cause: int, resource_id: str) -> Refuse:
+    reason = f"there is no resource {resource_id!r} here"
+    return Refuse(cause, Refusal.NOT_FOUND, reason, "resource_id")
+
+
+def _not_free(cause: int, resource: Resource, processors: int, begin: float, end: float) -> Refuse:
+    name = resource.resource_id
+    reason = f"{processors} processors of {name} are not free from {begin} to {end}"
+    return Refuse(cause, Refusal.PRECONDITION, reason)

@@ -1,0 +1,279 @@
+"""The state of a site: events go in, commands come out.
+
+`SiteState.handle(event, now)` is the single entry. It reads no clock, draws no random number, opens nothing;
+the owner of sockets, disks and clocks (the daemon, the simulated network of `grms.simulation`, a replay) hands over
+events and carries out the commands. The parts:
+
+- `home`: users' requests; `offers`: where their jobs run, and how an unknown outcome is found out;
+- `reoffers`: waiting jobs that are offered again, and how they leave the queue;
+- `intervention`: operators' decisions about stuck jobs;
+- `standing`: partners that violate the protocol; `belief`: their reports;
+- `guests`: partners' questions, and their jobs here;
+- `local`: the batch system's news about jobs;
+- `reservations`: requests for reservable resources, and changes over time;
+- `memory`: what survives a restart, changed by journal records alone;
+- `lifecycle`: the transition tables; `docs/protocol.md` draws them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from grms.site.model.commands import Command, SendOffer
+from grms.site.model.events import (
+    BookReservation,
+    Cancel,
+    Drain,
+    Event,
+    GuardLooked,
+    LaunchReservation,
+    LrmsNews,
+    LrmsTold,
+    MoveReservation,
+    OfferAnswered,
+    OfferDisputed,
+    OfferFailed,
+    OfferReceived,
+    Pardon,
+    PartnerDown,
+    PartnerFaulty,
+    PartnerIncompatible,
+    PartnerLost,
+    PartnerUp,
+    PoliciesChanged,
+    ProbeAnswered,
+    ProbeFailed,
+    ProgramCame,
+    ProgramsAway,
+    ReleaseReservation,
+    ReportAnswered,
+    ReportFailed,
+    ReportReceived,
+    ReservationsDue,
+    ResolveReceived,
+    Restarted,
+    Resubmit,
+    Resume,
+    RoundDue,
+    StatusAnswered,
+    StatusFailed,
+    Submit,
+    TakeBack,
+    TimePassed,
+    WithdrawReceived,
+    WriteOff,
+)
+from grms.site.model.jobs import HomeJob, OfferId
+from grms.site.model.lifecycle import SHOWN, GuestState, JobState
+from grms.site.model.partners import PartnerBook
+from grms.site.model.records import Record
+from grms.site.model.settings import SiteSettings
+from grms.site.model.state_tables import Memory
+from grms.site.scheduler.deadlines import DeadlineDesk
+from grms.site.scheduler.guest_jobs import GuestDesk
+from grms.site.scheduler.local_jobs import LocalDesk
+from grms.site.scheduler.offers import OfferDesk
+from grms.site.scheduler.operator_actions import OperatorDesk, why_stuck
+from grms.site.scheduler.peer_faults import FaultDesk
+from grms.site.scheduler.peer_state import PartnerDesk
+from grms.site.scheduler.rebalance import ReofferDesk
+from grms.site.scheduler.reservations import ReservationDesk
+from grms.site.scheduler.submission import HomeDesk
+from grms.site.scheduler.transaction import Turn
+
+
+class SiteState:
+    """All that a site knows and decides.
+
+    `records` are the journal's, oldest first, none for a new site; the event `Restarted` then resumes what was open.
+    `memory`, if given, is what these records have made already.
+
+    Raises:
+        IllegalMove, KeyError: the records contradict each other.
+    """
+
+    def __init__(
+        self,
+        settings: SiteSettings,
+        records: Iterable[Record] = (),
+        *,
+        memory: Memory | None = None,
+    ) -> None:
+        self.memory = Memory(settings) if memory is None else memory
+        for record in records:
+            self.memory.apply(record)
+        faults = FaultDesk(self.memory)
+        self._offers = OfferDesk(self.memory, faults)
+        self._reoffers = ReofferDesk(self.memory, self._offers)
+        self._home = HomeDesk(self.memory, self._offers, self._reoffers)
+        self._guests = GuestDesk(self.memory)
+        self._partners = PartnerDesk(self.memory, faults, self._offers, self._reoffers)
+        self._operator = OperatorDesk(self.memory, self._offers)
+        self._deadlines = DeadlineDesk(self.memory, self._offers)
+        self._reservations = ReservationDesk(self.memory)
+        self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Turn], None]] = {
+            Restarted: self._restarted,
+            **dict.fromkeys((Drain, Resume), self._drain),
+            GuardLooked: self._guard_looked,
+            PoliciesChanged: self._policies_changed,
+            Submit: self._home.submit,
+            Cancel: self._home.cancel,
+            OfferReceived: self._guests.offer_received,
+            ResolveReceived: self._guests.resolve_received,
+            WithdrawReceived: self._guests.withdraw_received,
+            ReportReceived: self._home.report_received,
+            OfferAnswered: self._reoffers.offer_answered,
+            OfferFailed: self._reoffers.offer_failed,
+            StatusAnswered: self._offers.status_answered,
+            StatusFailed: self._offers.status_failed,
+            ReportAnswered: self._guests.report_answered,
+            ReportFailed: self._guests.report_failed,
+            ProgramsAway: self._guests.programs_away,
+            ProgramCame: self._guests.program_came,
+            Pardon: self._partners.pardon,
+            PartnerUp: self._partners.up,
+            PartnerFaulty: self._partners.faulty,
+            PartnerIncompatible: self._partners.incompatible,
+            ProbeAnswered: self._partners.probe_answered,
+            ProbeFailed: self._partners.probe_failed,
+            OfferDisputed: self._partners.disputed,
+            TimePassed: self._time_passed,
+            RoundDue: self._reoffers.due,
+            TakeBack: self._operator.take_back,
+            Resubmit: self._operator.resubmit,
+            WriteOff: self._operator.write_off,
+            PartnerDown: self._partner_down,
+            PartnerLost: self._partners.lost,
+            BookReservation: self._reservations.book,
+            LaunchReservation: self._reservations.launch,
+            MoveReservation: self._reservations.move,
+            ReleaseReservation: self._reservations.release,
+            ReservationsDue: self._reservations.due,
+            **LocalDesk(self.memory, self._home, self._guests).handlers(),
+        }
+
+    @classmethod
+    def recover(cls, settings: SiteSettings, records: Iterable[Record]) -> "SiteState":
+        """Returns the state that a journal's records make."""
+        return cls(settings, records)
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Takes an event and returns the commands, in order; one `Append` with all records, if any, comes first.
+
+        `now` is on the site's clock, seconds; never less than in the previous call.
+
+        Raises:
+            IllegalMove: a bug in this program; the state must not be used any more.
+        """
+        turn = Turn(self.memory, event.id, now)
+        what = event.news if isinstance(event, LrmsTold) else event
+        self._handlers[type(what)](what, turn)
+        self._reoffers.carry_on(event, turn)
+        return turn.commands()
+
+    # --- what the shell may look at ------------------------------------------------------------
+
+    @property
+    def settings(self) -> SiteSettings:
+        """The settings, with the policies that are in force."""
+        return self.memory.settings
+
+    @property
+    def draining(self) -> bool:
+        """Whether no more work is accepted."""
+        return self.memory.draining
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the site's guard stops exchange, or has not looked yet."""
+        return self.memory.guarded
+
+    @property
+    def partners(self) -> dict[str, PartnerBook]:
+        """What is known of each partner, by name; read-only."""
+        return self.memory.books
+
+    def job(self, job_id: str) -> HomeJob | None:
+        """Returns a local user's job, read-only; `None` if it is not remembered."""
+        return self._home.job(job_id)
+
+    def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
+        """Returns an offer whose outcome is asked for, to be repeated under its number.
+
+        A partner that knows the number repeats its answer; one that does not decides. For networks that lose nothing
+        (`grms.site.peers.lock_step`). `None` if it is decided, or was given up.
+        """
+        return self._offers.undecided_offer(partner, offer)
+
+    def why_stuck(self, job: HomeJob, now: float) -> str:
+        """Returns why a local user's job is stuck, for an operator; empty if it is not.
+
+        `now` is on the site's clock, seconds.
+        """
+        return why_stuck(job, self.memory, now)
+
+    def jobs(self) -> Iterable[HomeJob]:
+        """Returns local users' jobs in order of submission."""
+        return self.memory.jobs.values()
+
+    def job_counts(self) -> dict[JobState, int]:
+        """Returns the number of local users' jobs in each state."""
+        counts = dict.fromkeys(SHOWN, 0)
+        for job in self.memory.jobs.values():
+            counts[job.shown] += 1
+        return counts
+
+    def guest_counts(self) -> dict[GuestState, int]:
+        """Returns the number of remembered guest jobs in each state."""
+        counts = dict.fromkeys(GuestState, 0)
+        for book in self.memory.books.values():
+            for guest in book.guests.values():
+                counts[guest.shown] += 1
+            for answer in book.answered.values():
+                counts[answer if isinstance(answer, GuestState) else GuestState.ACKNOWLEDGED] += 1
+        return counts
+
+    # --- the daemon itself ---------------------------------------------------------------------
+
+    def _restarted(self, event: Restarted, turn: Turn) -> None:
+        self._guests.take_up(event.load, turn)
+        self._home.take_up(event.load, turn)
+        self._reservations.settle(turn)
+
+    def _time_passed(self, event: TimePassed, turn: Turn) -> None:
+        self._guests.time_passed(turn)
+        self._offers.time_passed(event.load, turn)
+        self._deadlines.time_passed(event, turn)
+
+    def _drain(self, event: Drain | Resume, _turn: Turn) -> None:
+        self.memory.draining = isinstance(event, Drain)
+
+    def _guard_looked(self, event: GuardLooked, turn: Turn) -> None:
+        memory, guard = self.memory, self.memory.settings.guard
+        if guard is not None:
+            memory.guard_found = guard.found(
+                memory.guard_found, turn.now, event.jobs, event.improvement
+            )
+
+    def _policies_changed(self, event: PoliciesChanged, _turn: Turn) -> None:
+        settings = self.memory.settings
+        self.memory.settings = replace(
+            settings,
+            transfer=dict(event.transfer),
+            location=event.location,
+            partners_asked=event.partners_asked,
+            reoffer=event.reoffer,
+            confirm_time_max=(
+                settings.confirm_time_max
+                if event.confirm_time_max is None
+                else event.confirm_time_max
+            ),
+            translation=(settings.translation if event.translation is None else event.translation),
+            partners=settings.partners if event.partners is None else event.partners,
+        )
+        self.memory.list_partners()
+
+    def _partner_down(self, event: PartnerDown, _turn: Turn) -> None:
+        book = self.memory.books.get(event.partner)
+        if book is not None:
+            book.reachable = False

@@ -1,1 +1,0 @@
-"""What the daemon answers: the services of `proto/grms/v1`."""

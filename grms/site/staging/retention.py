@@ -1,0 +1,132 @@
+"""Deletes expired results and inputs of jobs.
+
+Folders of jobs that the batch system may still have, or that have not ended for this site, are left alone.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import structlog
+
+from grms.lrms.job_directories import JobFolders
+from grms.site.model.state_tables import Memory
+from grms.site.peers.pseudonyms import GuestOwners
+from grms.site.runtime.event_loop import Engine
+from grms.site.staging.stage_in import GUEST, user_input
+from grms.site.staging.store import ResultStore
+from grms.site.wire.convert import given_inputs
+
+PAUSE_S: Final = 3600.0
+"""Interval, seconds."""
+
+INPUTS_KEPT_S: Final = 3600.0
+"""How long uploaded files wait for their job, seconds."""
+
+Log = structlog.typing.FilteringBoundLogger
+
+
+class Store(Protocol):
+    """Folders by name, some of them old."""
+
+    def stale(self, before: float) -> Sequence[str]:
+        """Returns the names of those in which nothing has changed since a moment, seconds since 1970."""
+
+    def remove(self, name: str, /) -> None:
+        """Deletes one."""
+
+
+def living(memory: Memory, key: str) -> bool:
+    """Returns whether a job's folder is still needed; `key` is that of the batch system's adapter."""
+    if key in memory.at_lrms:
+        return True
+    home, _, number, *_ = key.split("/")
+    job = memory.jobs.get(int(number)) if home == memory.settings.name else None
+    return job is not None and job.outcome is None
+
+
+class Sweeper:
+    """Deletes expired folders from time to time.
+
+    `folders` are those of the batch system's jobs, `None` if they have none. A folder expires `keep_s` seconds after
+    its last change; `clock` is in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        folders: JobFolders | None,
+        store: ResultStore,
+        inputs: ResultStore,
+        owners: GuestOwners,
+        *,
+        keep_s: float,
+        log: Log,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._engine = engine
+        self._folders = folders
+        self._store = store
+        self._inputs = inputs
+        self._owners = owners
+        self._keep_s = keep_s
+        self._log = log
+        self._clock = clock
+        self._problems: list[str] = []
+
+    async def run(self) -> None:
+        """Cleans until it is cancelled."""
+        while True:
+            await self.sweep()
+            await asyncio.sleep(PAUSE_S)
+
+    async def sweep(self) -> int:
+        """Deletes what is old, and returns how many folders that were; what cannot be deleted keeps nothing else."""
+        before, memory = self._clock() - self._keep_s, self._engine.state.memory
+        count, self._problems = 0, []
+        if self._folders is not None:
+            # A new job's key is known before its folder is written.
+            count += await self._old(self._folders, before, lambda key: living(memory, key))
+        count += await self._old(self._store, before, lambda _: False)
+        # Inputs are touched before the job is known, so jobs need not be checked here.
+        count += await self._old(self._inputs, self._clock() - INPUTS_KEPT_S, self._given)
+        # A job's owner is set after its acceptance, when it is known here.
+        with self._trying():
+            self._owners.sweep(lambda key: living(memory, key))
+        if self._problems:
+            first, *more = self._problems
+            self._log.warning("results_not_cleaned", problem=first, more=len(more))
+        if count:
+            self._log.info("results_cleaned", folders=count)
+        return count
+
+    async def _old(self, store: Store, before: float, needed: Callable[[str], bool]) -> int:
+        count = 0
+        with self._trying():
+            for name in await asyncio.to_thread(store.stale, before):
+                if needed(name):
+                    continue
+                with self._trying():
+                    await asyncio.to_thread(store.remove, name)
+                    count += 1
+        return count
+
+    @contextmanager
+    def _trying(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._problems.append(str(error))
+
+    def _given(self, name: str) -> bool:
+        memory = self._engine.state.memory
+        if name.startswith(GUEST):
+            return living(memory, name.removeprefix(GUEST).replace("+", "/"))
+        return any(
+            name == user_input(job.user, file)
+            for job in memory.jobs.values()
+            if job.outcome is None
+            for file in given_inputs(job.payload)
+        )

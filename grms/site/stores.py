@@ -1,0 +1,90 @@
+"""What a daemon keeps beside its journal: results, files for jobs, and whose guests' jobs are."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from grms.daemon.job_files import FileLimits
+from grms.lrms.job_directories import WithFolders
+from grms.site.assembly import Core
+from grms.site.config.load import ConfigError
+from grms.site.config.schema import PSEUDONYMS_END
+from grms.site.peers.accounts import guest_accounts
+from grms.site.peers.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
+from grms.site.peers.script_fetch import ProgramFetcher
+from grms.site.runtime.executor_driver import Supplies
+from grms.site.staging.download import ResultDesk
+from grms.site.staging.retention import Sweeper
+from grms.site.staging.stage_in import InputDesk, InputFetcher
+from grms.site.staging.stage_out import Collector
+from grms.site.staging.store import ResultStore
+
+Log = structlog.typing.FilteringBoundLogger
+
+DAY_S: Final = 86400.0
+
+RESULTS_END: Final = ".results"
+"""In the journal's folder, after the site's name: results from partners."""
+
+INPUTS_END: Final = ".inputs"
+"""Likewise: input files of jobs."""
+
+OWNERS_END: Final = ".owners"
+"""Likewise: owners of guests' jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept beside the journal; `owners` knows whose guests' jobs are, and who is banned."""
+
+    supplies: Supplies
+    owners: GuestOwners
+    inputs: InputDesk
+    results: ResultDesk
+    collector: Collector
+    sweeper: Sweeper
+
+
+def keep_beside(core: Core, log: Log) -> Kept:
+    """Returns what a daemon keeps beside its journal.
+
+    Raises:
+        ConfigError: the map of partners' users cannot be used.
+    """
+    config = core.config
+    owners = GuestOwners(_beside(core, OWNERS_END), config.guests.banned, guest_accounts(config))
+    limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
+    inputs = InputDesk(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
+    programs = ProgramFetcher(core.links, config.name, owners)
+    fetcher = InputFetcher(programs, inputs, core.links, config.name)
+    store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
+    lrms = core.driver.lrms
+    folders = lrms.folders if isinstance(lrms, WithFolders) else None
+    keep_s = config.results.keep_days * DAY_S
+    return Kept(
+        Supplies(fetcher, inputs.place, owners.account),
+        owners,
+        inputs,
+        ResultDesk(core.engine, folders, store, limits, keep_s=keep_s, log=log),
+        Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
+        Sweeper(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
+    )
+
+
+def pseudonyms(core: Core) -> Pseudonyms:
+    """Returns the pseudonyms of the site's users.
+
+    Raises:
+        ConfigError: the file with their key cannot be used.
+    """
+    try:
+        return Pseudonyms(read_key(_beside(core, PSEUDONYMS_END)), told_names(core.config))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _beside(core: Core, end: str) -> Path:
+    # In the journal's folder.
+    return Path(core.config.journal.path).with_name(f"{core.config.name}{end}")

@@ -1,1 +1,0 @@
-"""Logs, metrics and telemetry: for those who watch and act on nothing."""

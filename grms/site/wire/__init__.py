@@ -1,0 +1,1 @@
+"""Messages of `grms.v1` to the model's values, and back."""

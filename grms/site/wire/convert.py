@@ -1,0 +1,403 @@
+"""Conversion between the state's values and wire messages."""
+
+import math
+from typing import Any, Final
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from grms.daemon.file_names import check_outputs
+from grms.daemon.job_files import JobFile
+from grms.daemon.job_needs import read_kinds, read_needs, write_needs
+from grms.daemon.shared_folders import SharedFile, check_shared
+from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
+from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
+from grms.v1 import job_pb2, partner_pb2, request_pb2
+from lrms_sim.machine.node_kinds import NodeKind
+from lrms_sim.util.messages import printable, shorten
+from lrms_sim.workload.groups import GROUPS
+
+PROTOCOL_VERSION = 1
+"""Of `proto/grms/v1`."""
+
+SHA256_BYTES = 32
+
+JOB_NAME_MAX: Final = 128
+"""Most characters of the name that a script finds."""
+
+REQUESTED_TIME_MAX: Final = 1e15
+"""Longest time that a job may ask for, seconds: what a site keeps are sums of such times, and a sum that is
+infinite, or hides all others behind it, says nothing of a partner any more."""
+
+_OUTCOMES: dict[Outcome, Any] = {
+    outcome: request_pb2.Outcome.Value(f"OUTCOME_{outcome.name}") for outcome in Outcome
+}
+_OUTCOMES_READ = {number: outcome for outcome, number in _OUTCOMES.items()}
+
+SAID_MAX: Final = 100
+"""Most characters that are kept of a partner's own word for an outcome."""
+
+JOB_STATES: dict[JobState, Any] = {
+    state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in SHOWN
+}
+_JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
+
+_TO_FETCH = request_pb2.JobRequest(to_fetch=request_pb2.ProgramToFetch()).SerializeToString()
+
+EPOCH_AHEAD_NS: Final = 86_400 * 10**9
+"""So much later than now the epoch of an offer may be that a partner says it has seen, nanoseconds: the clock was
+ahead when the journal was made. Who followed any claim would one day have an epoch that no new journal reaches."""
+
+_OFFER_STATES = {
+    None: partner_pb2.OFFER_STATE_UNKNOWN,
+    GuestState.ACCEPTED: partner_pb2.OFFER_STATE_ACCEPTED,
+    GuestState.DECLINED: partner_pb2.OFFER_STATE_DECLINED,
+    GuestState.WITHDRAWN: partner_pb2.OFFER_STATE_WITHDRAWN,
+    GuestState.ENDED: partner_pb2.OFFER_STATE_ENDED,
+}
+_OFFER_STATES_READ = {number: state for state, number in _OFFER_STATES.items()}
+
+
+class WireError(ValueError):
+    """An invalid message; `field` is the invalid field."""
+
+    def __init__(self, field: str, text: str) -> None:
+        self.field = field
+        super().__init__(text)
+
+
+def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, bytes]:
+    """Returns a job's request, and its program as opaque bytes; `field` is its name in errors.
+
+    Raises:
+        WireError: a bound is violated.
+    """
+    request = _read_asked(message, field)
+    if message.WhichOneof("payload") is None and len(UnknownFieldSet(message)):
+        text = "what runs is of a kind that came with a later version; this one would run nothing"
+        raise WireError(f"{field}.payload", text)
+    _check_files(message.program, f"{field}.program")
+    if len(message.program.name) > JOB_NAME_MAX or "\0" in message.program.name:
+        text = f"name: at most {JOB_NAME_MAX} characters, without NUL"
+        raise WireError(f"{field}.program.name", text)
+    program = request_pb2.JobRequest()
+    program.CopyFrom(message)
+    for told in ("processors", "requested_time_s", "needs"):
+        program.ClearField(told)
+    if program.HasField("simulated"):
+        run_time = program.simulated.run_time_s
+        if not (math.isfinite(run_time) and run_time > 0):
+            raise WireError(
+                f"{field}.simulated.run_time_s",
+                f"run_time_s is {run_time}; it must be finite and more than 0",
+            )
+        group = program.simulated.user_group
+        if group not in {0, *GROUPS}:
+            raise WireError(
+                f"{field}.simulated.user_group",
+                f"user_group is {group}; it must be from 1 to {GROUPS[-1]}, or 0 for none",
+            )
+    return request, program.SerializeToString(deterministic=True)
+
+
+def _read_asked(message: request_pb2.JobRequest, field: str) -> Request:
+    try:
+        request = Request(message.processors, message.requested_time_s)
+    except ValueError as error:
+        name = str(error).partition(" ")[0]
+        wire_name = "requested_time_s" if name == "requested_time" else name
+        raise WireError(f"{field}.{wire_name}", str(error)) from error
+    if message.HasField("needs"):
+        try:
+            needs = read_needs(message.needs, request.requested_time)
+            request = Request(request.processors, request.requested_time, needs)
+        except ValueError as error:
+            raise WireError(f"{field}.needs", str(error)) from error
+    if request.requested_time > REQUESTED_TIME_MAX:
+        raise WireError(
+            f"{field}.requested_time_s",
+            f"requested_time_s is {request.requested_time}; it must be at most {REQUESTED_TIME_MAX:g}",
+        )
+    return request
+
+
+def _check_files(program: request_pb2.Program, field: str) -> None:
+    shared = [_read_shared(each) for each in program.inputs if each.shared_path]
+    for what, names in (
+        ("outputs", program.outputs),
+        ("inputs", [each.name for each in program.inputs if not each.shared_path]),
+        ("inputs", [each.name for each in shared if not each.runs]),
+    ):
+        try:
+            check_outputs(names)
+        except ValueError as error:
+            raise WireError(f"{field}.{what}", f"{what}: {error}") from error
+    names_all = [each.name for each in program.inputs]
+    if len(set(names_all)) < len(names_all):
+        raise WireError(f"{field}.inputs", "inputs: a name comes twice")
+    try:
+        for file in shared:
+            check_shared(file)
+    except ValueError as error:
+        raise WireError(f"{field}.inputs.shared_path", str(error)) from error
+    if program.script and any(each.runs for each in shared):
+        raise WireError(f"{field}.script", "script: it is both here and used in place")
+    for each in program.inputs:
+        if not each.shared_path and len(each.sha256) != SHA256_BYTES:
+            text = (
+                f"sha256 of {each.name!r} has {len(each.sha256)} bytes; it must have {SHA256_BYTES}"
+            )
+            raise WireError(f"{field}.inputs.sha256", text)
+
+
+def read_input(message: request_pb2.InputFile) -> JobFile:
+    """Returns an input file of a job."""
+    return JobFile(message.name, message.size_bytes, message.sha256)
+
+
+def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
+    """Returns a job's input files, without those that it uses in place; the payload is that of `read_request`."""
+    message = request_pb2.JobRequest.FromString(payload)
+    return tuple(read_input(each) for each in message.program.inputs if not each.shared_path)
+
+
+def shared_files(payload: bytes) -> tuple[SharedFile, ...]:
+    """Returns the files that a job uses in place; the payload is that of `read_request`."""
+    message = request_pb2.JobRequest.FromString(payload)
+    return tuple(_read_shared(each) for each in message.program.inputs if each.shared_path)
+
+
+def _read_shared(message: request_pb2.InputFile) -> SharedFile:
+    return SharedFile(message.name, message.shared_path, message.written)
+
+
+def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
+    """Returns a job's request as a message, for its user and for partners.
+
+    How its own site runs it is in no message: its user's variables are private.
+    """
+    message = request_pb2.JobRequest.FromString(payload)
+    message.ClearField("home")
+    message.processors = request.processors
+    message.requested_time_s = request.requested_time
+    if request.needs is not None:
+        message.needs.CopyFrom(write_needs(request.needs))
+    return message
+
+
+def without_program(payload: bytes) -> bytes:
+    """Returns a payload as offers have it: with a mark in place of the script.
+
+    One without a script is returned as it is.
+    """
+    if not request_pb2.JobRequest.FromString(payload).HasField("program"):
+        return payload
+    return _TO_FETCH
+
+
+def is_to_fetch(payload: bytes) -> bool:
+    """Returns whether the script of a partner's job is still with the partner."""
+    # A newer partner may say more of it.
+    return request_pb2.JobRequest.FromString(payload).HasField("to_fetch")
+
+
+def declared_outputs(payload: bytes) -> tuple[str, ...] | None:
+    """Returns the files that a job declares; `None` if it has no script."""
+    message = request_pb2.JobRequest.FromString(payload)
+    return tuple(message.program.outputs) if message.HasField("program") else None
+
+
+def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:
+    """Returns the name of an offer; `field` is its name in errors.
+
+    Raises:
+        WireError: it is invalid.
+    """
+    if not 1 <= message.number < 2**63 or not 1 <= message.epoch < 2**63:
+        raise WireError(
+            field,
+            f"offer {message.epoch}/{message.number} is none; both numbers are at least 1",
+        )
+    return OfferId(message.epoch, message.number)
+
+
+def read_seen(message: partner_pb2.DescribeResponse, *, epoch: int, now_ns: int) -> OfferId | None:
+    """Returns the last of this site's offers that a partner has seen; `None` if it knows of none.
+
+    `epoch` is this site's; `now_ns` is in nanoseconds since 1970.
+
+    Raises:
+        WireError: there can be no such offer. An epoch is the moment at which a journal was made.
+    """
+    if not message.HasField("offer_seen"):
+        return None
+    seen = read_offer(message.offer_seen, "offer_seen")
+    if seen.epoch > max(epoch, now_ns + EPOCH_AHEAD_NS):
+        raise WireError(
+            "offer_seen",
+            f"it says it has seen offer {seen.epoch}/{seen.number}, of an epoch that is still to come",
+        )
+    return seen
+
+
+def read_nodes(message: partner_pb2.DescribeResponse) -> tuple[NodeKind, ...]:
+    """Returns the nodes of a partner, where it has told them.
+
+    Raises:
+        WireError: no site has such nodes.
+    """
+    try:
+        return read_kinds(message.nodes)
+    except ValueError as error:
+        raise WireError("nodes", str(error)) from error
+
+
+def write_offer(offer: OfferId) -> partner_pb2.OfferId:
+    """Returns the name of an offer as a message."""
+    return partner_pb2.OfferId(epoch=offer.epoch, number=offer.number)
+
+
+def read_completion(message: partner_pb2.Completion, field: str) -> Completion:
+    """Returns the end of a delegated job.
+
+    Raises:
+        WireError: it is invalid.
+    """
+    if message.outcome == request_pb2.OUTCOME_UNSPECIFIED:
+        raise WireError(f"{field}.outcome", f"outcome is {message.outcome}; it must be a known one")
+    if not math.isfinite(message.end_time_s):
+        raise WireError(
+            f"{field}.end_time_s", f"end_time_s is {message.end_time_s}; it must be finite"
+        )
+    if not (math.isfinite(message.run_time_s) and message.run_time_s >= 0):
+        text = f"run_time_s is {message.run_time_s}; it must be finite and at least 0"
+        raise WireError(f"{field}.run_time_s", text)
+    outcome, said = _read_outcome(message)
+    code = message.exit_code if message.HasField("exit_code") else None
+    signal = message.signal if message.HasField("signal") else None
+    try:
+        left = Exit(code, signal)
+    except ValueError as error:
+        raise WireError(f"{field}.{str(error).partition(' ')[0]}", str(error)) from error
+    offer = read_offer(message.offer, f"{field}.offer")
+    return Completion(offer, outcome, message.end_time_s, message.run_time_s, left, said)
+
+
+def _read_outcome(message: partner_pb2.Completion) -> tuple[Outcome, str]:
+    """Returns a job's outcome, and a newer partner's word for one unknown to this program."""
+    if message.outcome in _OUTCOMES_READ:
+        return _OUTCOMES_READ[message.outcome], ""
+    said = shorten(printable(message.outcome_text), SAID_MAX)
+    return Outcome.UNKNOWN, said or f"outcome {int(message.outcome)}"
+
+
+def write_completion(completion: Completion) -> partner_pb2.Completion:
+    """Returns the end of a delegated job as a message."""
+    message = partner_pb2.Completion(
+        offer=write_offer(completion.offer),
+        end_time_s=completion.end_time,
+        run_time_s=completion.run_time,
+        outcome_text=completion.outcome.value,
+    )
+    _write_end(message, completion.outcome, completion.exit)
+    return message
+
+
+def _write_end(message: partner_pb2.Completion | job_pb2.Job, outcome: Outcome, left: Exit) -> None:
+    message.outcome = _OUTCOMES[outcome]
+    if left.code is not None:
+        message.exit_code = left.code
+    if left.signal is not None:
+        message.signal = left.signal
+
+
+def read_answer(message: partner_pb2.OfferResponse) -> bool | None:
+    """Returns whether an offer was accepted; `None` for a newer partner's unknown answer.
+
+    Raises:
+        WireError: the message says nothing.
+    """
+    if message.answer == partner_pb2.ANSWER_UNSPECIFIED:
+        raise WireError("answer", f"answer is {message.answer}; it must be a known one")
+    known = {partner_pb2.ANSWER_ACCEPTED: True, partner_pb2.ANSWER_DECLINED: False}
+    return known.get(message.answer)
+
+
+def read_status(message: partner_pb2.OfferStatus) -> tuple[GuestState | None, Completion | None]:
+    """Returns what has become of an offer, and its end if it has ended.
+
+    A state known only to a newer partner counts as that of a job that it has and that has not ended.
+
+    Raises:
+        WireError: the message says nothing.
+    """
+    if message.state == partner_pb2.OFFER_STATE_UNSPECIFIED:
+        raise WireError("state", f"state is {message.state}; it must be a known one")
+    state = _OFFER_STATES_READ.get(message.state, GuestState.ACCEPTED)
+    if state is not GuestState.ENDED:
+        return state, None
+    return state, read_completion(message.completion, "completion")
+
+
+def write_status(
+    status: GuestState | None, completion: Completion | None
+) -> partner_pb2.OfferStatus:
+    """Returns the state of an offer as a message."""
+    message = partner_pb2.OfferStatus(state=_OFFER_STATES[status])
+    if completion is not None:
+        message.completion.CopyFrom(write_completion(completion))
+    return message
+
+
+def read_job_state(number: int) -> JobState:
+    """Returns a job's state.
+
+    Raises:
+        WireError: there is no such state.
+    """
+    if number not in _JOB_STATES_READ:
+        raise WireError("states", f"states has {number}; it must be a known one")
+    return _JOB_STATES_READ[number]
+
+
+def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
+    """Returns a user's job as its user sees it; with `program`, including the program."""
+    message = job_pb2.Job(
+        job_id=job.job_id,
+        user=job.user,
+        name=job.name,
+        request=write_request(job.request, job.payload if program else b""),
+        state=JOB_STATES[job.shown],
+        executed_on=executed_on(job, site),
+        submit_time_s=job.submit_time,
+        cancel_requested=job.cancel_requested,
+        revision=job.revision,
+        reason=job.reason.encode(
+            errors="replace"
+        ).decode(),  # half a character would end the daemon
+        offered_to=job.partner if job.state in PROVISIONAL else "",
+        leaving=job.state is JobState.LEAVING,
+    )
+    if not math.isnan(job.start_time):
+        message.start_time_s = job.start_time
+    if not math.isnan(job.end_time):
+        message.end_time_s = job.end_time
+    if job.outcome is not None:
+        _write_end(message, job.outcome, job.exit)
+    return message
+
+
+_HERE = (JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING)
+_THERE = (JobState.DELEGATED, JobState.SUSPECT)
+
+
+def executed_on(job: HomeJob, site: str) -> str:
+    """Returns the site that has a job or has run it; empty while that is open."""
+    if job.shown in _HERE:
+        return site
+    if job.state in _THERE:
+        return job.partner
+    if job.state is JobState.ENDED:
+        return job.partner or (
+            site if job.start_time == job.start_time else ""
+        )  # nan: never started
+    return ""

@@ -1,0 +1,1 @@
+"""Names, values, outcomes and plots that several packages of `grms` need."""

@@ -1,0 +1,95 @@
+"""The commands around a site's batch system."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.cli.main import run_command
+from grms.lrms.adapter import Adapter
+from grms.lrms.checks import Finding, doubt, good, missing
+from grms.lrms.simulated.simulated import ADAPTER
+from grms.lrms.slurm.slurm_adapter import ADAPTER as SLURM
+from lrms_sim.util.files import to_toml
+from tests.grms.site.daemons import document
+from tests.schemas import printed
+
+
+def test_a_simulated_one_is_always_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nothing to look at."""
+    path = tmp_path / "site.toml"
+    path.write_text(to_toml(document(tmp_path)))
+    assert run_command(["lrms", "check", str(path)]) == 0
+    assert "nothing to look at" in capsys.readouterr().out
+    assert run_command(["lrms", "check", str(path), "--json"]) == 0
+    assert printed("grms-lrms-check", capsys.readouterr().out)["findings"] == []
+
+
+def test_what_needs_sudo_is_told_where_it_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key of the site's file, and the cure; status 1."""
+
+    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
+        return [good("user", "me")]
+
+    other = Adapter(SLURM.settings, SLURM.make, look)
+    monkeypatch.setattr("grms.lrms.registry.executors.KINDS", {"slurm": other})
+    monkeypatch.setattr("grms.lrms.privileges.no_new_privileges", lambda _=None: True)
+    users = tmp_path / "users.map"
+    users.write_text("ann@away  ann\n")
+    path = tmp_path / "site.toml"
+    lrms = {"kind": "slurm", "spool": str(tmp_path)}
+    path.write_text(to_toml(document(tmp_path, lrms=lrms)))
+    assert run_command(["lrms", "check", str(path)]) == 0
+    assert "sudo" not in capsys.readouterr().out
+    path.write_text(to_toml(document(tmp_path, lrms=lrms, guests={"users": str(users)})))
+    assert run_command(["lrms", "check", str(path)]) == 1
+    words = " ".join(capsys.readouterr().out.split())
+    assert "NO sudo this command: guests.users: sudo refuses" in words
+    assert "hanse-grms@.service.d/sudo.conf" in words
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ([good("user", "me"), doubt("hold", "0 s", "more")], 0),
+        ([good("user", "me"), missing("clock", "it is 70 s ahead, " * 9, "set it, " * 20)], 1),
+    ],
+)
+def test_what_was_found_is_printed(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    found: list[Finding],
+    status: int,
+) -> None:
+    """A line each, its cure below; the status says whether something is missing."""
+    asked = []
+
+    async def look(_settings: Any, site: Any, run_s: float | None) -> list[Finding]:
+        asked.append((site.name, site.processors, run_s))
+        return found
+
+    other = Adapter(ADAPTER.settings, ADAPTER.make, look)
+    monkeypatch.setattr("grms.lrms.registry.executors.KINDS", {"simulated": other})
+    path = tmp_path / "site.toml"
+    path.write_text(to_toml(document(tmp_path)))
+    assert run_command(["lrms", "check", str(path)]) == status
+    shown = capsys.readouterr().out
+    assert "no job was run" in shown
+    assert max(map(len, shown.splitlines())) < 80
+    words = " ".join(shown.split())
+    for finding in found:
+        assert " ".join(f"{finding.level.value} {finding.what} {finding.text}".split()) in words
+        assert " ".join(finding.cure.split()) in words
+    assert run_command(["lrms", "check", str(path), "--json"]) == status
+    told = printed("grms-lrms-check", capsys.readouterr().out)
+    assert [each["what"] for each in told["findings"]] == [each.what for each in found]
+    assert [each["level"] for each in told["findings"]] == [each.level.value for each in found]
+    assert asked.pop(1) == asked[0]
+    run_command(["lrms", "check", str(path), "--run", "--timeout", "7"])
+    assert "no job was run" not in capsys.readouterr().out
+    assert asked == [("home", 4, None), ("home", 4, 7.0)]

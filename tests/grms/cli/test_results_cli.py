@@ -1,0 +1,150 @@
+"""The commands for what jobs leave."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+
+from grms.cli.main import run_command
+from grms.client import ResultFile, Results, SiteError
+
+OUT = b"said\n\xff"
+
+
+def file(name: str, content: bytes = OUT, problem: str = "") -> ResultFile:
+    """Returns what a site says of a file."""
+    return ResultFile(name, len(content), hashlib.sha256(content).digest(), problem)
+
+
+ALL = (file("stdout"), file("stderr", b""), file("a/b"), file("x", problem="missing"))
+
+
+class Site:
+    """A site in the place of a client.
+
+    Attributes:
+        results_now: what it says.
+        content: that every file has but an empty one.
+    """
+
+    results_now = Results(ALL, True, "")
+    content = OUT
+
+    def __init__(self, socket: Path, *, timeout_s: float) -> None:
+        assert (socket, timeout_s) == (Path("sock"), 10.0)
+
+    def __enter__(self) -> Self:
+        """Connects."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hangs up."""
+
+    def get(self, job_id: str) -> Any:
+        """Returns a job; there is one."""
+        if job_id != "home-1":
+            raise SiteError("NOT_FOUND", f"there is no job {job_id!r}", "job_id")
+        return SimpleNamespace(has_ended=self.results_now.complete, executed_on="south")
+
+    def results(self, _job_id: str, *, wait: bool) -> Results:
+        """Returns what it says."""
+        assert wait == self.results_now.complete
+        return self.results_now
+
+    def fetch(self, _job_id: str, name: str) -> Iterator[bytes]:
+        """Yields a file in pieces."""
+        if name != "stderr":
+            yield self.content[:2]
+            yield self.content[2:]
+
+
+@pytest.fixture(name="site")
+def _site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Site]:
+    class Own(Site):
+        pass
+
+    monkeypatch.setattr("grms.client.SyncClient", Own)
+    monkeypatch.setenv("HANSE_SOCKET", "sock")
+    monkeypatch.chdir(tmp_path)
+    Path("sock").touch()
+    return Own
+
+
+def test_logs_are_shown_as_they_are(
+    site: type[Site], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Byte for byte, also of a job that still runs; an empty one is empty."""
+    assert run_command(["logs", "home-1"]) == 0
+    assert capfdbinary.readouterr().out == OUT
+    assert run_command(["logs", "home-1", "--stderr"]) == 0
+    assert capfdbinary.readouterr().out == b""
+    site.results_now = Results(ALL, False, "")
+    assert run_command(["logs", "home-1"]) == 0
+    assert capfdbinary.readouterr().out == OUT
+
+
+@pytest.mark.parametrize(
+    ("results", "words", "text"),
+    [
+        (Results((), False, "on the way"), ["logs", "home-1"], "home-1: on the way"),
+        (Results((), True, "gone"), ["fetch", "home-1"], "home-1: gone"),
+        (Results(ALL, False, ""), ["fetch", "home-1"], "home-1 has not ended"),
+        (
+            Results((file("stdout", problem="too_large"),), True, ""),
+            ["logs", "home-1"],
+            "stdout: it is larger than",
+        ),
+        (Results(ALL, True, ""), ["logs", "home-2"], "there is no job 'home-2'"),
+    ],
+)
+def test_what_is_not_here_is_said(
+    site: type[Site], capsys: pytest.CaptureFixture[str], results: Any, words: Any, text: str
+) -> None:
+    """In a sentence, and with a status."""
+    site.results_now = results
+    assert run_command(words) != 0
+    captured = capsys.readouterr()
+    assert text in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_files_are_brought(site: type[Site], capsys: pytest.CaptureFixture[str]) -> None:
+    """Into a folder named as the job; nothing that is there is replaced unless it is wanted."""
+    assert run_command(["fetch", "home-1"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
+        "home-1/stdout: 6 bytes",
+        "home-1/stderr: 0 bytes",
+        "home-1/a/b: 6 bytes",
+    ]
+    assert captured.err == "home-1/x: the job has left no such file\n"
+    assert Path("home-1/a/b").read_bytes() == OUT
+    assert Path("home-1/stdout").stat().st_mode & 0o777 == 0o644
+    Path("home-1/stdout").write_text("mine")
+    assert run_command(["fetch", "home-1"]) == 1
+    assert "home-1/stdout: it is there already" in capsys.readouterr().err
+    assert Path("home-1/stdout").read_text() == "mine"
+    site.results_now = Results(ALL[:3], True, "")
+    assert run_command(["fetch", "home-1", "--force", "--output", "home-1"]) == 0
+    assert Path("home-1/stdout").read_bytes() == OUT
+
+
+def test_what_comes_otherwise_than_was_said_is_not_passed_over(
+    site: type[Site], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong content, a name that leads elsewhere, a link in the way."""
+    site.content = b"other"
+    site.results_now = Results((file("stdout"), file("../x"), file("l/y")), True, "")
+    Path("away").mkdir()
+    Path("home-1").mkdir()
+    Path("home-1/l").symlink_to("../away")
+    assert run_command(["fetch", "home-1"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert "its content is not what" in lines[0]
+    assert "no name of a file" in lines[1]
+    assert "no file" in lines[2]
+    assert not Path("x").exists()
+    assert list(Path("away").iterdir()) == []

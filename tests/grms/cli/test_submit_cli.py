@@ -1,0 +1,421 @@
+"""Handing in jobs: of numbers, and those that are written for Slurm."""
+
+import io
+import os
+import pwd
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grms.cli.main import run_command
+from grms.cli.submit_cli import exit_status
+from grms.client import Job, JobState, Outcome
+from grms.v1 import job_pb2, request_pb2
+from tests.grms.cli.test_site_cli import grms
+from tests.grms.site.daemons import document, running
+from tests.waiting import run
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "signal", "status"),
+    [
+        (Outcome.COMPLETED, 0, None, 0),
+        (Outcome.COMPLETED, None, None, 0),
+        (Outcome.FAILED, 3, None, 3),
+        (Outcome.FAILED, 0, 9, 137),
+        (Outcome.TIMEOUT, 0, None, 1),
+        (Outcome.LOST, None, None, 1),
+    ],
+)
+def test_who_has_waited_has_the_jobs_exit_status(
+    outcome: Outcome, code: int | None, signal: int | None, status: int
+) -> None:
+    """As a shell gives it; 1 where the job has none and did not complete."""
+    state = JobState.ENDED
+    job = Job("a-1", "", "ann", 1, 1.0, state, "a", 0.0, None, 1.0, outcome, False, "")
+    assert exit_status(replace(job, exit_code=code, signal=signal)) == status
+
+
+def test_what_a_script_is_given_is_in_the_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments, variables by value or from here, and the files that are wanted; all need a script."""
+
+    async def scene() -> None:
+        script = tmp_path / "job.sh"
+        script.write_text("#!/bin/sh\n")
+        monkeypatch.setenv("HERE", "a=b")
+        async with running(document(tmp_path), tmp_path) as site:
+            words: list[str | Path] = ["submit", "--site", tmp_path / "home.sock", "-p", "1"]
+            words += ["-t", "60"]
+            monkeypatch.chdir(tmp_path)
+            Path("data").mkdir()
+            Path("data/in").write_text("given")
+            given = ["--env", "HERE", "--env", "X=", "--result", "a/b", "--input", "./data/in"]
+            given += ["--input", str(script), "--", "one", "-two"]
+            assert await grms(*words, "--script", script, *given) == 0
+            (job,) = site.core.engine.state.jobs()
+            program = request_pb2.JobRequest.FromString(job.payload).program
+            assert program.arguments == ["one", "-two"]
+            assert program.environment == {"HERE": "a=b", "X": ""}
+            assert program.outputs == ["a/b"]
+            assert [file.name for file in program.inputs] == ["data/in", "job.sh"]
+            assert [file.size_bytes for file in program.inputs] == [5, 10]
+            twice = ("--input", "job.sh")
+            cases: tuple[tuple[tuple[str | Path, ...], str], ...] = (
+                (("--result", "a"), "go with --script"),
+                (("--script", script, "--env", "NOT_SET"), "NOT_SET is not set here"),
+                (("--script", script, "--result", "../a"), "no name of a file"),
+                (("--input", "data/in"), "go with --script"),
+                (("--script", script, "--input", "none"), "there is no file none"),
+                (("--script", script, "--input", "data/../job.sh"), "no name of a file"),
+                (("--script", script, *twice, *twice), "job.sh comes twice"),
+            )
+            for more, text in cases:
+                assert await grms(*words, *more) == 2
+                assert text in capsys.readouterr().err
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("-p", str(2**31)), "processors is 2147483648; 1 to 2147483647 are possible"),
+        (("-p", "1", "--key", ""), "key is empty; leave it out"),
+        (("-p", "1", "--script", "good.sh", "--run-time", "3"), "run_time_s is for a job without"),
+        (("-p", "1", "--script", "bad.sh"), "byte 5 is not UTF-8"),
+        (("-p", "1", "--name", "\udcff"), "--name"),
+    ],
+)
+def test_what_no_site_could_take_is_said_before_it_is_asked(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    expected: str,
+) -> None:
+    """A wrong value is a wrong use of the command, with its reason and never a traceback."""
+    monkeypatch.chdir(tmp_path)
+    Path("good.sh").write_text("true", encoding="utf-8")
+    Path("bad.sh").write_bytes(b"true\n\xff")
+    site = ("--site", str(tmp_path / "home.sock"), "--timeout", "0.2", "-t", "5")
+    assert run_command(["submit", *site, *words]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert "Traceback" not in error
+
+
+def test_a_script_that_was_not_run_is_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulated batch system ends a job with a script, and does not pretend to have run it."""
+    script = tmp_path / "job.sh"
+    script.write_text("exit 1", encoding="utf-8")
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            job = ("-p", "1", "-t", "0.05", "--wait", "--script", script)
+            assert await grms("submit", "--site", tmp_path / "home.sock", *job) == 1
+            told = capsys.readouterr().err
+            assert "ended, not_run on home" in told
+            assert "(simulated: its script was not run)" in told
+
+    run(scene)
+
+
+# --- jobs that are written for Slurm -------------------------------------------------------------
+
+SBATCH = """#!/bin/sh
+printf '%s\\n' "$*" >>{folder}/asked
+case "$*" in
+  *--test-only*) cat {folder}/said >&2; exit $(cat {folder}/code) ;;
+  *) echo "Submitted batch job 7"; exit 3 ;;
+esac
+"""
+"""Answers a trial as it was recorded, and takes any job."""
+
+OPTIONS = """sbatch: defined options
+sbatch: -------------------- --------------------
+{options}sbatch: test-only           : set
+sbatch: verbose             : 1
+sbatch: -------------------- --------------------
+sbatch: end of defined options
+"""
+TAKEN = (
+    "sbatch: Job 9 to start at 2026-11-22T17:03:43 using 4 processors on nodes n1 in partition main"
+)
+
+
+class Slurm:
+    """Slurm's programs, as far as a submission asks them, in a folder that comes first in PATH."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        for name, text in (
+            ("sbatch", SBATCH.format(folder=folder)),
+            ("sinfo", "#!/bin/sh\necho '30:00|infinite'\n"),
+            ("job.sh", "#!/bin/sh\n#SBATCH -n 4\n"),
+        ):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        monkeypatch.chdir(folder)
+
+    def says(self, *options: str, code: int = 0, rest: str = TAKEN) -> None:
+        """Sets what a trial is answered."""
+        lines = "".join(f"sbatch: {option}\n" for option in options)
+        (self.folder / "said").write_text(OPTIONS.format(options=lines) + rest + "\n")
+        (self.folder / "code").write_text(str(code))
+
+    @property
+    def asked(self) -> list[str]:
+        """What sbatch was given, a line each."""
+        return (self.folder / "asked").read_text().splitlines()
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    """Slurm's programs."""
+    return Slurm(tmp_path, monkeypatch)
+
+
+def test_slurm_says_what_a_job_is(slurm: Slurm, capsys: pytest.CaptureFixture[str]) -> None:
+    """Processors, limit, name and variables are as sbatch has read them; nothing is submitted there."""
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            said = await _submitted()
+            assert "at a partner not followed: --output; grms logs" in said
+            assert "at a partner it goes without --mem=100M" in said
+            first, second = site.core.engine.state.jobs()
+            assert (first.request.processors, first.request.requested_time) == (4, 120.0)
+            assert first.name == "mine"
+            program = request_pb2.JobRequest.FromString(first.payload).program
+            assert program.arguments == ["one", "-t", "--wait"]
+            assert program.environment == {"A": "b", "C": "d"}
+            assert program.outputs == ["out"]
+            # Without a limit it has the partition's, without a name that of its file.
+            assert (second.request.requested_time, second.name) == (1800.0, "job.sh")
+        assert slurm.asked == [
+            "--test-only --verbose --verbose -n 4 ./job.sh one -t --wait",
+            "--test-only --verbose --verbose ./job.sh",
+        ]
+
+    async def _submitted() -> str:
+        words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+        more = ("job-name : mine", "export : A=b", "mem : 100M", "output : /x")
+        slurm.says("ntasks : 4", "time : 00:02:00", *more)
+        own = ["--env", "C=d", "--result", "out", "--without", "mem"]
+        assert await grms(*words, "-n", "4", *own, "job.sh", "one", "-t", "--wait") == 0
+        said = capsys.readouterr().err
+        slurm.says()
+        assert await grms(*words, "job.sh") == 0
+        return said
+
+    run(scene)
+
+
+def test_what_a_partner_cannot_be_told_stays_with_sbatch(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is handed over as it is, with all its options, and why is said; no site is asked."""
+    slurm.says("array : 1-5", "reservation : mine", "mem : 1G")
+    words = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*words, "--wait", "--mem=1G", "--array=1-5", "job.sh", "x"]) == 3
+    out, error = capfd.readouterr()
+    assert out == "Submitted batch job 7\n"
+    assert error.splitlines() == [
+        "it stays at home for --array=1-5: each of its jobs would be one of its own",
+        "it stays at home for --reservation=mine: it is this cluster's",
+    ]
+    assert slurm.asked[-1] == "--wait --mem=1G --array=1-5 ./job.sh x"
+    # What only a site does is not left out in silence.
+    assert run_command([*words, "--result", "a", "job.sh"]) == 2
+    assert "--result: for a job that a site runs" in capfd.readouterr().err
+    assert len(slurm.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--env", "A=b", "job.sh"], "--env: for a job that a site runs; this one is for sbatch"),
+        (["absent.sh"], "there is no script absent.sh"),
+        (["--without", "array", "job.sh"], "it would be another job"),
+        (["--later", "1", "job.sh"], "write it as --later=VALUE"),
+        (["--without", "mem", "-p", "1", "-t", "60"], "goes with a job that is written for"),
+        (["-t", "60"], "Missing option '-p / --processors'"),
+        (["-p", "1"], "Missing option '-t / --time'"),
+    ],
+)
+def test_what_cannot_be_handed_in_is_said(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], words: list[str], text: str
+) -> None:
+    """With its cure, and nobody is asked for more."""
+    slurm.says(code=1, rest="allocation failure: Invalid partition name specified")
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, *words]) == 2
+    assert text in capfd.readouterr().err
+
+
+def test_what_a_trial_refuses_sbatch_decides(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A partition that is down takes jobs all the same; what sbatch refuses too it says in its own words."""
+    slurm.says(code=1, rest="allocation failure: Required partition not available (inactive)")
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, "-p", "down", "job.sh"]) == 3
+    out, error = capfd.readouterr()
+    assert out == "Submitted batch job 7\n"
+    assert error.startswith(
+        "it stays at home: a trial of it has ended with: allocation failure: Req"
+    )
+    assert slurm.asked[-1] == "-p down ./job.sh"
+
+
+def test_a_trial_is_only_a_trial(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is sbatch's, with what that says and its status; no site is asked, and nothing submitted."""
+    slurm.says(rest=TAKEN)
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, "--test-only", "-n", "4", "job.sh"]) == 0
+    assert TAKEN in capfd.readouterr().err
+    assert slurm.asked == ["--test-only -n 4 ./job.sh"]
+    (slurm.folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --test-only\n")
+    assert (
+        run_command([*site, "job.sh"]) == 3
+    )  # as the script says it, here to one that does not read it
+    assert slurm.asked[1:] == ["./job.sh"]
+
+
+def test_a_script_may_be_wrapped_or_come_by_standard_input(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with sbatch; a job of numbers does not read what stands there."""
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock"), "--timeout", "0.1"]
+    slurm.says("wrap : echo hi", "array : 1-2")
+    assert run_command([*site, "--wrap=echo hi", "-n4"]) == 3
+    assert "it stays at home for --array=1-2: " in capfd.readouterr().err
+    assert slurm.asked[-1] == "--wrap=echo hi -n4"
+    given = io.TextIOWrapper(io.BytesIO(b"#!/bin/sh\ncat\n"))
+    monkeypatch.setattr("sys.stdin", given)
+    assert run_command([*site, "-p", "1", "-t", "60"]) == 2  # nobody answers
+    assert given.read() == "#!/bin/sh\ncat\n"
+    given.seek(0)
+    slurm.says("array : 1-2")
+    assert run_command([*site, "-p", "main", "-t", "60", "--array=1-2"]) == 3
+    assert slurm.asked[-1] == "-p main -t 60 --array=1-2"
+
+
+@pytest.mark.parametrize(
+    ("script", "argument", "text"),
+    [
+        (b"#!/bin/sh\n" + b"# x\n" * 70_000, "", "its script: it has 280010 bytes"),
+        (b"#!/bin/sh\n# \xff\n", "", "its script: it, or an argument, is not UTF-8"),
+        (b"#!/bin/sh\n", "\udcff", "its script: it, or an argument, is not UTF-8"),
+    ],
+)
+def test_a_script_that_no_site_takes_is_for_sbatch(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], script: bytes, argument: str, text: str
+) -> None:
+    """It would be refused when the job is known everywhere already."""
+    (slurm.folder / "job.sh").write_bytes(script)
+    slurm.says("ntasks : 4")
+    site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
+    assert run_command([*site, "job.sh", argument]) == 3
+    assert f"it stays at home for {text}" in capfd.readouterr().err
+
+
+def test_more_variables_than_a_message_has_are_for_sbatch(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing of them is left out in silence."""
+    for number in range(3):
+        monkeypatch.setenv(f"LONG_{number}", "x" * 100_000)
+    slurm.says("ntasks : 4")
+    assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 3
+    assert (
+        "it stays at home for its environment: a site takes 262144 bytes" in capfd.readouterr().err
+    )
+
+
+def test_what_an_account_cannot_write_into_is_said(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon's, whose jobs the site's are; it is known by its socket."""
+    place, socket = slurm.folder / "place", slurm.folder / "nobody.sock"
+    place.mkdir(mode=0o755)
+    socket.touch()
+    (slurm.folder / "job.sh").rename(place / "job.sh")
+    monkeypatch.chdir(place)
+    other = pwd.getpwnam("nobody")
+    real = Path.stat
+
+    def owned_by(path: Path, **more: bool) -> os.stat_result:
+        found = real(path, **more)
+        return os.stat_result((*found[:4], other.pw_uid, *found[5:])) if path == socket else found
+
+    monkeypatch.setattr(Path, "stat", owned_by)
+    slurm.says("time : 2:00")
+    words = ["submit", "--site", str(socket), "--timeout", "0.1", "job.sh"]
+    assert run_command(words) != 0  # nobody answers
+    assert "at home it runs as nobody, which cannot write here" in capfd.readouterr().err
+    place.chmod(0o777)
+    assert run_command(words) != 0
+    assert "which cannot write here" not in capfd.readouterr().err
+
+
+def test_how_a_job_was_handed_in_goes_to_its_site_alone(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folder, variables, limits and options; not of a job whose files are not all in that folder."""
+    monkeypatch.setenv("SECRET", "x")
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+            rest = f"sbatch: debug:  propagating RLIMIT_CORE=0\n{TAKEN}"
+            slurm.says("job-name : mine", "time : 2:00", "nodes : 1", "export : ALL,A=b", rest=rest)
+            given = ["--env", "C=d", "--without", "nodes"]
+            assert await grms(*words, *given, "job.sh") == 0
+            told = capsys.readouterr().err
+            assert "at a partner it goes without --nodes=1" in told
+            assert "at a partner it has no variables but those named: --export=ALL,A=b" in told
+            slurm.says("time : 2:00", "export : NONE")
+            assert await grms(*words, "job.sh") == 0
+            slurm.says("time : 2:00")
+            assert await grms(*words, "--input", str(slurm.folder / "job.sh"), "job.sh") == 0
+            jobs = site.core.engine.state.jobs()
+            first, second, third = (request_pb2.JobRequest.FromString(job.payload) for job in jobs)
+            assert (first.program.name, first.home.folder) == ("mine", str(slurm.folder))
+            assert dict(first.program.environment) == {"A": "b", "C": "d"}
+            assert first.home.options == ["--nodes=1"]
+            variables = set(first.home.environment)
+            assert variables >= {b"SECRET=x", b"A=b", b"C=d", b"SLURM_RLIMIT_CORE=0"}
+            assert b"SLURM_EXPORT_ENV=ALL,A=b" in variables
+            assert second.home.options == ["--get-user-env"]
+            assert set(second.home.environment) == {b"SLURM_EXPORT_ENV=NONE"}
+            assert not third.HasField("home")
+            listed = await site.jobs.List(job_pb2.ListRequest())
+            assert b"SECRET" not in listed.SerializeToString()
+
+    run(scene)
+
+
+def test_a_job_without_any_limit_is_not_guessed_at(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its user says how long it may run."""
+    (slurm.folder / "sinfo").write_text("#!/bin/sh\necho 'n/a|infinite'\n")
+    slurm.says("ntasks : 4")
+    assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 2
+    assert "say how long it may run with --time" in capfd.readouterr().err
+
+
+def test_without_slurm_the_other_form_is_named(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that was meant for --script is the likeliest cause."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 2
+    assert "without Slurm say -p, -t and --script" in capfd.readouterr().err

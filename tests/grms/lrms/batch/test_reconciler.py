@@ -1,0 +1,362 @@
+"""What becomes of orders, above all when a batch system forgets a run; the rest is in the conformance scenes."""
+
+import asyncio
+import itertools
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.base import (
+    Ended,
+    LoadSeen,
+    LrmsEnd,
+    LrmsEvent,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+    Vanished,
+)
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.queue_snapshot import JobRow, Table
+from grms.lrms.batch.reconciler import TOGETHER
+from grms.util.outcomes import Outcome
+from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
+from tests.waiting import TIME_OUT_S
+
+
+class Scene:
+    """An adapter that follows a forgetful batch system."""
+
+    def __init__(self, folder: Path, *, repeats: bool = False) -> None:
+        self.system, self.spool = Forgetful(), Spool(folder)
+        self.events: list[LrmsEvent] = []
+        self.repeats = repeats
+        self._changed = asyncio.Event()
+        self.lrms = self.new_life()
+
+    def new_life(self) -> BatchLrms:
+        """Begins anew, as after a restart of the daemon."""
+        self.lrms = BatchLrms(
+            self.system,
+            self.spool,
+            poll_s=0.01,
+            settle_s=0.0,
+            repeats=self.repeats,
+            clock=lambda: self.system.now,
+        )
+        self.lrms.listen(self._hear)
+        return self.lrms
+
+    def _hear(self, events: Sequence[LrmsEvent]) -> None:
+        self.events += [event for event in events if not isinstance(event, LoadSeen)]
+        self._changed.set()
+
+    async def told(self, word: str, times: int = 1) -> None:
+        """Follows until the batch system has been told something so often, and some looks longer."""
+        follows = asyncio.create_task(self.lrms.run())
+        async with asyncio.timeout(TIME_OUT_S):
+            while self.system.told.count(word) < times:
+                self._changed.clear()
+                await self._changed.wait()
+            last = self.system.now
+            while self.system.now < last + 3.0:
+                self._changed.clear()
+                await self._changed.wait()
+        follows.cancel()
+        await asyncio.wait([follows])
+
+    async def released(self) -> None:
+        """Submits the job, and follows it until it was released."""
+        await self.lrms.submit(LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n")))
+        await self.told("release")
+
+    def begins(self, *, ends: bool = False) -> None:
+        """Starts the job as the batch system does, and lets the batch system forget that."""
+        folder = self.spool.place(KEY)
+        subprocess.run(["/bin/sh", str(folder / "launch")], cwd=folder, check=True, timeout=300)  # noqa: S603  # the folder's own
+        begin, end = (folder / "begun").read_text().splitlines(keepends=True)
+        (folder / "begun").write_text(begin + end if ends else begin)
+        self.system.rows = (HELD,)
+
+    @property
+    def slips(self) -> dict[str, int]:
+        """What was counted."""
+        slips = self.lrms.slips
+        names = ("release_undone", "run_forgotten", "end_undone", "run_again", "cancel_undone")
+        return {name: getattr(slips, name) for name in names if getattr(slips, name)}
+
+
+async def test_a_release_that_was_undone_before_a_run_is_made_again(tmp_path: Path) -> None:
+    """It has certainly not run."""
+    scene = Scene(tmp_path)
+    await scene.released()
+    scene.system.rows = (HELD,)
+    await scene.told("release", 2)
+    assert scene.system.told == ["submit", "release", "release"]
+    assert scene.slips == {"release_undone": 1}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("cleared", [False, True])
+async def test_a_run_that_was_forgotten_is_not_repeated(
+    tmp_path: Path, restarted: bool, cleared: bool
+) -> None:
+    """Neither after a restart of the daemon, nor when what the job left is gone from its folder."""
+    scene = Scene(tmp_path)
+    await scene.released()
+    scene.begins()
+    if cleared:
+        scene.spool.clear(KEY, ["stdout"])
+    if restarted:
+        scene.new_life()
+    await scene.told("cancel")
+    assert scene.system.told == ["submit", "release", "cancel"]
+    ends = [event for event in scene.events if isinstance(event, Ended | Vanished)]
+    assert [type(event) for event in ends] == [Vanished]
+    assert scene.slips == {"run_forgotten": 1}
+
+
+async def test_the_end_of_a_run_that_was_forgotten_is_told_where_records_have_it(
+    tmp_path: Path,
+) -> None:
+    """With its exit code; the copy that is held is cancelled."""
+    scene = Scene(tmp_path)
+    await scene.released()
+    scene.system.end = END
+    scene.begins()
+    await scene.told("cancel")
+    assert [event for event in scene.events if isinstance(event, Ended)] == [Ended(KEY, END.end)]
+    assert scene.system.told == ["submit", "release", "cancel"]
+
+
+async def test_the_end_of_a_run_that_was_forgotten_is_told_where_its_folder_has_it(
+    tmp_path: Path,
+) -> None:
+    """Its script has ended by itself, so that nobody need say that this is unknown; records go first."""
+    for number, ending in enumerate((None, END)):
+        scene = Scene(tmp_path / str(number))
+        await scene.lrms.open()
+        await scene.released()
+        scene.system.end = ending
+        scene.begins(ends=True)
+        await scene.told("cancel")
+        (event,) = [event for event in scene.events if isinstance(event, Ended)]
+        assert event.end.exit_code == (0 if ending is None else END.end.exit_code)
+        assert scene.slips == {"run_forgotten": 1}
+
+
+async def test_a_run_that_was_forgotten_is_repeated_where_the_site_allows_it(
+    tmp_path: Path,
+) -> None:
+    """And that is counted."""
+    scene = Scene(tmp_path, repeats=True)
+    await scene.released()
+    scene.begins()
+    await scene.told("release", 2)
+    assert scene.slips == {"release_undone": 1, "run_again": 1}
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+async def test_a_job_that_ended_and_is_held_again_is_not_released(
+    tmp_path: Path, repeats: bool
+) -> None:
+    """It was to run, and has, also where a batch system may run it anew that has not told of its end."""
+    scene = Scene(tmp_path, repeats=repeats)
+    await scene.released()
+    scene.begins()
+    scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=END.end),)
+    async with asyncio.timeout(TIME_OUT_S):
+        await scene.lrms.snapshot()
+    scene.system.rows = (HELD,)
+    await scene.told("cancel")
+    assert scene.system.told == ["submit", "release", "cancel"]
+    assert scene.slips == {"end_undone": 1}
+
+
+async def test_a_second_run_that_no_look_has_shown_is_counted(tmp_path: Path) -> None:
+    """The job's folder knows of it; one that the batch system says to be a restart is ordered."""
+    scene = Scene(tmp_path)
+    await scene.released()
+    (scene.spool.place(KEY) / "begun").write_text("0\n1\n0\n")
+    scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=END.end),)
+    async with asyncio.timeout(TIME_OUT_S):
+        await scene.lrms.snapshot()
+        assert scene.slips == {"run_again": 1}
+        scene.new_life()
+        assert scene.slips == {}
+        await scene.lrms.look_up(KEY)
+    assert scene.slips == {"run_again": 1}, "it ended while the daemon was away"
+
+
+class Many(Forgetful):
+    """A batch system with very many held jobs.
+
+    Attributes:
+        ended: the numbers that each call was about.
+        looks: how often its table was read.
+        refuses: numbers that it does not end.
+        named: numbers that were ended with their names.
+        away: it answers no cancel.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        super().__init__()
+        self.rows = tuple(
+            replace(HELD, name=f"hanse:S:A/1/{number}", number=str(number))
+            for number in range(1, jobs + 1)
+        )
+        self.ended: list[list[str]] = []
+        self.named: list[str] = []
+        self.refuses: set[str] = set()
+        self.away = False
+        self.looks = 0
+
+    async def look(self) -> Table:
+        """See `BatchSystem.look`."""
+        self.looks += 1
+        return await super().look()
+
+    async def cancel_all(self, rows: Sequence[JobRow]) -> None:
+        """See `BatchSystem.cancel_all`."""
+        await asyncio.sleep(0)
+        if self.away:
+            raise LrmsUnavailableError("no controller")
+        self.ended.append([row.number for row in rows])
+        gone = set(self.ended[-1])
+        end = LrmsEnd(Outcome.CANCELLED, self.now, 0.0)
+        self.rows = tuple(
+            replace(row, phase=LrmsPhase.ENDED, end=end)
+            if row.number in gone - self.refuses
+            else row
+            for row in self.rows
+        )
+        if gone & self.refuses:
+            raise LrmsRefusedError("some are not yours")
+
+    async def cancel(self, row: JobRow) -> None:
+        """See `BatchSystem.cancel`."""
+        self.named.append(row.number)
+        if row.number in self.refuses:
+            raise LrmsRefusedError(f"{row.number} is not yours")
+
+
+def many(system: Many, folder: Path, *, settle_s: float = 0.0) -> BatchLrms:
+    """Returns an adapter of it."""
+    return BatchLrms(
+        system, Spool(folder), poll_s=0.01, settle_s=settle_s, clock=lambda: system.now
+    )
+
+
+async def test_very_many_jobs_are_ended_in_few_calls(tmp_path: Path) -> None:
+    """With a look for each call, however many ask; what is over, or nobody's, is told so."""
+    system = Many(1000)
+    lrms = many(system, tmp_path)
+    asked = [lrms.cancel(f"A/1/{number}") for number in range(1, 1003)]
+    assert await asyncio.gather(*asked) == [True] * 1000 + [False] * 2
+    assert sorted(map(int, itertools.chain(*system.ended))) == list(range(1, 1001))
+    assert max(map(len, system.ended)) <= TOGETHER
+    assert len(system.ended) < 8
+    assert system.looks < 10
+    assert system.named == []
+    assert not await lrms.cancel("A/1/1")
+
+
+async def test_a_number_that_may_be_given_away_again_is_ended_by_its_name(tmp_path: Path) -> None:
+    """That of a submission that a crash could still undo; the others go together."""
+    system = Many(10)
+    system.rows = tuple(
+        replace(row, submit_time=101.0 if int(row.number) > 6 else 1.0) for row in system.rows
+    )
+    lrms = many(system, tmp_path, settle_s=50.0)
+    assert all(await asyncio.gather(*(lrms.cancel(f"A/1/{number}") for number in range(1, 11))))
+    assert [sorted(map(int, each)) for each in system.ended] == [list(range(1, 7))]
+    assert system.named == ["7", "8", "9", "10"]
+
+
+async def test_each_of_many_is_told_what_became_of_its_own(tmp_path: Path) -> None:
+    """One that is refused is refused alone; where nobody answers nobody knows, and all ask again."""
+    system = Many(5)
+    system.refuses = {"3"}
+    lrms = many(system, tmp_path)
+    calls = (lrms.cancel(f"A/1/{number}") for number in range(1, 6))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [answer for answer in answers if answer is not True] == [answers[2]]
+    assert isinstance(answers[2], LrmsRefusedError)
+    assert answers[2].reason == "3 is not yours"
+    system = Many(5)
+    system.away = True
+    lrms = many(system, tmp_path)
+    calls = (lrms.cancel(f"A/1/{number}") for number in range(1, 6))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LrmsUnavailableError] * 5
+    system.away = False
+    assert await lrms.cancel("A/1/1")
+
+
+async def test_who_gives_up_ends_it_for_the_others_no_less(tmp_path: Path) -> None:
+    """The one whose turn it was, and one that waited."""
+    system = Many(5)
+    gate = asyncio.Event()
+    look = system.look
+
+    async def late() -> Table:
+        await gate.wait()
+        return await look()
+
+    system.look = late  # type: ignore[method-assign]  # of a test
+    lrms = many(system, tmp_path)
+    calls = [asyncio.create_task(lrms.cancel(f"A/1/{number}")) for number in range(1, 6)]
+    await asyncio.sleep(0.01)
+    for call in (calls[0], calls[3]):
+        call.cancel()
+    await asyncio.sleep(0)
+    gate.set()
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    gone = [isinstance(answer, asyncio.CancelledError) for answer in answers]
+    assert gone == [True, False, False, True, False]
+    assert [answer for answer in answers if answer is True] == [True] * 3
+
+
+async def test_looks_go_on_while_very_many_jobs_are_released(tmp_path: Path) -> None:
+    """The load does not grow old meanwhile, and each job is released once."""
+    system = Many(60)
+    told: list[str] = []
+    gap = most = 0
+
+    async def release(row: JobRow) -> None:
+        nonlocal gap, most
+        gap += 1
+        most = max(most, gap)
+        await asyncio.sleep(0.004)
+        told.append(row.number)
+        rows = [row if each.number == row.number else each for each in system.rows]
+        system.rows = tuple(
+            replace(each, phase=LrmsPhase.WAITING) if each.number == row.number else each
+            for each in rows
+        )
+
+    def hear(events: Sequence[LrmsEvent]) -> None:
+        nonlocal gap
+        if any(isinstance(event, LoadSeen) for event in events):
+            gap = 0
+
+    system.release = release  # type: ignore[method-assign]  # of a test
+    spool = Spool(tmp_path)
+    for number in range(1, 61):
+        spool.prepare(f"A/1/{number}", Program("#!/bin/sh\n"), run=True)
+    lrms = many(system, tmp_path)
+    lrms.listen(hear)
+    follows = asyncio.create_task(lrms.run())
+    async with asyncio.timeout(TIME_OUT_S):
+        while len(told) < 60:  # noqa: ASYNC110  # what is told has no event
+            await asyncio.sleep(0.01)
+    follows.cancel()
+    await asyncio.wait([follows])
+    assert sorted(map(int, told)) == list(range(1, 61))
+    assert most < 30

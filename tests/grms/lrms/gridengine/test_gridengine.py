@@ -1,0 +1,79 @@
+"""What Grid Engine's adapter takes for an end: a line of the accounting file, or the master's own word."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.base import LrmsUnavailableError
+from grms.lrms.batch.queue_snapshot import Question
+from grms.lrms.batch.subprocesses import Answer, Programs
+from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
+
+NAME, NUMBER = "hanse+A+B+1+2", "12"
+LINE = (
+    "main.q:n1:grid:grid:hanse+A+B+1+2:12:sge:0:1795342787:1795342848:1795342850:0:7:2:0:0:0.0:0:0:0:0:0:"
+    "0:0:0.0:0:0:0:0:0:0:NONE:defaultdepartment:NONE:1:0:0.0:0.0:0.0:-u grid:0.0:NONE:0.0:0:0\n"
+)
+ASKED = Question("B/1/2", NAME, NUMBER, None, None)
+
+
+class Says(Programs):
+    """`qstat`, which says what it is told to."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__({})
+        self.answer = answer
+        self.words: list[str] = []
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Answers."""
+        del also, dies_with_us, account, folder, umask
+        self.words += [program, *arguments]
+        return self.answer
+
+
+def grid(folder: Path, answer: Answer) -> GridEngine:
+    """Returns the adapter's Grid Engine, with an accounting file beside it."""
+    settings = GridEngineSettings("A", "grid", str(folder / "accounting"))
+    return GridEngine(Says(answer), settings)
+
+
+async def test_the_master_is_asked_for_the_one_job(tmp_path: Path) -> None:
+    """As it prints it: what it does not have, it says so; what else it says is no word about the job."""
+    for answer, known in (
+        (Answer(1, b"", "Following jobs do not exist: \n12"), False),
+        (Answer(0, b"job_number:                 12\n", ""), True),
+        (Answer(1, b"", "denied: host is no submit host"), None),
+    ):
+        programs = Says(answer)
+        system = GridEngine(programs, GridEngineSettings("A", "grid", str(tmp_path / "none")))
+        assert await system.knows(ASKED) is known
+        assert programs.words == ["qstat", "-j", "12"]
+    away = Answer(1, b"", "error: commlib error: got select error (Connection refused)")
+    with pytest.raises(LrmsUnavailableError):
+        await grid(tmp_path, away).knows(ASKED)
+    assert not grid(tmp_path, away).forgets
+
+
+async def test_absence_from_the_accounting_file_says_nothing(tmp_path: Path) -> None:
+    """Whether it is missing, was rotated, or has no line of the job: it may come later, and then counts."""
+    system = grid(tmp_path, Answer(0, b"", ""))
+    assert await system.ending(ASKED) is None
+    (tmp_path / "accounting").write_text("# a comment\n")
+    assert await system.ending(ASKED) is None
+    (tmp_path / "accounting").rename(tmp_path / "accounting.0")
+    assert await system.ending(ASKED) is None
+    (tmp_path / "accounting").write_text(LINE)
+    ending = await system.ending(ASKED)
+    assert ending is not None
+    assert ending.end.exit_code == 7

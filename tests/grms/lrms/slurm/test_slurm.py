@@ -1,0 +1,674 @@
+"""Where Slurm's adapter has the end of a job from: the completion log, the controller, accounting, in this order."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from grms.lrms.base import (
+    HomeRun,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+)
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
+from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs
+from grms.lrms.slurm.slurm import Slurm, SlurmSettings, failure
+from lrms_sim.workload.requests import Gpus, Memory, Request
+from tests.clusters.fake_slurm import Machine, Part
+
+NAME, NUMBER, SUBMITTED = "hanse:A:B/1/2", "12", 1795342847.0
+LINE = (
+    "JobId=12 UserId=grid(1000) GroupId=grid(1000) Name={} JobState={} Partition=main TimeLimit=1 "
+    "StartTime=2026-11-22T10:20:48 EndTime=2026-11-22T10:20:49 NodeList=n1 NodeCnt=1 ProcCnt=1 "
+    "WorkDir=/tmp/a ReservationName= Tres= Account= QOS= WcKey= Cluster=unknown SubmitTime={} "
+    "EligibleTime=2026-11-22T10:20:47 DerivedExitCode=0:0 ExitCode={} \n"
+)
+MOMENT = "2026-11-22T10:20:47"
+SHOWN = "JobId=12 JobName={} JobState={} ExitCode={} StartTime=1795342848 EndTime=1795342850 NodeList=n1\n"
+ACCOUNT = "12|{}|{}|{}|1795342848|1795342851|n1|{}\n"
+
+GONE = Answer(1, b"", "slurm_load_jobs error: Invalid job id specified")
+NOTHING = Answer(0, b"", "")
+DOWN = Answer(1, b"", "Unable to contact slurm controller (connect failure)")
+
+
+@dataclass
+class Says(Programs):
+    """Slurm's programs, which say what they are told to.
+
+    Attributes:
+        shown: of `scontrol show job`.
+        accounting: of `sacct`.
+        asked: programs that were, in order.
+    """
+
+    shown: Answer = GONE
+    accounting: Answer = NOTHING
+    asked: list[str] = field(default_factory=list)
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Answers."""
+        assert (folder, umask) == ("/", -1)
+        assert NUMBER in arguments
+        assert (also, dies_with_us, account) == ({"SLURM_TIME_FORMAT": "%s"}, False, "")
+        self.asked.append(program)
+        return {"scontrol": self.shown, "sacct": self.accounting}[program]
+
+
+def said(text: str) -> Answer:
+    """Returns what a program prints."""
+    return Answer(0, text.encode(), "")
+
+
+LOGS = {
+    "": "",
+    "7": LINE.format(NAME, "FAILED", MOMENT, "7:0"),
+    "7 twice": LINE.format(NAME, "FAILED", MOMENT, "7:0") * 2,
+    "-contradicts itself": LINE.format(NAME, "FAILED", MOMENT, "7:0")
+    + LINE.format(NAME, "FAILED", MOMENT, "6:0"),
+    "-another submission": LINE.format(NAME, "FAILED", "2026-11-22T10:29:47", "7:0"),
+    "-a requeue": LINE.format(NAME, "PENDING", MOMENT, "0:0"),
+    "-half a line": LINE.format(NAME, "FAILED", MOMENT, "7:0")[:-1],
+}
+"""What the log has; what it says of the job stands first: an exit code, or nothing that counts."""
+SHOWS = {
+    "8": said(SHOWN.format(NAME, "FAILED", "8:0")),
+    "-gone": GONE,
+    "-another job of that number": said(SHOWN.format("other", "FAILED", "8:0")),
+    "-runs still": said(SHOWN.format(NAME, "RUNNING", "0:0")),
+    "-nothing": said("\n"),
+}
+ACCOUNTS = {
+    "9": said(ACCOUNT.format("FAILED", "9:0", "1795342847", NAME)),
+    "9 after a requeue": said(
+        ACCOUNT.format("REQUEUED", "0:0", "1795342847", NAME)
+        + ACCOUNT.format("FAILED", "9:0", "1795342847", NAME)
+    ),
+    "-another submission": said(ACCOUNT.format("FAILED", "9:0", "1795340000", NAME)),
+    "-another name": said(ACCOUNT.format("FAILED", "9:0", "1795342847", f"{NAME}3")),
+    "-nothing": said(""),
+    "-not asked": said(ACCOUNT.format("FAILED", "9:0", "1795342847", NAME)),
+}
+ROW = JobRow(NAME, NUMBER, SUBMITTED, LrmsPhase.ENDED, 1, exact=False)
+
+
+def question(*, in_table: bool) -> Question:
+    """Returns the question about the job, which the table still shows, or not any more."""
+    return Question("B/1/2", NAME, NUMBER, SUBMITTED, ROW if in_table else None, ran=True)
+
+
+def slurm(folder: Path, programs: Says, *, sacct: bool, log: bool = True) -> Slurm:
+    """Returns the adapter's Slurm."""
+    place = str(folder / "log") if log else ""
+    return Slurm(programs, SlurmSettings("A", "grid", completion_log=place, sacct=sacct))
+
+
+def code(ending: Ending | None) -> str:
+    """Returns the exit code that was found; empty for none."""
+    return "" if ending is None else str(ending.end.exit_code)
+
+
+async def test_the_first_that_knows_is_believed(tmp_path: Path) -> None:
+    """The log, then the controller where the table still has the job, then accounting; nobody else is asked."""
+    for log, shows, accounts in itertools.product(LOGS, SHOWS, ACCOUNTS):
+        for in_table in (False, True):
+            programs = Says(SHOWS[shows], ACCOUNTS[accounts])
+            (tmp_path / "log").write_text(LOGS[log])
+            wanted, asked = log[:1].strip("-"), []
+            if not wanted and in_table:
+                asked.append("scontrol")
+                wanted = shows[:1].strip("-")
+            if not wanted and accounts != "-not asked":
+                asked.append("sacct")
+                wanted = accounts[:1].strip("-")
+            system = slurm(tmp_path, programs, sacct=accounts != "-not asked")
+            found = await system.ending(question(in_table=in_table))
+            case = (log, shows, accounts, in_table)
+            assert (code(found), programs.asked) == (wanted, asked), case
+
+
+async def test_the_log_may_come_later(tmp_path: Path) -> None:
+    """A line that was not whole at the first question is read at the next, and then counts."""
+    (tmp_path / "log").write_text(LOGS["-half a line"])
+    programs = Says()
+    system = slurm(tmp_path, programs, sacct=False)
+    assert await system.ending(question(in_table=False)) is None
+    with (tmp_path / "log").open("a") as file:
+        file.write("\n")
+    assert code(await system.ending(question(in_table=False))) == "7"
+    assert programs.asked == []
+
+
+async def test_who_does_not_answer_is_asked_again_later(tmp_path: Path) -> None:
+    """A controller or a data base that is away has not said that it knows nothing."""
+    (tmp_path / "log").write_text("")
+    system = slurm(tmp_path, Says(shown=DOWN), sacct=True)
+    with pytest.raises(LrmsUnavailableError, match="scontrol: Unable to contact"):
+        await system.ending(question(in_table=True))
+    away = Answer(1, b"", "sacct: error: slurm_persist_conn_open: Connection refused")
+    system = slurm(tmp_path, Says(accounting=away), sacct=True)
+    with pytest.raises(LrmsUnavailableError, match="Connection refused"):
+        await system.ending(question(in_table=False))
+    # The log alone is enough for whoever is in it.
+    (tmp_path / "log").write_text(LOGS["7"])
+    system = slurm(tmp_path, Says(shown=DOWN, accounting=away), sacct=True)
+    assert code(await system.ending(question(in_table=True))) == "7"
+
+
+async def test_accounting_that_refuses_has_no_records(tmp_path: Path) -> None:
+    """It keeps none, or shows none to this user; what else there is counts."""
+    off = Answer(1, b"", "Slurm accounting storage is disabled")
+    system = slurm(tmp_path, Says(accounting=off), sacct=True)
+    assert await system.ending(question(in_table=False)) is None
+    nobody = replace(
+        question(in_table=False), number=""
+    )  # its number is not known, and nobody can be asked
+    programs = Says(accounting=off)
+    assert await slurm(tmp_path, programs, sacct=True).ending(nobody) is None
+    assert programs.asked == []
+
+
+async def test_without_a_log_it_is_not_missed(tmp_path: Path) -> None:
+    """None is configured, it is not there, or this user may not read it."""
+    for log in (False, True):
+        system = slurm(tmp_path / "none", Says(SHOWS["8"]), sacct=False, log=log)
+        assert code(await system.ending(question(in_table=True))) == "8"
+
+
+async def test_one_job_is_asked_for_where_no_table_shows_it(tmp_path: Path) -> None:
+    """The controller says how it ended, that it has it, or that it does not know it; else it has said nothing."""
+    refused = Answer(1, b"", "slurm_load_jobs error: Access/permission denied")
+    asked = question(in_table=False)
+    for shows, known in (
+        (SHOWS["-gone"], False),
+        (SHOWS["-another job of that number"], False),
+        (SHOWS["-runs still"], True),
+        (refused, None),
+    ):
+        system = slurm(tmp_path, Says(shows), sacct=False)
+        assert await system.knows(asked) is known
+    ending = await slurm(tmp_path, Says(SHOWS["8"]), sacct=False).knows(asked)
+    assert isinstance(ending, Ending)
+    assert ending.end.exit_code == 8
+    assert await slurm(tmp_path, Says(), sacct=False).knows(replace(asked, number="")) is None
+    with pytest.raises(LrmsUnavailableError):
+        await slurm(tmp_path, Says(DOWN), sacct=False).knows(asked)
+
+
+class Records(Programs):
+    """Slurm's programs, which note what they are told; their answers are of no use.
+
+    Attributes:
+        words: of each call.
+        shown: the name of the one job that there is.
+        machine: that there is.
+    """
+
+    def __init__(self, shown: str = "") -> None:
+        super().__init__({})
+        self.shown = shown
+        self.machine = Machine(Path("none"), {"n1": 4})
+        self.words: list[tuple[str, ...]] = []
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Notes."""
+        del also, dies_with_us, folder, umask
+        self.words.append((account, program, *arguments))
+        return self.answer(program, arguments)
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program == "scontrol" and arguments[0].startswith("--all"):
+            return said(self.machine.scontrol(list(arguments)))
+        if program == "scontrol":
+            return said(SHOWN.format(self.shown, "RUNNING", "0:0"))
+        return said("")
+
+
+async def test_all_jobs_are_looked_at_and_the_whole_machine() -> None:
+    """Those of hidden partitions and of others than the site's too."""
+    for partitions in ((), ("main", "urgent")):
+        programs = Records()
+        table = await Slurm(programs, SlurmSettings("A", "grid", partitions)).look()
+        (squeue,) = [each for each in programs.words if each[1] == "squeue"]
+        assert squeue[1:7] == ("squeue", "-h", "-r", "-a", "-t", "all")
+        assert "-p" not in squeue
+        shown = [each[2:] for each in programs.words if each[2].startswith("--")]
+        assert {words[:3] for words in shown} == {("--all", "--oneliner", "show")}
+        assert [words[3] for words in shown] == ["node", "partition", "reservation"]
+        assert (table.processors, table.processors_all, table.free) == (4, 4, 4)
+        assert [part.name for part in table.partitions.each] == list(partitions or ["main"])
+
+
+class Tells(Records):
+    """The same, of which the configuration and the licences are told too."""
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if arguments[-1] == "license":
+            return said("LicenseName=matlab Total=10 Used=4 Free=6 Reserved=0 Remote=no\n")
+        if arguments == ("show", "config"):
+            text = self.machine.scontrol(list(arguments)) + "Licenses                = matlab:10\n"
+            return said(text)
+        return super().answer(program, arguments)
+
+
+async def test_nodes_are_told_where_the_rules_are_known() -> None:
+    """How jobs are placed is asked for seldom, and what it does not say is not guessed."""
+    system = Slurm(programs := Tells(), SlurmSettings("A", "grid"))
+    table = await system.look()
+    await system.look()
+    assert programs.words.count(("", "scontrol", "show", "config")) == 1
+    nodes = table.nodes
+    assert nodes is not None
+    assert nodes.starts_now(Request(4, licences=(("matlab", 6),), partition="urgent"), 0.0)
+    assert not nodes.starts_now(Request(licences=(("matlab", 7),)), 0.0)
+    assert nodes.never(Request(licences=(("matlab", 11),)))
+    assert nodes.never(Request(5)) == "the widest job in main may have 4 processors"
+    silent = await Slurm(Records(), SlurmSettings("A", "grid")).look()
+    assert silent.nodes is None
+
+
+async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:
+    """What its user calls it is part of that; one that is another's by now, or over, is left alone."""
+    row = replace(ROW, phase=LrmsPhase.UNKNOWN, name=NAME)
+    for shown, words in ((f"my-job@{NAME}", [f"--name=my-job@{NAME}", NUMBER]), ("another", [])):
+        programs = Records(shown)
+        await Slurm(programs, SlurmSettings("A", "grid")).cancel(row)
+        ends = [each[2:] for each in programs.words if each[1] == "scancel"]
+        assert ends == ([tuple(words)] if words else [])
+
+
+async def test_what_is_held_is_cancelled_only_while_it_waits() -> None:
+    """It may have been released and have started since; one that is seen running is ended as it is."""
+    programs = Records()
+    system = Slurm(
+        programs, SlurmSettings("A", "grid"), lambda key: "ann" if key == "B/1/2" else ""
+    )
+    for phase in (LrmsPhase.HELD, LrmsPhase.WAITING, LrmsPhase.RUNNING):
+        await system.cancel(replace(ROW, phase=phase))
+    held, waiting, runs = programs.words
+    assert held == ("ann", "scancel", f"--name={NAME}", "--state=PENDING", NUMBER)
+    assert waiting == runs == ("ann", "scancel", f"--name={NAME}", NUMBER)
+    await system.knows(question(in_table=False))
+    assert programs.words[-1][:2] == ("ann", "scontrol"), "to its own user nothing is hidden"
+
+
+class Ends(Says):
+    """A `scancel` that says what the test says, and notes what it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+        self.words: list[tuple[str, ...]] = []
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",  # noqa: ARG002  # as there
+        umask: int = -1,  # noqa: ARG002  # as there
+    ) -> Answer:
+        """Answers."""
+        assert program == "scancel"
+        assert (also, dies_with_us) == ({"SLURM_TIME_FORMAT": "%s"}, False)
+        self.words.append((account, *arguments))
+        return self.answer
+
+
+OVER = "scancel: error: Kill job error on job id {}: Invalid job id specified\n"
+DENIED = "scancel: error: Kill job error on job id 7: Access/permission denied\n"
+
+
+async def test_many_jobs_are_ended_in_one_call() -> None:
+    """Each account's own ones alone; that some have ended is no error, whatever is cut off what is said."""
+    rows = [
+        JobRow(f"hanse:A:{key}", number, 1.0, LrmsPhase.HELD, 1) for key, number in JOBS.items()
+    ]
+    long = "".join(map(OVER.format, range(100)))[-ERROR_CHARACTERS_MAX:]
+    for answer in (NOTHING, Answer(1, b"", OVER.format(12)), Answer(1, b"", long)):
+        programs = Ends(answer)
+        await Slurm(programs, SlurmSettings("A", "grid"), LENT.__getitem__).cancel_all(rows)
+        waiting = "--state=PENDING"
+        assert programs.words == [
+            ("", "--user=grid", waiting, "12", "14"),
+            ("ann", "--user=ann", waiting, "13"),
+        ]
+        running = [replace(row, phase=LrmsPhase.RUNNING) for row in rows[:1]]
+        await Slurm(programs, SlurmSettings("A", "grid")).cancel_all([*running, rows[2]])
+        assert programs.words[2:] == [("", "--user=grid", "12"), ("", "--user=grid", waiting, "14")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Answer(1, b"", OVER.format(12) + DENIED + OVER.format(13)), LrmsRefusedError),
+        (Answer(1, b"", DENIED), LrmsRefusedError),
+        (Answer(1, b"", ""), LrmsUnavailableError),
+        (DOWN, LrmsUnavailableError),
+    ],
+)
+async def test_what_is_not_ended_of_many_is_told(answer: Answer, kind: type[Exception]) -> None:
+    """A refusal of one, and that nobody answers."""
+    row = JobRow(NAME, NUMBER, 1.0, LrmsPhase.HELD, 1)
+    with pytest.raises(kind):
+        await Slurm(Ends(answer), SlurmSettings("A", "grid")).cancel_all([row, row])
+
+
+JOBS = {"B/1/2": "12", "B/1/3": "13", "B/1/4": "14"}
+LENT = {"B/1/2": "", "B/1/3": "ann", "B/1/4": ""}
+
+
+# --- submissions ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Takes(Programs):
+    """Slurm's programs, which take any job.
+
+    Attributes:
+        taken: words of sbatch, with its folder and its mask.
+    """
+
+    taken: list[tuple[list[str], str, int]] = field(default_factory=list)
+
+    async def run(
+        self,
+        program: str,
+        *arguments: str,
+        also: Mapping[str, str] | None = None,
+        dies_with_us: bool = False,
+        account: str = "",
+        folder: str = "/",
+        umask: int = -1,
+    ) -> Answer:
+        """Answers."""
+        assert (program, also, dies_with_us, account) == ("sbatch", None, True, "")
+        self.taken.append((list(arguments), folder, umask))
+        return said("7\n")
+
+
+class Waits(Records):
+    """The same, of which the first partition is too short, and the second down; one job waits."""
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program == "sbatch":
+            (self.shown,) = (w[11:] for w in arguments if w.startswith("--job-name="))
+            return said("7\n")
+        if program == "squeue":
+            token = arguments[-1].partition("|")[0]
+            row = (
+                f"{token}|7|PD|1|1795342847|N/A|N/A|PartitionDown|grid||(null)|main|{self.shown}\n"
+            )
+            return said(row)
+        self.machine.partitions = {"main": Part("1:00:00"), "b": Part("UNLIMITED", state="down")}
+        return super().answer(program, arguments)
+
+
+@pytest.mark.parametrize("word", ["", "my job"])
+async def test_what_a_job_waits_for_is_known_whatever_its_user_calls_it(word: str) -> None:
+    """One partition would start it if it were shorter, and the other one is down: that is known by what it wants."""
+    programs = Waits()
+    system = Slurm(programs, SlurmSettings("A", "grid", ("main", "b")))
+    job = LrmsJob("B/1/2", 1, 7200.0, program=Program("#!/bin/sh\n"), name=word)
+    await system.submit(system.encode(job.key), job, Path("/jobs/B+1+2"))
+    (row,) = (await system.look()).rows
+    assert "PartitionDown" in row.hindered
+
+
+OWN = Path("/jobs/B+1+2")
+HOME = HomeRun(
+    "/users/ann",
+    (b"A=b", b"SLURM_UMASK=0027"),
+    ("--mem=100", "--nodes=1", "--ntasks=3", "--output=/users/ann/%x.%j-%%x"),
+)
+JOB = LrmsJob("B/1/2", 3, 60.0, program=Program("#!/bin/sh\n"), name="a/job 100%")
+
+
+async def submitted(job: LrmsJob, **settings: object) -> tuple[list[str], str, int]:
+    """Returns with what sbatch was called, without what every job has."""
+    programs = Takes()
+    system = Slurm(programs, SlurmSettings("A", "grid", **settings))  # type: ignore[arg-type]  # as they are
+    assert await system.submit(system.encode(job.key), job, OWN) == "7"
+    ((words, folder, umask),) = programs.taken
+    common = {
+        "--parsable",
+        "--hold",
+        "--comment=hanse",
+        "--input=/dev/null",
+        "--no-requeue",
+        "--time=1",
+    }
+    assert common <= set(words)
+    assert f"--job-name=a_job_100_@hanse:A:{job.key}" in words
+    shown = [word for word in words if word not in common and not word.startswith("--job-name")]
+    return shown, folder, umask
+
+
+async def test_a_job_that_was_not_handed_in_here_runs_in_its_own_folder() -> None:
+    """It is submitted from there, so that its script finds it by the name that it knows."""
+    assert await submitted(JOB) == (
+        [
+            *("--export=ALL", "--chdir=/jobs/B+1+2"),
+            *("--output=/jobs/B+1+2/stdout", "--error=/jobs/B+1+2/stderr", "--open-mode=append"),
+            *("--ntasks=3", "/jobs/B+1+2/launch"),
+        ],
+        "/jobs/B+1+2",
+        -1,
+    )
+
+
+async def test_a_job_at_home_runs_as_it_was_handed_in() -> None:
+    """With its options, variables, folder and mask; the site's file has the last word on where."""
+    words, folder, umask = await submitted(replace(JOB, home=HOME), partitions=("main",))
+    assert (folder, umask) == ("/users/ann", 0o027)
+    assert words == [
+        *("--export-file=/jobs/B+1+2/environ", "--mem=100", "--nodes=1", "--ntasks=3"),
+        *("--chdir=/users/ann", "--output=/users/ann/a_job 100%%.%j-%%x"),
+        *("--partition=main", "/jobs/B+1+2/launch", "/jobs/B+1+2"),
+    ]
+    words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=())))
+    assert "--output=/users/ann/slurm-%j.out" in words
+    assert not any(word.startswith(("--error", "--ntasks", "--open-mode")) for word in words)
+    shape = ("--nodes={processors}", "--exclusive")
+    words, _, _ = await submitted(replace(JOB, home=HOME), shape=shape)
+    assert words[-4:-2] == ["--nodes=3", "--exclusive"]
+
+
+async def test_a_folder_that_cannot_be_used_leaves_the_rest() -> None:
+    """Variables and options are its user's; it runs and prints where no other job does."""
+    words, folder, _ = await submitted(replace(JOB, home=replace(HOME, folder="")))
+    assert folder == "/jobs/B+1+2"
+    assert {"--mem=100", "--chdir=/jobs/B+1+2", "--output=/jobs/B+1+2/stdout"} <= set(words)
+    assert words[-1] == "/jobs/B+1+2/launch"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("--uid=0", "--reservation=x", "--priority=9", "--time=9", "mem=1", "--mem=1\n"),
+        *("--ntasks=4", "--ntasks=x", "--nice=-5", "--wrap=x", "--export=ALL", "--chdir=/"),
+    ],
+)
+async def test_what_is_not_a_users_to_say_is_refused(word: str) -> None:
+    """Whoever speaks to the site could have written it."""
+    with pytest.raises(LrmsRefusedError):
+        await submitted(replace(JOB, home=replace(HOME, options=(word,))))
+
+
+class Releases(Tells):
+    """The same; a job of the site's has just been released, and has no plan yet."""
+
+    def answer(self, program: str, arguments: Sequence[str]) -> Answer:
+        """Returns what a program says."""
+        if program == "sbatch":
+            (self.shown,) = (w[11:] for w in arguments if w.startswith("--job-name="))
+            return said("7\n")
+        if program == "squeue":
+            token = arguments[-1].partition("|")[0]
+            return said(f"{token}|7|PD|3|1795342847|N/A|N/A|None|grid||(null)|main|{self.shown}\n")
+        return super().answer(program, arguments)
+
+
+async def test_a_job_without_a_plan_yet_has_its_room() -> None:
+    """Where it is this process's; of another's it is not known what it may take."""
+    settings = SlurmSettings("A", "grid")
+    system = Slurm(programs := Releases(), settings)
+    job = replace(JOB, request=Request(3, wall_time=60.0))
+    await system.submit(system.encode(job.key), job, OWN)
+    nodes = (await system.look()).nodes
+    assert nodes is not None
+    assert nodes.starts_now(Request(1), 0.0)
+    assert not nodes.starts_now(Request(2), 0.0)
+    nodes = (await Slurm(programs, settings).look()).nodes
+    assert nodes is not None
+    assert not nodes.starts_now(Request(1), 0.0)
+    assert nodes.starts_now(Request(4, partition="urgent"), 0.0)
+
+
+USERS = ("--account=x", "--comment=grid", "--partition=b", "--qos=long")
+
+
+async def test_what_a_user_says_goes_before_what_the_sites_file_says() -> None:
+    """At home; a partner's job has the file's words where its own have no meaning here."""
+    file = {"partitions": ("main",), "slurm_account": "own", "qos": "normal", "guest_qos": "low"}
+    words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=USERS)), **file)
+    assert {*USERS} <= {*words}
+    assert not {"--partition=main", "--account=own", "--qos=normal"} & {*words}
+    words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=USERS[1:2])), **file)
+    assert {"--partition=main", "--account=own", "--qos=normal"} <= {*words}
+    guest = replace(JOB, partner="B", request=Request(3, wall_time=60.0, partition="b,c"))
+    words, _, _ = await submitted(guest, **file)
+    assert {"--ntasks=3", "--partition=b,c", "--account=own", "--qos=low"} <= {*words}
+
+
+async def test_a_users_words_are_not_those_by_which_the_watcher_knows_originals() -> None:
+    """The site's job would be held, and made into another one, for ever."""
+    watched = {"watched_comment": "grid", "watched_partition": "b"}
+    for options in (USERS, ("--comment=grid:held",)):
+        words, _, _ = await submitted(replace(JOB, home=replace(HOME, options=options)), **watched)
+        assert not {"--comment=grid", "--comment=grid:held", "--partition=b"} & {*words}
+    assert "--account=x" in (await submitted(replace(JOB, home=replace(HOME, options=USERS))))[0]
+
+
+async def test_what_a_job_asks_for_reaches_sbatch() -> None:
+    """Of a partner's, and of one that was written for no batch system; else its user's words say it."""
+    request = Request(2, 4, memory=Memory(1024), gpus=Gpus(1, "task", "a100"), wall_time=60.0)
+    job = replace(JOB, processors=8, request=request)
+    asked = ["--ntasks=2", "--cpus-per-task=4", "--mem-per-cpu=1024M", "--gpus-per-task=a100:1"]
+    for each in (job, replace(job, partner="B")):
+        words, _, _ = await submitted(each, shape=("--nodes={processors}",))
+        assert words[-5:-1] == asked
+    words, _, _ = await submitted(replace(job, home=HOME))
+    assert not {*asked} & {*words}
+    plain = replace(JOB, request=Request(3, wall_time=60.0, signal="B:USR1", account="p"))
+    words, _, _ = await submitted(plain, shape=("--nodes={processors}", "--exclusive"))
+    assert words[-5:-1] == ["--nodes=3", "--exclusive", "--signal=B:USR1@60", "--account=p"]
+
+
+async def test_a_job_is_run_again_where_both_its_user_and_the_site_allow_it() -> None:
+    """Nobody has said it is the site's word."""
+    for requeue in (False, True):
+        for said_by_user in (None, False, True):
+            job = replace(JOB, request=Request(3, wall_time=60.0, requeue=said_by_user))
+            system = Slurm(programs := Takes(), SlurmSettings("A", "grid", requeue=requeue))
+            await system.submit(system.encode(job.key), job, OWN)
+            words = programs.taken[0][0]
+            again = requeue and said_by_user is not False
+            assert ("--requeue" in words, "--no-requeue" in words) == (again, not again)
+
+
+def test_all_that_slurm_says_is_told() -> None:
+    """Its reasons often stand before the line that says that there is no job."""
+    text = "sbatch: error: Memory specification can not be satisfied\n\nsbatch: error: Batch job submission failed: x\n"
+    found = failure("sbatch", Answer(1, b"", text))
+    assert isinstance(found, LrmsRefusedError)
+    assert found.reason == (
+        "sbatch: Memory specification can not be satisfied; Batch job submission failed: x"
+    )
+
+
+async def test_a_job_is_known_whatever_its_user_calls_it(tmp_path: Path) -> None:
+    """By log, controller and accounting, by what stands behind its user's word."""
+    shown = f"my-job@{NAME}"
+    row = replace(ROW, name=shown)
+    asked = Question("B/1/2", shown, NUMBER, SUBMITTED, row, ran=True)
+    for log, shows, accounts in (
+        (LINE.format(shown, "FAILED", MOMENT, "7:0"), GONE, NOTHING),
+        ("", said(SHOWN.format(shown, "FAILED", "7:0")), NOTHING),
+        ("", GONE, said(ACCOUNT.format("FAILED", "7:0", "1795342847", shown))),
+    ):
+        for question in (asked, replace(asked, name=NAME)):  # an older life does not know the word
+            (tmp_path / "log").write_text(log)
+            system = slurm(tmp_path, Says(shows, accounts), sacct=True)
+            assert code(await system.ending(question)) == "7"
+    assert slurm(tmp_path, Says(), sacct=False).decode(shown) == "B/1/2"
+
+
+@pytest.mark.parametrize(
+    ("said", "passing"),
+    [
+        ("Batch job submission failed: Required partition not available (inactive or drain)", True),
+        (
+            "QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates",
+            True,
+        ),
+        ("no more of yours\nsbatch: error: Batch job submission failed: Unspecified error", True),
+        ("Batch job submission failed: Invalid qos specification", False),
+        ("Batch job submission failed: Invalid feature specification", False),
+        ("Batch job submission failed: Invalid account or account/partition combination", False),
+        (
+            "Batch job submission failed: Pathname of a file, directory or other parameter too long",
+            False,
+        ),
+        ("Batch job submission failed: Unable to contact slurm controller (connect failure)", None),
+        ("Batch job submission failed: Socket timed out on send/recv operation", None),
+    ],
+)
+def test_a_refusal_says_whether_it_passes(said: str, passing: bool | None) -> None:
+    """What is no matter of the job may be taken later; a controller that does not answer has not refused."""
+    error = failure("sbatch", Answer(1, b"", f"sbatch: error: {said}"))
+    assert getattr(error, "passing", None) is passing
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_controller_with_all_the_jobs_it_may_have_has_refused(
+    full: bool, tmp_path: Path
+) -> None:
+    """Then `sbatch` says so, sleeps and tries again, for longer than anybody waits; else nobody has answered."""
+    text = "Slurm temporarily unable to accept job, sleeping and retrying" if full else "hm"
+    program = tmp_path / "sbatch"
+    program.write_text(f"#!/bin/sh\necho 'sbatch: error: {text}' >&2\nexec sleep 600\n")
+    program.chmod(0o755)
+    slurm = Slurm(Programs({}, folder=str(tmp_path), timeout_s=1.0), SlurmSettings("A", "grid"))
+    expected = LrmsRefusedError if full else LrmsUnavailableError
+    with pytest.raises(expected, match="sleeping" if full else "within 1 s") as caught:
+        await slurm.submit("hanse:A:B/1/2", LrmsJob("B/1/2", 1, 60.0), tmp_path)
+    assert getattr(caught.value, "passing", full) is full

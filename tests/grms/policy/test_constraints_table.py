@@ -1,0 +1,167 @@
+"""Rails and spans of time as files say them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from grms.policy.constraints import (
+    DAY,
+    FAIR_EXCHANGE,
+    HOUR,
+    SHORT_GUESTS,
+    START_NOW,
+    Promise,
+    Rails,
+)
+from grms.policy.constraints_table import SPAN_MAX, RailsSpec, rounds_said, span
+from grms.policy.rebalancing import Rounds
+from lrms_sim.util.files import to_toml
+from scenarios.errors import SpecError
+from scenarios.spec.files import load_spec, parse_spec
+from scenarios.spec.spec import SiteSpec
+
+WORKLOAD = {"model": "lublin", "jobs": 0}
+
+
+def site(**values: Any) -> SiteSpec:
+    """Returns a site with these keys."""
+    return SiteSpec.model_validate({"name": "a", "processors": 4, "workload": WORKLOAD} | values)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (0, 0),
+        (SPAN_MAX, SPAN_MAX),
+        (90, 90),
+        (1.5, 1.5),
+        ("900s", 900),
+        ("15min", 900),
+        ("1.5h", 5400),
+        ("2 d", 2 * DAY),
+    ],
+)
+def test_a_span_is_seconds_or_has_a_unit(given: object, seconds: float) -> None:
+    """Both say the same."""
+    assert span(given) == seconds
+
+
+@pytest.mark.parametrize("given", ["", "15", "15 minutes", "-1h", -1, True, "1e3s", "99999999d"])
+def test_what_is_no_span_is_refused(given: object) -> None:
+    """The text says what there is."""
+    with pytest.raises(ValidationError, match="is no span of time; there are seconds, and"):
+        site(reoffer=given)
+
+
+def test_a_period_is_a_second_at_least() -> None:
+    """A round in no time would never end."""
+    with pytest.raises(ValidationError, match="at least 1 s is needed"):
+        site(reoffer="0.5s")
+    assert site(reoffer="15min").reoffer == 900
+    assert site(reoffer="1s").reoffer == 1
+    assert site().reoffer is None
+
+
+def test_words_are_rails() -> None:
+    """Nothing and `none` are the same."""
+    assert site().rails_in_force is None
+    assert site(rails="none").rails_in_force is None
+    assert site(rails="start-now").rails_in_force == START_NOW
+    assert site(rails="short-guests").rails_in_force == SHORT_GUESTS
+    assert site(rails="fair-exchange").rails_in_force == FAIR_EXCHANGE
+    with pytest.raises(ValidationError, match="'fair' is no word for rails; there are: start-now"):
+        site(rails="fair")
+
+
+def test_problems_name_the_key(tmp_path: Path) -> None:
+    """A word, a key of the table and a period, each where it stands."""
+    path = tmp_path / "wrong.toml"
+    head = 'name = "x"\nsites = [\n'
+    one = '{{ name = "{}", processors = 4, workload = {{ model = "lublin", jobs = 1 }}, {} }},\n'
+    wrong = ('rails = "fair"', "rails = { balanse = 3 }", 'reoffer = "15 minutes"')
+    rows = [one.format(name, keys) for name, keys in zip("abc", wrong, strict=True)]
+    path.write_text(head + "".join(rows) + "]\n")
+    with pytest.raises(SpecError) as caught:
+        load_spec(path)
+    assert [(problem.key, problem.text[:30]) for problem in caught.value.mistakes] == [
+        ("sites.a.rails", "'fair' is no word for rails; t"),
+        ("sites.b.rails.balanse", "'balanse' is no key here, did "),
+        ("sites.c.reoffer", "'15 minutes' is no span of tim"),
+    ]
+
+
+def test_a_table_changes_numbers() -> None:
+    """What is left out is that of the word; a number of a promise makes one."""
+    found = site(rails={"guest_length": 3, "balance": "2d", "trust": "1h"}).rails_in_force
+    assert found == Rails(guest_length=3, balance=2 * DAY, promise=Promise(trust=HOUR))
+    assert site(rails={}).rails_in_force == FAIR_EXCHANGE
+    found = site(rails={"rules": "start-now", "doublings": 0}).rails_in_force
+    assert found == Rails(guest_length=None, balance=None, promise=Promise(doublings=0))
+    with pytest.raises(ValidationError):
+        RailsSpec.model_validate({"guest_lenght": 3})
+
+
+def test_a_number_puts_its_rule_in_force_whatever_the_word() -> None:
+    """Nobody who has written a bound goes without it."""
+    bare = Rails(start_now=False, guest_length=None, balance=None, promise=None)
+    assert site(rails={"rules": "none"}).rails_in_force is None
+    found = site(rails={"rules": "none", "balance": 5}).rails_in_force
+    assert found == replace(bare, balance=5)
+    found = site(rails={"rules": "none", "guest_length": 3, "tolerance": 9}).rails_in_force
+    assert found == replace(bare, guest_length=3, promise=Promise(tolerance=9))
+    found = site(rails={"rules": "start-now", "balance_weight": 1}).rails_in_force
+    assert found == replace(START_NOW, balance=DAY, balance_weight=1)
+
+
+@pytest.mark.parametrize("key", ["guest_length", "balance_weight"])
+@pytest.mark.parametrize("value", ["2", True, -1, 10**12])
+def test_a_number_that_is_none_is_one_mistake(key: str, value: object) -> None:
+    """Whole numbers and others are one kind."""
+    one = {"name": "a", "processors": 4, "workload": WORKLOAD, "rails": {key: value}}
+    document = to_toml({"name": "x", "sites": [one]})
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document.encode(), folder=Path(), shown="x.toml")
+    (problem,) = caught.value.mistakes
+    assert problem.key == f"sites.a.rails.{key}"
+    assert problem.text.startswith("is ")
+
+
+def test_rounds_are_a_period_or_a_table() -> None:
+    """What is left out of the table is no bound."""
+    assert rounds_said(site().reoffer) is None
+    assert rounds_said(site(reoffer="15min").reoffer) == 900.0
+    assert rounds_said(site(reoffer={"every": "15min"}).reoffer) == Rounds(900.0)
+    table = {"every": 600, "order": "widest", "questions": 20, "pause": "4h"}
+    assert rounds_said(site(reoffer=table).reoffer) == Rounds(600.0, "widest", 20, 4 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "text"),
+    [
+        ({}, "sites.a.reoffer.every", "is missing"),
+        ({"every": 0.5}, "sites.a.reoffer.every", "0.5 s is too short"),
+        ({"every": 9, "order": "wide"}, "sites.a.reoffer.order", "'wide' is no order of rounds"),
+        ({"every": 9, "questions": 0}, "sites.a.reoffer.questions", "is 0; it must be at least 1"),
+        ({"every": 9, "pause": 8}, "sites.a.reoffer.pause", "8 s is too short; it must be at l"),
+        (
+            {"every": 9, "questoins": 8},
+            "sites.a.reoffer.questoins",
+            "'questoins' is no key here, d",
+        ),
+    ],
+)
+def test_what_is_wrong_with_rounds_is_said_with_its_key(
+    table: dict[str, Any], key: str, text: str
+) -> None:
+    """As of any other table."""
+    document = {
+        "name": "x",
+        "sites": [{"name": "a", "processors": 4, "workload": WORKLOAD, "reoffer": table}],
+    }
+    with pytest.raises(SpecError) as caught:
+        parse_spec(to_toml(document).encode(), folder=Path(), shown="x.toml")
+    (problem,) = caught.value.mistakes
+    assert (problem.key, problem.text[: len(text)]) == (key, text)

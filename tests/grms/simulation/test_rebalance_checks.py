@@ -1,0 +1,89 @@
+"""Rounds of the fault test; tests/grms/simulation/test_fault_run.py has the runs with them."""
+
+import pytest
+
+from grms.lrms import base
+from grms.policy.rebalancing import Rounds
+from grms.simulation.fault_run import Trial, run_trial
+from grms.simulation.random_source import Draws
+from grms.simulation.rebalance_checks import draw_rounds, has_left
+from grms.site.model.events import LrmsStays
+from grms.site.model.jobs import GuestJob, HomeJob
+from grms.site.model.lifecycle import JobState
+from grms.site.model.records import JobRequeued
+from grms.site.scheduler.local_jobs import LocalDesk
+from grms.site.scheduler.transaction import Turn
+
+
+def test_rounds_of_every_kind_are_drawn() -> None:
+    """With and without bounds, often and seldom; the same seed draws the same."""
+    drawn = []
+    for seed in range(40):
+        trial = Trial(seed, reoffers=True)
+        trial.run()
+        drawn += [site.settings.reoffer for site in trial.sites.values()]
+        again = Trial(seed)
+        again.run()
+        assert all(site.settings.reoffer is None for site in again.sites.values())
+        draw_rounds(Draws(seed, 9), again.sites.values())
+        assert drawn[-len(again.sites) :] == [
+            site.settings.reoffer for site in again.sites.values()
+        ]
+    bounded = [rounds for rounds in drawn if isinstance(rounds, Rounds)]
+    assert 0 < len(bounded) < len(drawn)
+    assert {one.order for one in bounded} == {"queue", "widest"}
+    assert any(one.questions for one in bounded)
+    assert any(one.pause for one in bounded)
+
+
+def test_what_others_cancel_has_not_left() -> None:
+    """Unless its home knows it by a later key."""
+    trial = Trial(3)
+    trial.run()
+    site = next(site for site in trial.sites.values() if list(site.state.jobs()))
+    job = next(iter(site.state.jobs()))
+    site.lrms.submit(job.lrms_key + "0", job.request, b"")
+    ran = site.lrms.jobs[job.lrms_key + "0"]
+    assert not has_left(site, ran)
+    ran.by_others = True
+    assert has_left(site, ran)
+    ran.key = job.lrms_key
+    assert not has_left(site, ran)
+
+
+@pytest.mark.parametrize("seed", [15193, 19722])
+def test_a_partners_job_that_stays_has_not_left(seed: int) -> None:
+    """What its site has noted counts, whatever becomes of its daemon after that."""
+    assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+
+
+STAYS = (951, 1313)
+"""Seeds of runs in which a batch system keeps a job, and somebody else cancels it as it waits."""
+
+
+@pytest.mark.parametrize("seed", STAYS)
+def test_a_site_that_takes_every_cancel_for_its_own_is_found_out(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would run once more what an administrator has cancelled."""
+
+    def stays(desk: LocalDesk, job: HomeJob | GuestJob, _: LrmsStays, turn: Turn) -> None:
+        desk._owner(job).stays(job, turn)
+
+    assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+    monkeypatch.setattr(LocalDesk, "_stays", stays)
+    assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+
+
+def test_a_site_that_forgets_starts_it_was_not_told_of_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would run elsewhere what has started, waits again, and was cancelled by an administrator."""
+
+    def requeued(_: LocalDesk, job: HomeJob | GuestJob, news: base.Requeued, turn: Turn) -> None:
+        if job.state is JobState.RUNNING:
+            turn.note(JobRequeued(turn.now, job.ref, news.reason))
+
+    assert not run_trial(53895, rails=True, reoffers=True, rogues=True).problems
+    monkeypatch.setattr(LocalDesk, "_requeued", requeued)
+    assert run_trial(53895, rails=True, reoffers=True, rogues=True).problems

@@ -1,0 +1,153 @@
+"""The batch system with moods."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from grms.lrms.base import (
+    Accepted,
+    Away,
+    Back,
+    Ended,
+    LoadSeen,
+    Lost,
+    Lrms,
+    LrmsEvent,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+    Requeued,
+    Started,
+)
+from grms.simulation.batch_system import FakeLrms
+from grms.simulation.clock import ManualClock, sleep
+from grms.simulation.random_source import Draws
+from grms.simulation.scripted_executor import Moods, ScriptedLrms
+from grms.util.outcomes import Outcome
+
+
+class Stage:
+    """A batch system of two processors, and what it has told."""
+
+    def __init__(self, **moods: float) -> None:
+        self.clock = ManualClock()
+        self.machine = FakeLrms(self.clock, 2, float)
+        self.moods = Moods(**moods)
+        self.lrms = ScriptedLrms(self.machine, self.moods, Draws(1), sleep, offset=100.0)
+        self.told: list[LrmsEvent] = []
+        self.lrms.listen(self._told)
+
+    def _told(self, events: Sequence[LrmsEvent]) -> None:
+        self.told += [event for event in events if not isinstance(event, LoadSeen)]
+
+    def do(self, coroutine: Any) -> Any:
+        """Returns the answer of a call, or its error."""
+        answers: list[Any] = []
+        self.clock.run(coroutine, lambda answer, error: answers.append(error or answer))
+        while not answers:
+            assert self.clock.step()
+        return answers[0]
+
+    def look(self) -> list[type[LrmsEvent]]:
+        """Lets a second pass and looks; returns the kinds of what was told."""
+        self.clock.advance(self.clock.now + 1.0)
+        before = len(self.told)
+        self.lrms.look()
+        return [type(event) for event in self.told[before:]]
+
+
+def job(key: str, seconds: float = 5.0, processors: int = 2) -> LrmsJob:
+    """Returns a job."""
+    return LrmsJob(key, processors, 60.0, program=Program(str(seconds)))
+
+
+def test_a_life() -> None:
+    """Late, and in the words of the port; a key that it has changes nothing."""
+    stage = Stage()
+    port: Lrms = stage.lrms
+    assert stage.do(port.submit(job("a"))) is None
+    assert stage.do(port.submit(job("a"))) is None
+    assert stage.clock.now > 0
+    assert stage.look() == [Accepted, Started]
+    record = stage.do(port.look_up("a"))
+    assert record.phase is LrmsPhase.RUNNING
+    assert record.start_time == stage.machine.jobs["a"].start_time + 100.0  # type: ignore[operator]  # it runs
+    stage.clock.advance(10.0)
+    assert stage.look() == [Ended]
+    assert stage.do(port.look_up("a")).end.outcome is Outcome.COMPLETED
+    assert stage.do(port.look_up("b")) is None
+    assert not stage.do(port.cancel("a"))
+    assert isinstance(stage.do(port.submit(job("w", processors=3))), LrmsRefusedError)
+    assert (port.remembers, port.encode("a")) == (math.inf, "scripted:a")
+
+
+def test_a_held_job_waits() -> None:
+    """It is no load, and is released or ended."""
+    stage = Stage()
+    for key in "ab":
+        assert stage.do(stage.lrms.submit(job(key), held=True)) is None
+    snapshot = stage.do(stage.lrms.snapshot())
+    assert {record.phase for record in snapshot.jobs.values()} == {LrmsPhase.HELD}
+    assert (snapshot.free, snapshot.waiting) == (2, 0)
+    assert stage.do(stage.lrms.cancel("b", only_waiting=True))
+    assert stage.do(stage.lrms.release("a")) is None
+    assert stage.look() == [Accepted, Accepted, Ended, Started]
+    assert not stage.do(stage.lrms.cancel("a", only_waiting=True))
+    assert isinstance(stage.do(stage.lrms.release("c")), LrmsRefusedError)
+
+
+def test_what_has_no_answer_may_have_been_done() -> None:
+    """Or not: half of it."""
+    stage = Stage(silence=1.0)
+    for number in range(20):
+        answer = stage.do(stage.lrms.submit(job(str(number))))
+        assert isinstance(answer, LrmsUnavailableError)
+    assert 0 < len(stage.machine.jobs) < 20
+
+
+def test_it_goes_away_and_comes_back() -> None:
+    """What has happened meanwhile is told then."""
+    stage = Stage()
+    stage.do(stage.lrms.submit(job("a", 2.0)))
+    stage.moods.away = 1.0
+    assert stage.look() == [Away]
+    assert stage.look() == []
+    assert isinstance(stage.do(stage.lrms.look_up("a")), LrmsUnavailableError)
+    stage.moods.calm()
+    stage.clock.advance(60.0)
+    assert stage.look() == [Back, Accepted, Started, Ended]
+
+
+def test_it_forgets_and_starts_anew() -> None:
+    """A waiting job is gone, a running one waits again."""
+    stage = Stage(loss=1.0)
+    stage.do(stage.lrms.submit(job("a"), held=True))
+    assert stage.look() == [Accepted, Lost]
+    assert (stage.machine.jobs, stage.lrms.lost) == ({}, {"a": 1})
+    stage.moods.loss, stage.moods.requeue = 0.0, 1.0
+    stage.do(stage.lrms.submit(job("a")))
+    assert stage.look() == [Accepted, Started, Requeued]
+    stage.moods.calm()
+    assert stage.look() == [Started]
+    stage.clock.advance(60.0)
+    assert stage.look() == [Ended]
+    assert stage.machine.jobs["a"].runs == 2
+
+
+def test_others_hold_and_cancel() -> None:
+    """Their hold ends by itself; their cancel is an end like any other."""
+    stage = Stage(hold=1.0, hold_mean=2.0)
+    stage.do(stage.lrms.submit(job("a")))
+    stage.do(stage.lrms.submit(job("b")))
+    stage.look()
+    assert stage.machine.jobs["b"].held
+    stage.moods.calm()
+    stage.clock.advance(60.0)
+    stage.look()
+    assert stage.machine.jobs["b"].outcome is not None
+    stage.moods.others = 1.0
+    stage.do(stage.lrms.submit(job("c")))
+    assert stage.look() == [Accepted, Started, Ended]
+    assert stage.told[-1].end.reason == "cancelled by root"  # type: ignore[union-attr]  # an end

@@ -1,0 +1,285 @@
+"""Configuration files, and what their errors say."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from grms.policy.constraints import Promise, Rails
+from grms.policy.constraints_table import rounds_said
+from grms.policy.files import save_rule_base
+from grms.policy.location import AwrtLocation, FixedOrder
+from grms.policy.rebalancing import Rounds
+from grms.policy.registry import TRANSFER_POLICIES
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    AlwaysAgree,
+    AlwaysKeep,
+    Gaussian,
+    Railed,
+    Rule,
+    RuleBase,
+)
+from grms.site.config.load import (
+    FILE_BYTES_MAX,
+    ConfigError,
+    load_config,
+    load_policies,
+    location_policy,
+    parse_config,
+    place_held,
+    translation_of,
+)
+from grms.site.model.translation import NO_TRANSLATION
+
+GOOD = """
+name = "kth"
+processors = 100
+[listen]
+users = "kth.sock"
+[journal]
+path = "kth.journal"
+[[partners]]
+name = "ctc"
+address = "127.0.0.1:7001"
+[[partners]]
+name = "sdsc"
+address = "127.0.0.1:7002"
+transfer = "keep"
+[[partners]]
+name = "lanl"
+address = "127.0.0.1:7003"
+transfer = "none"
+"""
+
+
+def errors(text: str) -> list[str]:
+    """Returns what is wrong with a file's content."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text.encode(), folder=Path("/etc"), shown="site.toml")
+    return str(caught.value).splitlines()
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    """Policies come by partner; one with whom nothing is exchanged has none."""
+    path = tmp_path / "site.toml"
+    path.write_text(GOOD)
+    config = load_config(path)
+    policies = load_policies(config, str(path))
+    assert {name: policy.name for name, policy in policies.items()} == {
+        "ctc": "awf",
+        "sdsc": "keep",
+    }
+
+
+def test_rails_are_around_every_policy() -> None:
+    """A partner without a policy gets what they allow; a word for rails keeps its own."""
+    text = GOOD + (
+        '[[partners]]\nname = "blue"\naddress = "127.0.0.1:7004"\ntransfer = "start-now"\n'
+    )
+    head = 'rails = { rules = "fair-exchange", trust = "2h" }\n'
+    config = parse_config((head + text).encode(), folder=Path("/etc"), shown="x")
+    policies = load_policies(config, "x")
+    rails = Rails(promise=Promise(trust=7200))
+    assert policies == {
+        "ctc": Railed(rails, AlwaysAgree(), "agree within rails"),
+        "sdsc": Railed(rails, AlwaysKeep(), "keep within rails"),
+        "blue": TRANSFER_POLICIES["start-now"],
+    }
+    config = parse_config(('rails = "none"\n' + text).encode(), folder=Path("/etc"), shown="x")
+    assert load_policies(config, "x")["ctc"] == AcceptWhenFit()
+
+
+def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
+    """With the partner's key; within rails they are what they are."""
+    near = Gaussian(0, 1)
+    file = tmp_path / "learned.json"
+    save_rule_base(RuleBase((Rule(near, near, accept=True, requested_time=near),), "mine"), file)
+    text = GOOD.replace('transfer = "keep"', f'transfer = "{file}"')
+    config = parse_config(text.encode(), folder=tmp_path, shown="x")
+    with pytest.raises(ConfigError, match=r"x: partners\.sdsc\.transfer: .* requested_time.*rails"):
+        load_policies(config, "x")
+    railed = parse_config(('rails = "start-now"\n' + text).encode(), folder=tmp_path, shown="x")
+    assert load_policies(railed, "x")["sdsc"].name == "mine within rails"
+    save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
+    head = 'rails = { rules = "none", balance = "1d" }\n'
+    unasked = parse_config((head + text).encode(), folder=tmp_path, shown="x")
+    with pytest.raises(ConfigError, match=r"partners\.sdsc\.transfer: .* rails without start-now"):
+        load_policies(unasked, "x")
+
+
+def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:
+    """As of any other table."""
+    assert errors('rails = "fair"\n' + GOOD)[0].startswith(
+        "site.toml: rails: 'fair' is no word for rails; there are: start-now"
+    )
+    (line,) = errors("rails = { balanse = 3 }\n" + GOOD)
+    assert line.startswith(
+        "site.toml: rails.balanse: 'balanse' is no key here, did you mean 'balance'?"
+    )
+    (line,) = errors('rails = { trust = "4 hours" }\n' + GOOD)
+    assert line.startswith("site.toml: rails.trust: '4 hours' is no span of time")
+
+
+@pytest.mark.parametrize(
+    ("said", "rounds"),
+    [
+        ('"15min"', 900.0),
+        ("60", 60.0),
+        ('{ every = "1h" }', Rounds(3600.0)),
+        (
+            '{ every = 60, order = "widest", questions = 3, pause = "1d" }',
+            Rounds(60.0, "widest", 3, 86400.0),
+        ),
+    ],
+)
+def test_rounds_are_said_as_in_a_scenario(said: str, rounds: object) -> None:
+    """A period, or a table; none where nothing is said."""
+    config = parse_config(f"reoffer = {said}\n{GOOD}".encode(), folder=Path("/etc"), shown="x")
+    assert rounds_said(config.reoffer) == rounds
+    config = parse_config(GOOD.encode(), folder=Path("/etc"), shown="x")
+    assert rounds_said(config.reoffer) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("0.5", "reoffer: "),
+        ('"often"', "reoffer: 'often' is no span of time"),
+        ("true", "reoffer: "),
+        ("{ }", "reoffer.every: is missing"),
+        ('{ evry = "1h" }', "reoffer.evry: 'evry' is no key here, did you mean 'every'?"),
+        ('{ every = "1h", order = "narrowest" }', "reoffer.order: "),
+        ('{ every = "1h", pause = "1min" }', "reoffer.pause: 60 s is too short"),
+        ('{ every = "1h", questions = 0 }', "reoffer.questions: is 0; "),
+    ],
+)
+def test_what_is_wrong_with_rounds_is_said_with_its_key(said: str, text: str) -> None:
+    """As of any other table."""
+    said_of_it = errors(f"reoffer = {said}\n{GOOD}")
+    assert any(line.startswith(f"site.toml: {text}") for line in said_of_it), said_of_it
+
+
+def test_names_of_partners_have_their_meaning_in_the_file() -> None:
+    """In tables by what they name; without one only agreed features and types of GPUs pass."""
+    text = f"""{GOOD}
+[[nodes]]
+nodes = 4
+cores = 8
+memory_mib = 16_000
+[guests.translate.partitions]
+batch = "std,long"
+"north:*" = ""
+[guests.translate.modules]
+"*" = "*"
+"""
+    config = parse_config(text.encode(), folder=Path("/etc"), shown="x")
+    found = translation_of(config)
+    assert found.partitions == {"batch": "std,long", "north:*": ""}
+    assert (found.modules, found.features, found.accounts) == ({"*": "*"}, {"*": "*"}, {})
+    assert [(one.nodes, one.gpus) for one in config.nodes] == [(4, 0)]
+    plain = parse_config(GOOD.encode(), folder=Path("/etc"), shown="x")
+    assert translation_of(plain) == NO_TRANSLATION
+    assert plain.nodes == []
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ('[guests.translate.accounts]\na = "-b"', "guests.translate.accounts.a: '-b' is no name"),
+        ('[guests.translate.accounts]\na = "b,c"', "guests.translate.accounts.a: 'b,c' is no name"),
+        (
+            '[guests.translate.partitions]\na = "b,"',
+            "guests.translate.partitions.a: 'b,' has an empty name",
+        ),
+        ('[guests.translate.images]\na = "-v"', "guests.translate.images.a: '-v' is no container"),
+        ('[guests.translate.partition]\na = "b"', "guests.translate.partition: "),
+        ("[[nodes]]\nnodes = 1\ncores = 0", "nodes[0].cores: is 0; it must be at least 1"),
+    ],
+)
+def test_what_is_no_name_or_node_is_said(said: str, text: str) -> None:
+    """With its key."""
+    found = errors(f"{GOOD}\n{said}")
+    assert any(text in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("word", "policy"),
+    [
+        ('"awrt"', AwrtLocation(open_jobs="count")),
+        ('"awrt-completed"', AwrtLocation(open_jobs="ignore")),
+        ('["sdsc", "ctc"]', FixedOrder(("sdsc", "ctc"))),
+    ],
+)
+def test_the_order_of_asking(word: str, policy: object) -> None:
+    """Each word for the order gives its policy."""
+    config = parse_config(
+        f"location = {word}\n{GOOD}".encode(), folder=Path("/etc"), shown="site.toml"
+    )
+    assert location_policy(config, "x") == policy
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    """Each line has file, key, value and what is allowed."""
+    text = GOOD.replace("processors = 100", "processors = 0").replace("users", "user")
+    found = errors(text + '[lrms]\ndiscipline = "lifo"\n')
+    assert found[0] == ("site.toml: processors: is 0; it must be at least 1")
+    assert "site.toml: listen.users: is missing" in found
+    assert (
+        "site.toml: listen.user: 'user' is no key here, did you mean 'users'? there are: "
+        "users, partners"
+    ) in found
+    assert any(line.startswith("site.toml: lrms.discipline: 'lifo' is no") for line in found)
+
+
+def test_a_wrong_key_in_a_list_is_named_with_its_place() -> None:
+    """Tables in a list are counted from 0."""
+    found = errors(GOOD.replace('transfer = "none"', 'transfers = "none"'))
+    assert "\n".join(found) == (
+        "site.toml: partners[2].transfers: 'transfers' is no key here, did you mean 'transfer'? "
+        "there are: name, address, processors, transfer, shared, tell_users, account"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"name = ", "no TOML: Invalid value"),
+        (b"name = \xff", "byte 7 is not UTF-8 text"),
+        (b"a = " + b"[" * 100_000, "(nested too deeply|no TOML)"),
+    ],
+)
+def test_what_is_no_toml_is_said(content: bytes, text: str) -> None:
+    """A file that is none at all is refused in a sentence."""
+    with pytest.raises(ConfigError, match=text):
+        parse_config(content, folder=Path("/etc"), shown="site.toml")
+
+
+def test_files_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    """A missing, a huge file and a broken rule base are errors in a sentence each."""
+    with pytest.raises(ConfigError, match=r"none.toml: cannot be read: No such file"):
+        load_config(tmp_path / "none.toml")
+    huge = tmp_path / "huge.toml"
+    huge.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
+    with pytest.raises(ConfigError, match="is larger than"):
+        load_config(huge)
+    path = tmp_path / "site.toml"
+    path.write_text(GOOD.replace('"keep"', '"rules.json"'))
+    (tmp_path / "rules.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"site.toml: partners.sdsc.transfer: .*rules.json"):
+        load_policies(load_config(path), str(path))
+
+
+def test_how_long_a_place_is_held(tmp_path: Path) -> None:
+    """Five minutes unless the file says more; by a faster clock; and for ever where a conductor leads."""
+
+    def held(text: str) -> float:
+        return place_held(parse_config(text.encode(), folder=tmp_path, shown="kth.toml"))
+
+    assert held(GOOD) == 300.0
+    longer = GOOD + "[guests]\nplace_held_s = 900\n"
+    assert held(longer) == 900.0
+    faster = longer + '[clock]\nkind = "scaled"\nspeed = 10\norigin = 0\n'
+    assert held(faster) == 9000.0
+    conducted = longer + '[clock]\nkind = "virtual"\n'
+    assert held(conducted) == math.inf

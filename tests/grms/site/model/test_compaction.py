@@ -1,0 +1,351 @@
+"""A shorter journal that makes the same memory, whatever has happened and whatever comes."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+
+from grms.simulation.fault_run import Trial
+from grms.site.model.compaction import Reading, compacted
+from grms.site.model.jobs import GuestRef, OfferId, Request
+from grms.site.model.lifecycle import Outcome
+from grms.site.model.records import (
+    AbandonedSettled,
+    EpochBegun,
+    GuestAccepted,
+    GuestAcknowledged,
+    GuestDeclined,
+    GuestWithdrawn,
+    JobAbandoned,
+    JobDelegated,
+    JobEnded,
+    JobKept,
+    JobOffered,
+    JobReceived,
+    JobReoffered,
+    JobReofferEnded,
+    JobStarted,
+    PartnerFaulted,
+    PartnerStanding,
+    PartnerTally,
+    Record,
+    ReportDisbelieved,
+    ReservationBooked,
+    ReservationReleased,
+    ReservationTally,
+    RoundHeld,
+    SiteTally,
+)
+from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.model.state_tables import Memory
+from grms.site.scheduler.state import SiteState
+
+REQUEST = Request(1, 10.0)
+
+
+def everything(settings: SiteSettings, records: list[Record]) -> object:
+    """Returns all that a memory holds of records."""
+    memory = Memory(settings)
+    for record in records:
+        memory.apply(record)
+    return inside(memory)
+
+
+def inside(memory: Memory) -> object:
+    """Returns all that a memory holds, every job and guest with every attribute."""
+
+    def shown(thing: Any) -> object:
+        return [(name, repr(getattr(thing, name))) for name in thing.__struct_fields__]
+
+    books = [
+        [
+            (name, getattr(book, name))
+            for name in book.__slots__
+            if name not in {"guests", "answered", "undecided", "open"}
+        ]
+        for book in memory.books.values()
+    ]
+    guests = [
+        (
+            list(book.undecided),
+            list(book.open),
+            [(offer, shown(guest)) for offer, guest in book.guests.items()],
+            [(n, shown(a) if hasattr(a, "offer") else a) for n, a in book.answered.items()],
+        )
+        for book in memory.books.values()
+    ]
+    jobs = [shown(job) for job in memory.jobs.values()]
+    reservations = memory.reservations
+    return (
+        (jobs, books, guests, memory.keys, memory.open_by_user, list(memory.ended)),
+        (memory.next_job, memory.jobs_open, memory.unconfirmed, list(memory.at_lrms)),
+        (memory.own_work, memory.own_requested),
+        (repr(reservations.reservations), reservations.keys, list(reservations.open)),
+        (reservations.open_by_owner, reservations.over, reservations.next_number),
+    )
+
+
+@pytest.mark.parametrize("on_lost", ["wait", "resubmit"])
+@pytest.mark.parametrize(("kept", "least"), [(1, 100), (3, 30), (1000, 10)])
+def test_the_memory_is_the_same(
+    kept: int, least: int, on_lost: Literal["wait", "resubmit"]
+) -> None:
+    """For journals of sites that crash, with partners that are lost, at many lengths of them."""
+    lost = 0
+    for seed in range(40):
+        trial = Trial(seed, SiteState, None, on_lost)
+        trial.run()
+        for site in trial.sites.values():
+            limits = Limits(jobs_kept=kept, reservations_kept=kept)
+            few = replace(site.settings, limits=limits)
+            for length in range(seed % 11, len(site.journal) + 1, 11):
+                lost += check(few, site.journal[:length], site.journal[length:], on_lost)
+    assert lost > least
+
+
+def check(settings: SiteSettings, begin: list[Record], rest: list[Record], on_lost: str) -> int:
+    """Checks a journal that is compacted and goes on; returns how many records it lost."""
+    short = compacted(settings, lambda: begin)
+    if short is None:
+        assert on_lost == "resubmit"
+        return 0
+    assert everything(settings, short) == everything(settings, begin)
+    # And so it stays, with whatever comes after it, and compacted once more.
+    whole = begin + rest
+    assert everything(settings, short + rest) == everything(settings, whole)
+    assert compacted(settings, lambda: short + rest) == compacted(settings, lambda: whole)
+    return len(begin) - sum(
+        not isinstance(one, SiteTally | PartnerTally | ReservationTally) for one in short
+    )
+
+
+def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
+    """Makes a state of a journal that is compacted before it is read."""
+    records = list(records)
+    short = compacted(settings, lambda: records)
+    return SiteState(settings, records if short is None else short)
+
+
+def test_every_job_still_runs_exactly_once() -> None:
+    """The fault test passes with daemons that compact their journals at every start."""
+    for seed in range(1000, 1150):
+        assert Trial(seed, compacting, None, "wait").run().problems == ()
+
+
+def test_a_forgotten_job_leaves_its_number_alone() -> None:
+    """Only the next number and counts are left of it; the payload is gone."""
+    settings = SiteSettings("a", 4, limits=Limits(jobs_kept=1))
+    records: list[Record] = []
+    for number in (1, 2, 3):
+        records += [
+            JobReceived(1.0 * number, number, "u", f"k{number}", "", REQUEST, b"payload"),
+            JobEnded(1.0 * number, number, Outcome.CANCELLED, 1.0 * number, 0.0, ""),
+        ]
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert [type(record).__name__ for record in short] == ["JobReceived", "JobEnded", "SiteTally"]
+    assert short[-1] == SiteTally(3.0, 4)
+    assert everything(settings, short) == everything(settings, records)
+
+
+def test_a_number_is_not_given_again_though_its_job_was_the_first_to_be_forgotten() -> None:
+    """The last job ended before the others."""
+    settings = SiteSettings("a", 4, limits=Limits(jobs_kept=1))
+    received = [JobReceived(1.0, n, "u", f"k{n}", "", REQUEST, b"") for n in (1, 2)]
+    ended = [JobEnded(2.0, n, Outcome.CANCELLED, 2.0, 0.0, "") for n in (2, 1)]
+    records = [*received, *ended]
+    short = compacted(settings, records.copy)
+    assert short == [received[0], ended[1], SiteTally(2.0, 3)]
+    assert everything(settings, short) == everything(settings, records)
+
+
+def test_what_partners_are_trusted_with_survives() -> None:
+    """Faults, doubts, epochs and what was seen last: kept though their records go."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners, limits=Limits(jobs_kept=1))
+    records: list[Record] = [
+        PartnerFaulted(0.0, "b", "it says 7"),
+        EpochBegun(1.0, 9, "an older copy"),
+        GuestDeclined(1.0, GuestRef("b", OfferId(3, 8)), 1),
+        GuestWithdrawn(1.0, GuestRef("b", OfferId(3, 9))),
+    ]
+    for number in range(1, 12):
+        records += [
+            JobReceived(2.0, number, "ann", f"k{number}", "", REQUEST, b""),
+            JobOffered(2.0, number, "b", number),
+            JobDelegated(3.0, number),
+            JobEnded(4.0, number, Outcome.COMPLETED, 4.0, 1.0, ""),
+            ReportDisbelieved(4.0, "b", number, f"lie {number}"),
+        ]
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert len(short) == 12
+    assert everything(settings, short) == everything(settings, records)
+    memory = Memory(settings)
+    for record in short:
+        memory.apply(record)
+    book = memory.books["b"]
+    assert (memory.epoch, book.faults, book.disbelieved, book.doubt) == (9, 1, 11, "lie 11")
+    assert (book.distrust, book.number_seen) == (100, 9)
+    assert memory.jobs[11].lrms_key == "a/9/11"
+    assert [type(record) for record in short[-2:]] == [PartnerTally, PartnerStanding]
+    # Who has given no cause has no line of it.
+    plain = compacted(settings, lambda: [r for r in records if not isinstance(r, _GIVES_CAUSE)])
+    assert plain is not None
+    assert not [record for record in plain if isinstance(record, PartnerStanding)]
+
+
+_GIVES_CAUSE = (PartnerFaulted, ReportDisbelieved, GuestWithdrawn, GuestDeclined)
+
+
+def test_forgotten_reservations_leave_a_number() -> None:
+    """Of two hundred that are over ten are kept, as one wants, and open ones."""
+    settings = SiteSettings("a", 4, limits=Limits(reservations_kept=10))
+    records: list[Record] = []
+    for number in range(1, 201):
+        key = f"k{number}"
+        records += [
+            ReservationBooked(1.0, number, "me", key, "cpu", number, number + 1.0, 1, 0.0),
+            *([ReservationReleased(2.0, number)] if number != 7 else []),
+        ]
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert everything(settings, short) == everything(settings, records)
+    kept = [record for record in short if isinstance(record, ReservationBooked)]
+    assert [record.reservation for record in kept] == [7, *range(191, 201)]
+    assert short[-2:] == [SiteTally(2.0, 1), ReservationTally(2.0, 201)]
+    assert len(short) == 11 + 10 + 2
+    reading = Reading(settings)
+    for record in records:
+        reading.apply(record)
+    assert reading.needed_about() == 21
+
+
+def test_a_place_that_is_still_to_be_withdrawn_keeps_everything() -> None:
+    """As any offer of which the partner is still to be told."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners, limits=Limits(jobs_kept=1))
+    records: list[Record] = []
+    withdrawn = [JobReoffered(2.0, 1, "b", 1), JobReofferEnded(2.0, 1, "b", 1, settled=False)]
+    for number in (1, 2):
+        records += [
+            JobReceived(1.0, number, "ann", f"k{number}", "", REQUEST, b""),
+            JobKept(1.0, number),
+            *(withdrawn if number == 1 else []),
+            JobEnded(4.0, number, Outcome.COMPLETED, 4.0, 1.0, ""),
+        ]
+    assert compacted(settings, lambda: records) is None
+    records.append(AbandonedSettled(7.0, "b", 1))
+    short = compacted(settings, lambda: records)
+    assert short is not None
+    assert everything(settings, short) == everything(settings, records)
+    # With a job that is remembered it is kept that its partner knows.
+    longer = replace(settings, limits=Limits(jobs_kept=2))
+    short = compacted(longer, lambda: records)
+    assert short is not None
+    assert records[-1] in short
+    assert everything(longer, short) == everything(longer, records)
+
+
+def test_what_a_round_has_come_to_is_kept_while_it_is_open() -> None:
+    """Of those that are over no question is left that came to nothing."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners)
+
+    def round_(time: float, number: int) -> list[Record]:
+        return [
+            RoundHeld(time, over=False, left_out=()),
+            JobReoffered(time, 1, "b", number),
+            JobReofferEnded(time, 1, "b", number, settled=True),
+        ]
+
+    received = [JobReceived(1.0, 1, "ann", "k1", "", REQUEST, b""), JobKept(1.0, 1)]
+    over = [RoundHeld(1801.0, over=True, left_out=())]
+    for end, kept in (([], round_(1800.0, 2)), (over, [])):
+        records = [*received, *round_(900.0, 1), *round_(1800.0, 2), *end]
+        short = compacted(settings, records.copy)
+        assert short is not None
+        assert short[:-2] == [*received, *kept]
+        again, before = Memory(settings), Memory(settings)
+        for memory, given in ((again, short), (before, records)):
+            for record in given:
+                memory.apply(record)
+        assert again.rounds.open == before.rounds.open == bool(kept)
+        if kept:
+            assert vars(again.rounds) == vars(before.rounds)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PartnerFaulted(1.0, "b", "it says 7"),
+        ReportDisbelieved(1.0, "b", 1, "a lie"),
+    ],
+)
+def test_one_cause_is_enough_for_a_partner_to_be_remembered(record: Record) -> None:
+    """Whether it has become faulty or has lied."""
+    settings = SiteSettings(name="a", processors=4, partners=(PartnerSettings("b", 4),))
+    short = compacted(settings, lambda: [record])
+    assert short is not None
+    assert isinstance(short[-1], PartnerStanding)
+    assert everything(settings, short) == everything(settings, [record])
+
+
+def test_how_much_is_needed_is_known_without_a_look() -> None:
+    """At most what a journal is left with: a change of a job or guest each, an answer for itself."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners)
+    one, two, three = (OfferId(3, number) for number in (1, 2, 3))
+    records: list[Record] = [
+        GuestAccepted(1.0, GuestRef("b", one), 1, REQUEST, b""),
+        GuestAccepted(1.0, GuestRef("b", two), 1, REQUEST, b""),
+        GuestDeclined(1.0, GuestRef("b", three), 1),
+        JobStarted(2.0, GuestRef("b", one), 2.0),
+        JobStarted(2.0, GuestRef("b", two), 2.0),
+        JobEnded(3.0, GuestRef("b", two), Outcome.COMPLETED, 3.0, 1.0, ""),
+        GuestAcknowledged(4.0, GuestRef("b", two)),
+    ]
+    reading = Reading(settings)
+    for record in records:
+        reading.apply(record)
+    assert reading.needed_about() == len(records)
+    short = reading.compacted(records)
+    assert short is not None
+    assert short[: len(records)] == records
+    assert everything(settings, short) == everything(settings, records)
+
+
+def test_an_offer_that_is_still_to_be_withdrawn_keeps_everything() -> None:
+    """Its job is forgotten, and nothing else knows of which offer the partner is to be told."""
+    partners = (PartnerSettings("b", 4),)
+    settings = SiteSettings(name="a", processors=4, partners=partners, limits=Limits(jobs_kept=1))
+    records: list[Record] = [
+        JobReceived(1.0, 1, "ann", "k1", "", REQUEST, b""),
+        JobOffered(1.0, 1, "b", 1),
+        JobDelegated(2.0, 1),
+        JobAbandoned(3.0, 1),
+        JobKept(3.0, 1),
+        JobEnded(4.0, 1, Outcome.COMPLETED, 4.0, 1.0, ""),
+    ]
+    kept = compacted(settings, lambda: records)
+    assert kept is not None
+    assert everything(settings, kept) == everything(settings, records)
+    records += [
+        JobReceived(5.0, 2, "ann", "k2", "", REQUEST, b""),
+        JobKept(5.0, 2),
+        JobEnded(6.0, 2, Outcome.COMPLETED, 6.0, 1.0, ""),
+    ]
+    assert compacted(settings, lambda: records) is None
+    records.append(AbandonedSettled(7.0, "b", 1))
+    kept = compacted(settings, lambda: records)
+    assert kept is not None
+    assert everything(settings, kept) == everything(settings, records)
+
+
+def test_a_clock_that_was_set_back_changes_no_latest_moment() -> None:
+    """Records stand in the order in which they were made, whatever their times are."""
+    settings = SiteSettings(name="a", processors=4, partners=(PartnerSettings("b", 4),))
+    reading = Reading(settings)
+    reading.apply(PartnerFaulted(4.0, "b", "it says 7"))
+    reading.apply(PartnerFaulted(2.0, "b", "it says 8"))
+    assert reading.moment == 4.0

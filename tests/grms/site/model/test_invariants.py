@@ -1,0 +1,244 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from grms.lrms import base
+from grms.site.model.events import OfferAnswered, OfferReceived, ReleaseReservation
+from grms.site.model.invariants import check
+from grms.site.model.jobs import Request
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.records import ReservationReleased
+from grms.site.model.settings import Limits
+from grms.site.model.state_tables import Memory
+from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer
+from tests.grms.site.scheduler.test_reservations import Desk
+
+
+def lived() -> Memory:
+    """Returns the memory of a site with a job here, one offered, one delegated, and a guest."""
+    site = Conversation()
+    site.submit()
+    site(OfferAnswered, load=FULL, partner="b", offer=offer(1), accepted=True)
+    site.submit()
+    site.submit(FREE, user="bob")
+    site(base.Accepted, key=site.job(3).lrms_key)
+    site(
+        OfferReceived,
+        load=FREE,
+        partner="c",
+        offer=offer(4, 9),
+        settled_below=1,
+        request=Request(1, 10.0),
+        payload=b"",
+    )
+    memory = site.state.memory
+    memory.books["b"].trust.promise(1, 0.0, REQUEST.requested_time, REQUEST.processors)
+    return memory
+
+
+def test_what_has_been_lived_holds() -> None:
+    """Every place of a job is there, so that each rule below has something to look at."""
+    memory = lived()
+    check(memory)
+    states = [job.state for job in memory.jobs.values()]
+    assert states == [JobState.DELEGATED, JobState.OFFERING, JobState.QUEUED]
+    assert [guest.state for guest in memory.books["c"].guests.values()] == [JobState.SUBMITTING]
+
+
+def _reservations_lived() -> Memory:
+    desk = Desk()
+    for key in ("a", "b"):
+        desk.book(0.0, 10.0, key)
+    desk.book(0.0, 10.0, "c", owner="you")
+    desk(ReleaseReservation, owner="me", reservation=2)
+    return desk.state.memory
+
+
+def _forget_an_open_one(memory: Memory) -> None:
+    del memory.reservations.open[1]
+
+
+def _hold_what_is_over(memory: Memory) -> None:
+    book = memory.reservations
+    book.open[2] = book.reservations[2]
+
+
+def _count_an_owner_twice(memory: Memory) -> None:
+    memory.reservations.open_by_owner["you"] += 1
+
+
+def _forget_what_is_over(memory: Memory) -> None:
+    memory.reservations.over.clear()
+
+
+def _remember_it_twice(memory: Memory) -> None:
+    memory.reservations.over.append(2)
+
+
+def _forget_a_word(memory: Memory) -> None:
+    del memory.reservations.keys["me", "b"]
+
+
+def _book_a_number_again(memory: Memory) -> None:
+    memory.reservations.next_number = 3
+
+
+def _misnumber(memory: Memory) -> None:
+    book = memory.reservations
+    book.reservations[9] = book.reservations.pop(3)
+
+
+def _miss_a_moment(memory: Memory) -> None:
+    memory.reservations._due.clear()
+
+
+def _keep_too_many(memory: Memory) -> None:
+    memory.settings = replace(memory.settings, limits=Limits(reservations_kept=1))
+    memory.reservations.changes[ReservationReleased](ReservationReleased(1.0, 1))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _forget_an_open_one,
+        _hold_what_is_over,
+        _count_an_owner_twice,
+        _forget_what_is_over,
+        _remember_it_twice,
+        _forget_a_word,
+        _book_a_number_again,
+        _misnumber,
+        _miss_a_moment,
+        _keep_too_many,
+    ],
+)
+def test_each_contradiction_of_reservations_is_found(damage: Callable[[Memory], None]) -> None:
+    """One place changed without the other."""
+    memory = _reservations_lived()
+    check(memory)
+    damage(memory)
+    with pytest.raises(AssertionError):
+        check(memory)
+
+
+def _count_one_more(memory: Memory) -> None:
+    memory.jobs_open += 1
+
+
+def _forget_a_user(memory: Memory) -> None:
+    del memory.open_by_user["bob"]
+
+
+def _forget_a_key(memory: Memory) -> None:
+    memory.keys.popitem()
+
+
+def _end_unseen(memory: Memory) -> None:
+    memory.ended.append(1)
+
+
+def _give_a_number_again(memory: Memory) -> None:
+    memory.next_job = 3
+
+
+def _lose_at_lrms(memory: Memory) -> None:
+    memory.at_lrms.popitem()
+
+
+def _confirm_unseen(memory: Memory) -> None:
+    memory.unconfirmed = 0
+
+
+def _lose_an_offer(memory: Memory) -> None:
+    next(book for book in memory.books.values() if book.undecided).undecided.clear()
+
+
+def _lose_a_delegated_job(memory: Memory) -> None:
+    memory.books["b"].open.clear()
+    memory.books["b"].open_consumption = 0.0
+
+
+def _offer_a_number_again(memory: Memory) -> None:
+    memory.books["b"].next_number = 1
+
+
+def _misjudge_consumption(memory: Memory) -> None:
+    memory.books["b"].open_consumption += 1.0
+
+
+def _abandon_half(memory: Memory) -> None:
+    memory.books["b"].abandoned[1] = 0
+
+
+def _count_too_many_ends(memory: Memory) -> None:
+    memory.books["b"].ended = 9
+
+
+def _end_a_guest_unseen(memory: Memory) -> None:
+    next(iter(memory.books["c"].guests.values())).state = JobState.ENDED
+
+
+def _take_a_guest_of_nobody(memory: Memory) -> None:
+    memory.books["c"].guest_offered = 0
+
+
+def _remember_what_is_settled(memory: Memory) -> None:
+    memory.books["c"].answered[0] = GuestState.DECLINED
+
+
+def _go_on_deciding(memory: Memory) -> None:
+    memory.jobs[3].remaining = ["b"]
+
+
+def _misjudge_promised_work(memory: Memory) -> None:
+    memory.books["b"].trust.work += 1.0
+
+
+def _promise_a_job_that_is_not_there(memory: Memory) -> None:
+    memory.books["b"].trust.promise(7, 0.0, 10.0, 1)
+
+
+def _be_due_too_late(memory: Memory) -> None:
+    memory.books["b"].trust.due = 101.0
+
+
+def _overlook_an_end(memory: Memory) -> None:
+    trust = memory.books["b"].trust
+    trust.end(1, 5.0, 5.0, Outcome.COMPLETED)
+    trust.stale = False
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _go_on_deciding,
+        _misjudge_promised_work,
+        _promise_a_job_that_is_not_there,
+        _be_due_too_late,
+        _overlook_an_end,
+        _count_one_more,
+        _forget_a_user,
+        _forget_a_key,
+        _end_unseen,
+        _give_a_number_again,
+        _lose_at_lrms,
+        _confirm_unseen,
+        _lose_an_offer,
+        _lose_a_delegated_job,
+        _offer_a_number_again,
+        _misjudge_consumption,
+        _abandon_half,
+        _count_too_many_ends,
+        _end_a_guest_unseen,
+        _take_a_guest_of_nobody,
+        _remember_what_is_settled,
+    ],
+)
+def test_each_contradiction_is_found(damage: Callable[[Memory], None]) -> None:
+    """One place changed without the other."""
+    memory = lived()
+    check(memory)
+    damage(memory)
+    with pytest.raises(AssertionError):
+        check(memory)

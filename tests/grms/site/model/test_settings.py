@@ -1,0 +1,70 @@
+import math
+from typing import Any
+
+import pytest
+
+from grms.policy.transfer import AcceptWhenFit
+from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": ""}, "'' is no name for a site"),
+        ({"name": "a/b"}, "'a/b' is no name for a site"),
+        ({"name": "ä"}, "'ä' is no name for a site"),
+        ({"name": "x" * 65}, "is no name for a site"),
+        ({"processors": 0}, "processors is 0"),
+        ({"epoch": 0}, "epoch is 0"),
+        ({"partners": (PartnerSettings("a"),)}, "its own partner"),
+        ({"partners": (PartnerSettings("b"), PartnerSettings("b"))}, "'b' is listed twice"),
+        ({"partners": (PartnerSettings("b", -1),)}, "-1 processors"),
+        ({"partners": (PartnerSettings("b", 2**31),)}, "2147483648 processors"),
+        ({"processors": 2**31}, "processors is 2147483648"),
+        ({"epoch": 2**63}, "epoch is 9223372036854775808"),
+        ({"partners": (PartnerSettings("b c"),)}, "'b c' is no name for a site"),
+        ({"transfer": {"b": AcceptWhenFit()}}, "'b', which is no partner; the partners are none"),
+        ({"decision_time_max": -1.0}, "decision_time_max is -1.0"),
+        ({"decision_time_max": math.nan}, "decision_time_max is nan"),
+        ({"retry_first_s": 2.0, "retry_most_s": 1.0}, "retry_first_s is 2.0"),
+        ({"retry_most_s": math.inf}, "must be finite"),
+    ],
+)
+def test_settings_have_bounds(change: dict[str, Any], message: str) -> None:
+    """What cannot be is refused, with the value."""
+    with pytest.raises(ValueError, match=message):
+        SiteSettings(**{"name": "a", "processors": 4, **change})
+
+
+def test_bounds_themselves_are_possible() -> None:
+    """No grace at all, the widest machine, and a partner of which nothing is known."""
+    none: dict[str, Any] = dict.fromkeys(
+        ("decision_time_max", "run_time_grace", "clock_grace"), 0.0
+    )
+    most: dict[str, Any] = {"processors": 2**31 - 1, "epoch": 2**63 - 1}
+    for partner in (PartnerSettings("b", 0), PartnerSettings("b", 2**31 - 1)):
+        given = SiteSettings(name="a", partners=(partner,), **most, **none)
+        assert (given.processors, given.partners, given.clock_grace) == (2**31 - 1, (partner,), 0)
+    pauses = SiteSettings("a", 1, retry_first_s=0.0, retry_most_s=0.0)
+    assert (pauses.retry_first_s, pauses.retry_most_s) == (0.0, 0.0)
+
+
+def test_a_bound_that_all_partners_keep_to_is_none() -> None:
+    """Where as many may be asked as there are with a policy, nobody need be asked in turn."""
+    partners = tuple(PartnerSettings(name) for name in "bcd")
+    transfer = {"b": AcceptWhenFit(), "c": AcceptWhenFit()}
+    for bound, questions in ((None, -1), (1, 1), (2, -1), (3, -1)):
+        given = SiteSettings("a", 4, partners=partners, transfer=transfer, partners_asked=bound)
+        assert given.questions == questions
+
+
+def test_every_limit_leaves_room() -> None:
+    """A limit of nothing is refused by name."""
+    with pytest.raises(ValueError, match="jobs_kept is 0; it must be at least 1"):
+        Limits(jobs_kept=0)
+
+
+def test_ordinary_names_are_taken() -> None:
+    """Letters, digits, dot, underscore and hyphen make a name."""
+    for name in ("KTH", "sdsc05-6", "site_1.example", "x" * 64):
+        assert SiteSettings(name, 4).name == name

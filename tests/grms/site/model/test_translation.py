@@ -1,0 +1,110 @@
+"""What names of partners mean here."""
+
+import pytest
+from hypothesis import given
+
+from grms.site.model.translation import NO_TRANSLATION, NoMeaningError, Translation
+from lrms_sim.workload.requests import Gpus, Request
+from tests.any_requests import any_requests
+
+TABLES = Translation(
+    partitions={"batch": "std,long", "gpu": "acc", "north:batch": "guests", "*": ""},
+    accounts={"proj": "g123", "north:*": "g-north"},
+    qos={"long": ""},
+    features={"skylake": "cascade", "icelake": "cascade"},
+    gpus={"v100": "a100"},
+    licences={"matlab": "ml@server", "idl": ""},
+    images={"docker://debian:12": "/images/debian-12"},
+    modules={"*": "*", "gcc/12": "GCC/12.3.0"},
+)
+NAMED = Request(
+    partition="gpu",
+    account="proj",
+    qos="long",
+    features=("skylake", "icelake"),
+    gpus=Gpus(2, "node", "v100"),
+    licences=(("matlab", 2), ("idl", 1)),
+    image="docker://debian:12",
+    modules=("gcc/12", "openmpi"),
+)
+
+
+def test_every_name_becomes_that_of_this_site() -> None:
+    """Two names may mean the same; an empty one is left to the site's own settings."""
+    assert TABLES.local("south", NAMED) == Request(
+        partition="acc",
+        account="g123",
+        features=("cascade",),
+        gpus=Gpus(2, "node", "a100"),
+        licences=(("ml@server", 2),),
+        image="/images/debian-12",
+        modules=("GCC/12.3.0", "openmpi"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("partner", "partition", "account", "expected"),
+    [
+        ("south", "batch", "proj", ("std,long", "g123")),
+        ("north", "batch", "proj", ("guests", "g123")),
+        ("north", "gpu", "other", ("acc", "g-north")),
+        ("north", "gpu,batch", "", ("acc,guests", "")),
+        ("south", "other", "proj", ("", "g123")),
+        ("south", "other,gpu", "proj", ("", "g123")),  # the site's choice is among them
+    ],
+)
+def test_the_most_exact_entry_counts(
+    partner: str, partition: str, account: str, expected: tuple[str, str]
+) -> None:
+    """A name of one partner, then the name, then all of one partner, then all."""
+    found = TABLES.local(partner, Request(partition=partition, account=account))
+    assert (found.partition, found.account) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "request_"),
+    [
+        ("account other of south", Request(account="other")),
+        ("QOS other", Request(qos="other")),
+        ("feature other", Request(features=("skylake", "other"))),
+        ("gpu other", Request(gpus=Gpus(1, "job", "other"))),
+        ("licence other", Request(licences=(("other", 1),))),
+        ("image other", Request(image="other")),
+    ],
+)
+def test_what_has_no_entry_has_no_meaning(words: str, request_: Request) -> None:
+    """The text says which, for the operator."""
+    with pytest.raises(NoMeaningError, match=f"{words}.* has no meaning here"):
+        TABLES.local("south", request_)
+
+
+def test_without_tables_only_agreed_names_pass() -> None:
+    """Features and types of GPUs, which are looked for under their own names."""
+    agreed = Request(tasks=2, features=("avx512",), gpus=Gpus(1, "task", "a100"))
+    assert NO_TRANSLATION.local("south", agreed) == agreed
+    for named in (
+        Request(partition="main"),
+        Request(partition="main,other"),
+        Request(account="a"),
+        Request(qos="q"),
+        Request(modules=("m",)),
+        Request(image="i"),
+        Request(licences=(("l", 1),)),
+    ):
+        with pytest.raises(NoMeaningError):
+            NO_TRANSLATION.local("south", named)
+
+
+@given(request=any_requests())
+def test_numbers_stay_as_they_are(request: Request) -> None:
+    """Whatever is named, the job has the size that it asks for."""
+    everything = {"*": "*"}
+    tables = Translation(**dict.fromkeys(Translation.__dataclass_fields__, everything))
+    found = tables.local("south", request)
+    assert (found.tasks, found.processors, found.memory) == (
+        request.tasks,
+        request.processors,
+        request.memory,
+    )
+    assert found.partition == ",".join(dict.fromkeys(request.partition.split(",")))
+    assert found.account == request.account

@@ -1,0 +1,240 @@
+"""What is counted of events and commands, without a daemon; test_observer.py does it with one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.daemon.ports import free_port
+from grms.lrms import base
+from grms.site.model.commands import SendResolve
+from grms.site.model.events import (
+    Drain,
+    Event,
+    LrmsRefused,
+    LrmsStays,
+    OfferAnswered,
+    OfferFailed,
+    OfferReceived,
+    ReportReceived,
+    RoundDue,
+    StatusAnswered,
+    StatusFailed,
+    TakeBack,
+)
+from grms.site.model.jobs import Completion, OfferId
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.state_tables import Memory
+from grms.site.monitoring.metrics import SiteMetrics
+from grms.site.monitoring.metrics_updates import Counting, JobChanges
+from grms.site.monitoring.subscriber import Guarded, OfferTimes, Subscriber
+from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
+from tests.grms.site.daemons import document, running
+from tests.waiting import run
+
+KEY = "a/7/1"
+B1 = {"partner": "b", "offer": offer(1)}
+
+
+class Counted(Conversation):
+    """A site that holds rounds and whose first job waits, with its figures."""
+
+    def __init__(self) -> None:
+        super().__init__(settings(reoffer=900.0), up=())
+        self.metrics = SiteMetrics(["b", "c"])
+        self.failed: list[Exception] = []
+        subscriber = Subscriber(self.state.memory)
+        self.see = subscriber.seen
+        OfferTimes(subscriber)
+        outputs = Guarded(subscriber, self.failed.append)
+        Counting(outputs, self.metrics, self.state)
+        JobChanges(outputs, self.state, lambda: self.now)
+        self.submit()
+        self(base.Accepted, key=KEY)
+        self.up = ("b", "c")
+        self.come_up()
+
+    def rounds(self) -> tuple[float, float, float]:
+        """Returns rounds held, questions asked and jobs moved, as the figures are."""
+        values = self.metrics.values()
+        held, questions = values["hanse_rounds_total"], values["hanse_round_questions_total"]
+        return held, questions, values["hanse_round_jobs_moved_total"]
+
+    def leave(self) -> int:
+        """Holds a round in which the job leaves for b; returns the confirmation's question."""
+        self(RoundDue, load=FULL)
+        self(OfferAnswered, load=FULL, accepted=True, **B1)
+        ended = {"outcome": Outcome.CANCELLED, "end_time": 5.0, "run_time": 0.0}
+        return one(self(base.Ended, key=KEY, **ended), SendResolve).cause
+
+
+def test_a_round_counts_when_it_is_over_and_a_question_when_it_is_put() -> None:
+    """Where nobody takes the job nothing has moved."""
+    site = Counted()
+    assert site.rounds() == (0, 0, 0)
+    site(RoundDue, load=FULL)
+    assert site.rounds() == (0, 1, 0)
+    site(OfferAnswered, load=FULL, accepted=False, **B1)
+    assert site.rounds() == (0, 2, 0)
+    site(OfferAnswered, load=FULL, accepted=False, partner="c", offer=offer(1))
+    assert site.rounds() == (1, 2, 0)
+
+
+def test_a_job_has_moved_when_the_partner_has_confirmed_it() -> None:
+    """Not when a place is held for it, and not when it has left the queue."""
+    site = Counted()
+    question = site.leave()
+    assert site.job().state is JobState.RESOLVING
+    assert site.rounds() == (0, 1, 0)
+    site(StatusAnswered, load=FULL, question=question, status=GuestState.ACCEPTED, **B1)
+    assert site.rounds() == (1, 1, 1)
+
+
+def test_a_job_that_stays_has_not_moved() -> None:
+    """It has started before the batch system could let it go."""
+    site = Counted()
+    site(RoundDue, load=FULL)
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    site(LrmsStays, key=KEY)
+    assert site.rounds()[2] == 0
+
+
+def test_what_an_offer_on_arrival_gives_away_has_not_moved_in_a_round() -> None:
+    """Only what has left the queue counts."""
+    site = Counted()
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    assert site.job(2).state is JobState.DELEGATED
+    assert site.rounds() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_job_that_is_confirmed_after_its_round_has_moved_once(late: bool) -> None:
+    """By the answer to a later question, or by the end of the job, which may be told first."""
+    site = Counted()
+    question = site.leave()
+    again = one(site(StatusFailed, load=FULL, question=question, **B1), SendResolve)
+    assert site.rounds()[2] == 0
+    if late:
+        said: dict[str, Any] = {"question": again.cause, "status": GuestState.ACCEPTED}
+        site(StatusAnswered, load=FULL, **B1, **said)
+        assert site.rounds()[2] == 1
+    site.now = 20.0
+    ended = Completion(offer(1), Outcome.COMPLETED, 19.0, 8.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(ended,))
+    assert site.job().state is JobState.ENDED
+    assert site.rounds()[2] == 1
+
+
+def test_jobs_that_go_home_undone_are_counted() -> None:
+    """Own ones that a partner sends back, and its own that are sent back to it; not what was taken back."""
+    site = Counted()
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    undone = Completion(offer(1), Outcome.LOST, 0.0, 0.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(undone,))
+    site(OfferAnswered, load=FULL, accepted=True, partner="c", offer=offer(1))
+    site(TakeBack, load=FULL, job_id="a-2", by="root")
+    cancelled = Completion(offer(1), Outcome.CANCELLED, 0.0, 0.0)
+    site(ReportReceived, load=FULL, partner="c", completions=(cancelled,))
+    theirs = {"partner": "b", "offer": OfferId(3, 5), "settled_below": 1, "payload": b"run"}
+    site(OfferReceived, load=FREE, request=REQUEST, **theirs)
+    site(LrmsRefused, key="b/3/5", reason="main is drained")
+    values = site.metrics.values()
+    found = {name: value for name, value in values.items() if "undone_total" in name}
+    assert found == {
+        'hanse_jobs_undone_total{partner="b",whose="own"}': 1,
+        'hanse_jobs_undone_total{partner="b",whose="guest"}': 1,
+    }
+
+
+def test_offers_are_counted_by_their_answer() -> None:
+    """One without an answer is `unknown`; one that was never sent is none. A partner off the list is one of others."""
+    site = Counted()
+    site.submit()
+    site(OfferFailed, load=FULL, sent=False, **B1)
+    site(OfferFailed, load=FULL, partner="c", offer=offer(1))
+    site.metrics.partners.set_partners(["c"])
+    theirs = {"settled_below": 1, "payload": b"run", "request": REQUEST}
+    site(OfferReceived, load=FREE, partner="b", offer=OfferId(3, 5), **theirs)
+    site(OfferReceived, load=FULL, partner="c", offer=OfferId(3, 6), **theirs)
+    values = site.metrics.values()
+    found = {name: value for name, value in values.items() if "hanse_offer" in name}
+    assert 0 < found.pop('hanse_offer_latency_seconds_sum{partner="c"}') < 10
+    assert found == {
+        'hanse_offers_sent_total{partner="c",answer="unknown"}': 1,
+        'hanse_offer_latency_seconds_count{partner="c"}': 1,
+        'hanse_offers_received_total{partner="other",answer="accept"}': 1,
+        'hanse_offers_received_total{partner="c",answer="decline"}': 1,
+    }
+    assert site.failed == []
+
+
+def test_ends_and_waits_are_counted_where_a_job_ran() -> None:
+    """By outcome, and from submission to start and end; states are those of the jobs that there are."""
+    site = Counted()
+    site.now = 30.0
+    site(base.Started, key=KEY, start_time=30.0)
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    ended = {"outcome": Outcome.TIMEOUT, "end_time": 400.0, "run_time": 370.0}
+    site.now = 400.0
+    site(base.Ended, key=KEY, **ended)
+    done = Completion(offer(1), Outcome.COMPLETED, 399.0, 8.0)
+    site(ReportReceived, load=FULL, partner="b", completions=(done,))
+    values = site.metrics.values()
+    assert {
+        'hanse_own_decisions_total{decision="offer"}': 1,
+        'hanse_jobs_ended_total{outcome="timeout"}': 1,
+        'hanse_jobs_ended_total{outcome="completed"}': 1,
+        'hanse_job_wait_seconds_sum{kind="home"}': 30.0,
+        'hanse_job_response_seconds_sum{kind="home"}': 400.0,
+        'hanse_job_response_seconds_sum{kind="delegated"}': 369.0,
+        'hanse_jobs{state="ended"}': 2,
+        'hanse_jobs{state="running"}': 0,
+        'hanse_jobs{state="delegated"}': 0,
+    }.items() <= values.items()
+    assert site.failed == []
+
+
+def test_a_mistake_of_an_output_is_told_and_stops_no_other() -> None:
+    """The engine would take it for its own."""
+    failed: list[Exception] = []
+    seen: list[Event] = []
+    subscriber = Subscriber(Memory(settings()))
+    outputs = Guarded(subscriber, failed.append)
+    outputs.on(Drain, lambda _, __: 1 / 0)  # type: ignore[arg-type]  # broken
+    outputs.on(Drain, lambda event, _: seen.append(event))
+    subscriber.seen(Drain(1), [])
+    assert [type(error) for error in failed] == [ZeroDivisionError]
+    assert seen == [Drain(1)]
+
+
+def test_what_changes_between_events_is_read_from_the_site(tmp_path: Path) -> None:
+    """Machine, queue, partners and journal, as they are now."""
+
+    async def scene() -> None:
+        async with running(
+            document(tmp_path, metrics={"listen": f"127.0.0.1:{free_port()}"}), tmp_path
+        ) as site:
+            assert site.core.observer is not None
+            await site.submit("a", processors=3, run_time_s=500.0, requested_time_s=500.0)
+            await site.submit("b", processors=4, requested_time_s=500.0)
+            site.core.engine.state.memory.unseen.update({"home/1/1": "", "home/1/2": ""})
+            site.core.observer.sample()
+            values = site.core.observer.metrics.values()
+            site.core.engine.state.memory.unseen.clear()
+            assert {
+                'hanse_processors{state="free"}': 1,
+                'hanse_processors{state="busy"}': 3,
+                "hanse_queue_jobs": 1,
+                "hanse_queue_processors": 4,
+                "hanse_lrms_reachable": 1,
+                "hanse_lrms_load_age_seconds": 0,
+                "hanse_lrms_commands_open": 0,
+                "hanse_lrms_jobs_unseen": 2,
+                "hanse_journal_records": site.core.journal.count,
+                "hanse_journal_bytes": site.core.journal.size_bytes,
+            }.items() <= values.items()
+
+    run(scene)

@@ -1,0 +1,232 @@
+"""A job that waits is cancelled: by the site that has it leave for a partner, or by somebody else.
+
+The batch system says the same of both. Only as long as a cancel of the site's own may still be carried
+out, it may have been that.
+"""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grms.lrms import base
+from grms.site.model.commands import Command, LrmsCancel, LrmsSubmit, SendOffer, SendWithdraw
+from grms.site.model.events import (
+    LrmsStays,
+    OfferAnswered,
+    OfferDisputed,
+    Restarted,
+    RoundDue,
+    StatusAnswered,
+)
+from grms.site.model.jobs import HomeJob
+from grms.site.model.lifecycle import GuestState, JobState, Outcome
+from grms.site.model.records import JobLeft, JobRequeued, JobStarted, JobStays
+from tests.grms.site.conversation import FULL, Conversation, one, settings
+
+KEY = "a/7/1"
+
+
+class Waits(Conversation):
+    """A site with one partner, and with one job that waits."""
+
+    def __init__(self) -> None:
+        super().__init__(settings(reoffer=900.0), up=())
+        self.submit()
+        self(base.Accepted, key=KEY)
+        self.up = ("b",)
+        self.come_up()
+
+    def told_to_leave(self, partner: str = "b") -> None:
+        """Has the partner hold a place, and the batch system told to let the job go."""
+        self.now += 1000.0
+        asked = one(self(RoundDue, load=FULL), SendOffer)
+        commands = self(OfferAnswered, load=FULL, partner=partner, offer=asked.offer, accepted=True)
+        assert commands == [LrmsCancel(self.last_id, KEY, only_waiting=True)]
+        assert self.job().leaving
+
+    def refused(self, *, certain: bool) -> None:
+        """Has the batch system refuse; the partner gets its place back."""
+        withdraw = one(self(LrmsStays, key=KEY, certain=certain), SendWithdraw)
+        self(
+            StatusAnswered,
+            load=FULL,
+            partner=withdraw.partner,
+            offer=withdraw.offer,
+            question=withdraw.cause,
+            status=GuestState.WITHDRAWN,
+        )
+        assert self.job().state is JobState.QUEUED
+
+    def died(self) -> None:
+        """Kills the daemon; the next one finds the job in the queue, and the partner there."""
+        self.restart()
+        self(Restarted, load=FULL)
+        self.come_up()
+        self(base.Accepted, key=KEY)
+
+    def cancelled(self) -> HomeJob:
+        """Has the batch system tell that the job was cancelled as it waited; returns it as it is then."""
+        self(
+            base.Ended,
+            key=KEY,
+            outcome=Outcome.CANCELLED,
+            end_time=self.now,
+            run_time=0.0,
+            reason="by root",
+        )
+        return self.job()
+
+
+def test_what_an_administrator_cancels_is_over() -> None:
+    """The batch system had refused to let the job go, so that this is not the site's own cancel."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=True)
+    assert [type(record) for record in site.journal].count(JobStays) == 1
+    job = site.cancelled()
+    assert (job.state, job.outcome) == (JobState.ENDED, Outcome.CANCELLED)
+    assert job.reason == "cancelled in the batch system: by root"
+
+
+def test_a_restart_does_not_forget_that_the_job_stays() -> None:
+    """It is in the journal."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=True)
+    site.died()
+    assert site.cancelled().state is JobState.ENDED
+
+
+def test_a_cancel_without_an_answer_may_be_carried_out_late() -> None:
+    """The attempt after it was refused; so it may have been the first that ended the job."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=False)
+    job = site.cancelled()
+    assert job.lrms_key != KEY
+    assert job.state is JobState.SUBMITTING
+
+
+def test_a_cancel_of_a_daemon_that_has_died_may_be_carried_out_late() -> None:
+    """The next daemon's is refused at once, and says nothing of that one."""
+    site = Waits()
+    site.told_to_leave()
+    site.restart()
+    commands = site(Restarted, load=FULL)
+    told = [type(command) for command in commands]
+    assert told == [LrmsSubmit, LrmsCancel]
+    site.come_up()
+    site(base.Accepted, key=KEY)
+    site(LrmsStays, key=KEY, certain=True)
+    assert site.job().state is JobState.QUEUED
+    assert site.cancelled().state is JobState.SUBMITTING
+
+
+def test_a_second_answer_says_nothing_new() -> None:
+    """It is told of once, however often it is said."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=True)
+    assert site(LrmsStays, key=KEY, certain=True) == []
+    assert [type(record) for record in site.journal].count(JobStays) == 1
+
+
+def test_an_answer_after_an_uncertain_one_says_nothing() -> None:
+    """An attempt had no answer; that a later one is refused at once does not undo it."""
+    site = Waits()
+    site.told_to_leave()
+    site.refused(certain=False)
+    assert site(LrmsStays, key=KEY, certain=True) == []
+    assert site.job().leaving
+    assert site.cancelled().state is JobState.SUBMITTING
+
+
+def test_of_two_cancels_one_may_be_carried_out_late() -> None:
+    """The partner lost its place before the first had an answer; who refuses then may mean either."""
+    site = Waits()
+    site.told_to_leave()
+    lost = site.job().offer
+    site(OfferDisputed, load=FULL, partner="b", offer=lost)
+    assert site.job().state is JobState.QUEUED
+    site.up = ("c",)
+    site.come_up()
+    site.told_to_leave("c")
+    site.refused(certain=True)
+    assert site.job().leaving
+    assert site.cancelled().state is JobState.SUBMITTING
+
+
+def requeued(site: Waits) -> list[Command]:
+    """Has the batch system tell that the job waits again, whose start it has told to nobody."""
+    return site(base.Requeued, key=KEY, reason="a node failed")
+
+
+def test_a_job_that_waits_again_is_not_given_away() -> None:
+    """Also where its start was told to a daemon that was dead; and its end is its end."""
+    site = Waits()
+    requeued(site)
+    assert (site.job().begun, site.job().state) == (True, JobState.QUEUED)
+    site.now += 1000.0
+    assert SendOffer not in map(type, site(RoundDue, load=FULL))
+    assert site.cancelled().state is JobState.ENDED
+
+
+def test_a_job_that_waits_again_as_it_is_to_leave_stays() -> None:
+    """The partner gets its place back; who cancels it then is somebody else, as it has started."""
+    site = Waits()
+    site.told_to_leave()
+    place = one(requeued(site), SendWithdraw)
+    assert (place.partner, place.cancel) == ("b", True)
+    assert site.job().state is JobState.QUEUED
+    assert [type(record) for record in site.journal[-2:]] == [JobStarted, JobRequeued]
+    assert requeued(site) == []
+    job = site.cancelled()
+    assert (job.state, job.outcome, job.lrms_key) == (JobState.ENDED, Outcome.CANCELLED, KEY)
+
+
+def test_a_restart_does_not_forget_that_a_job_waits_again() -> None:
+    """It is in the journal; the batch system may not have told the next daemon yet."""
+    site = Waits()
+    site.told_to_leave()
+    requeued(site)
+    site.died()
+    assert site.cancelled().state is JobState.ENDED
+
+
+STEPS = ("refused", "refused late", "died")
+
+
+@pytest.mark.parametrize("steps", list(itertools.product(STEPS, repeat=2)), ids="-".join)
+def test_every_two_things_that_can_happen(steps: tuple[str, ...]) -> None:
+    """Each after the batch system was told to let the job go."""
+    follow(list(steps))
+
+
+@given(steps=st.lists(st.sampled_from(STEPS), max_size=7))
+def test_whatever_has_happened_before(steps: list[str]) -> None:
+    """The job is over if no cancel of the site's own can be under way, and is decided anew else."""
+    follow(steps)
+
+
+def follow(steps: list[str]) -> None:
+    """Lets things happen one after the other, then has the job cancelled by nobody knows whom."""
+    site, open_cancels = Waits(), 0
+    for step in steps:
+        site.told_to_leave()
+        open_cancels += 1
+        if step == "died":
+            # Told once more by the next daemon, and refused; the first may be under way for ever.
+            site.restart()
+            site(Restarted, load=FULL)
+            site.come_up()
+            site(base.Accepted, key=KEY)
+            open_cancels += 1
+        certain = step != "refused late"
+        site.refused(certain=certain)
+        if certain and open_cancels == 1:
+            open_cancels = 0
+    job = site.cancelled()
+    assert job.state is (JobState.SUBMITTING if open_cancels else JobState.ENDED)
+    assert any(isinstance(record, JobLeft) for record in site.journal) == (open_cancels > 0)

@@ -67,7 +67,7 @@ test: setup  ## Run the test suite on every core
 	$(BIN)/pytest $(RERUNS) --numprocesses=auto --dist=worksteal $(PYTEST_ARGS)
 
 # What decides or computes, and starts no process but in a few tests of commands.
-UNIT := tests/lrms_sim tests/broker/core tests/broker/files tests/broker/model tests/broker/pictures tests/broker/planner \
+UNIT := tests/lrms_sim tests/broker/scheduler tests/broker/io tests/broker/model tests/broker/gantt tests/broker/planner \
   tests/grms/federation tests/grms/policy tests/grms/site/accounting tests/grms/site/config tests/grms/site/scheduler \
   tests/grms/site/model tests/grms/simulation/test_findings.py tests/grms/simulation/test_order.py \
   tests/test_architecture.py tests/test_information_policy.py tests/test_tidy.py --ignore=tests/lrms_sim/util/test_process_guard.py

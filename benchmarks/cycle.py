@@ -29,8 +29,13 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.run import machine
-from broker.core.commands import Append, Book, Command, Launch, Release, StartPlanning
-from broker.core.events import (
+from broker.model.pools import generate_pool
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.planner.search import Search
+from broker.runtime.journal import Journal
+from broker.runtime.replanner import PlanningSettings, plan_situation
+from broker.scheduler.commands import Append, Book, Command, Launch, Release, StartPlanning
+from broker.scheduler.events import (
     Booked,
     Ended,
     Event,
@@ -42,17 +47,12 @@ from broker.core.events import (
     Submit,
     Tick,
 )
-from broker.core.lifecycle import Outcome
-from broker.core.records import Supply
-from broker.core.settings import BrokerSettings
-from broker.core.state import BrokerState
-from broker.core.wire import read_workflow, write_workflow
-from broker.engine.journal import Journal
-from broker.engine.replanner import PlanningSettings, plan_situation
-from broker.model.pools import generate_pool
-from broker.model.workflow import Alternative, Demand, Task, Workflow
-from broker.planner.search import Search
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.records import Supply
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state import BrokerState
 from broker.v1 import workflow_pb2
+from broker.wire.convert import read_workflow, write_workflow
 
 FIGURES: Final = Path(__file__).with_name("figures-cycle.json")
 WORKFLOWS: Final = 200

@@ -25,8 +25,11 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.run import machine
-from broker.core.commands import Book, Command, Launch, Release, StartPlanning
-from broker.core.events import (
+from broker.model.pools import generate_pool
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.runtime.replanner import PlanningSettings, plan_situation
+from broker.scheduler.commands import Book, Command, Launch, Release, StartPlanning
+from broker.scheduler.events import (
     Booked,
     Ended,
     Event,
@@ -37,13 +40,10 @@ from broker.core.events import (
     Submit,
     Tick,
 )
-from broker.core.lifecycle import Outcome
-from broker.core.records import Supply
-from broker.core.settings import BrokerSettings
-from broker.core.state import BrokerState
-from broker.engine.replanner import PlanningSettings, plan_situation
-from broker.model.pools import generate_pool
-from broker.model.workflow import Alternative, Task, Workflow
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.records import Supply
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state import BrokerState
 
 FIGURES: Final = Path(__file__).with_name("figures-replanning.json")
 GATHER_S: Final = (5.0, 60.0, 180.0)

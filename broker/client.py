@@ -17,10 +17,9 @@ from typing import Any, Final, Self
 
 import grpc
 
-from broker.core.records import Program, Supply
-from broker.core.wire import read_supply, write_supply, write_workflow
-from broker.errors import CallError, unreached
 from broker.model.workflow import Workflow
+from broker.scheduler.records import Program, Supply
+from broker.util.errors import CallError, unreached
 from broker.v1 import (
     plan_pb2,
     plan_pb2_grpc,
@@ -29,6 +28,7 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
+from broker.wire.convert import read_supply, write_supply, write_workflow
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
 
 __all__ = ["BrokerClient", "CallError"]

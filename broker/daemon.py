@@ -19,25 +19,20 @@ import structlog
 from grpc import aio
 from grpc_health.v1 import health_pb2_grpc
 
-from broker.configuration.config import BrokerConfig, load_config
-from broker.configuration.connections import SiteConfig
-from broker.core.commands import (
-    PublishPlan,
-    PublishWorkflow,
-    StartPlanning,
-    StopPlanning,
-)
-from broker.core.state import BrokerState
-from broker.engine.engine import Engine, SiteCommand
-from broker.engine.journal import Journal, JournalError
-from broker.engine.replanner import Replanner, Searching
-from broker.errors import BrokerError, FileError
-from broker.services.services import Frontend, PlanService, ResourceService, WorkflowService
-from broker.services.telemetry import PlanTelemetry
-from broker.sites.dispatcher import Dispatcher
-from broker.sites.port import Site
-from broker.sites.remote import RemoteSite
-from broker.sites.simulated import SimulatedSite
+from broker.config.config import BrokerConfig, load_config
+from broker.config.connections import SiteConfig
+from broker.executor.base import Site
+from broker.executor.dispatcher import Dispatcher
+from broker.executor.remote import RemoteSite
+from broker.executor.simulated import SimulatedSite
+from broker.rpc.services import Frontend, PlanService, ResourceService, WorkflowService
+from broker.rpc.telemetry import PlanTelemetry
+from broker.runtime.event_loop import Engine, SiteCommand
+from broker.runtime.journal import Journal, JournalError
+from broker.runtime.replanner import Replanner, Searching
+from broker.scheduler.commands import PublishPlan, PublishWorkflow, StartPlanning, StopPlanning
+from broker.scheduler.state import BrokerState
+from broker.util.errors import BrokerError, FileError
 from broker.v1 import plan_pb2_grpc, resource_pb2_grpc, workflow_pb2_grpc
 from grms.daemon.clock import RealClock, ahead_of, going_on_from
 from grms.daemon.clock_lag import too_far_ahead
@@ -53,7 +48,7 @@ from grms.security.files import read_certificates
 from grms.security.tls import TlsFiles, channel_credentials, channel_options
 
 if TYPE_CHECKING:
-    from broker.dashboard.service import Dashboard
+    from broker.gantt.service import Dashboard
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -343,7 +338,7 @@ def _dashboard(
     if config.dashboard is None:
         return None
     try:
-        from broker.dashboard.service import Dashboard  # noqa: PLC0415  # it is an extra
+        from broker.gantt.service import Dashboard  # noqa: PLC0415  # it is an extra
     except ModuleNotFoundError as error:
         text = (
             f"dashboard: {error.name} is not installed; get it with: pip install 'hanse[dashboard]'"

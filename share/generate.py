@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from broker.cli import cli as gorba
+from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.cli.sections import SectionedGroup

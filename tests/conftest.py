@@ -26,10 +26,10 @@ TESTS = Path(__file__).parent
 
 WAITING = frozenset(
     {
-        "broker/commandline/test_daemon_cli.py",
-        "broker/commandline/test_resources_cli.py",
-        "broker/dashboard/test_service.py",
-        "broker/services/test_telemetry.py",
+        "broker/cli/test_daemon_cli.py",
+        "broker/cli/test_resources_cli.py",
+        "broker/gantt/test_service.py",
+        "broker/rpc/test_telemetry.py",
         "broker/test_daemon.py",
         "broker/test_two_sites.py",
         "docs/test_readme.py",

@@ -37,7 +37,7 @@ IMPORTS: Final = {
         "lrms_sim.report.svg",
         "scenarios.run.training_source",
     ),
-    "broker.command": ("broker.cli", "broker.commandline.plan_command"),
+    "broker.command": ("broker.cli.main", "broker.cli.plan_command"),
     "broker.daemon": ("broker.daemon",),
     "lrms_sim.command": (
         "lrms_sim.cli.main",

@@ -57,7 +57,7 @@ EXTRAS = {
     "grms/daemon/web/pages.py": "dashboard",
     "grms/daemon/web/visitors.py": "dashboard",
     "grms/site/monitoring/dashboard.py": "dashboard",
-    "broker/dashboard/service.py": "dashboard",
+    "broker/gantt/service.py": "dashboard",
 }
 """The modules that may import what an extra of pyproject.toml brings, and which one."""
 

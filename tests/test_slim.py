@@ -45,8 +45,8 @@ for module, words in (
     ("lrms_sim.cli.main", "run log.swf --discipline easy --json"),
     ("scenarios.cli", "validate small.toml"),
     ("scenarios.cli", "run small.toml --output run"),
-    ("broker.cli", "generate benchmark --class lRlD --tasks 8 --output p.json"),
-    ("broker.cli", "plan p.json --evaluations 20 --html plan.html"),
+    ("broker.cli.main", "generate benchmark --class lRlD --tasks 8 --output p.json"),
+    ("broker.cli.main", "plan p.json --evaluations 20 --html plan.html"),
     ("grms.cli.main", "policy show nothing.json"),
 ):
     status = importlib.import_module(module).run_command(words.split())
@@ -162,8 +162,8 @@ def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
         ("grms.cli.main", "serve"),
         ("grms.cli.main", "lrms check"),
         ("grms.cli.main", "dashboard"),
-        ("broker.cli", "serve"),
-        ("broker.cli", "validate"),
+        ("broker.cli.main", "serve"),
+        ("broker.cli.main", "validate"),
         ("scenarios.cli", "validate"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from broker.pictures.words import money
+from broker.gantt.wording import money
 from lrms_sim.report.gantt import Bar, Gantt, Row, Shade, packed
 from lrms_sim.report.parts import WIDE, Figure, Group, Html, Named, Section, Strong, Table, Words
 from lrms_sim.report.time_axis import Axis

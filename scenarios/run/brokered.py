@@ -15,7 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from broker.core.commands import (
+from broker.model.plan import Plan
+from broker.model.workflow import Workflow
+from broker.runtime.replanner import PlanningSettings, plan_situation
+from broker.scheduler.commands import (
     Book,
     Command,
     Launch,
@@ -26,7 +29,7 @@ from broker.core.commands import (
     StartPlanning,
     StopPlanning,
 )
-from broker.core.events import (
+from broker.scheduler.events import (
     Booked,
     BookingLost,
     Cancel,
@@ -43,14 +46,11 @@ from broker.core.events import (
     Tick,
     Update,
 )
-from broker.core.lifecycle import Outcome, WorkflowState
-from broker.core.memory import Booking, LiveWorkflow
-from broker.core.records import Supply
-from broker.core.settings import BrokerSettings
-from broker.core.state import BrokerState
-from broker.engine.replanner import PlanningSettings, plan_situation
-from broker.model.plan import Plan
-from broker.model.workflow import Workflow
+from broker.scheduler.lifecycle import Outcome, WorkflowState
+from broker.scheduler.records import Supply
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state import BrokerState
+from broker.scheduler.state_tables import Booking, LiveWorkflow
 from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import ReservationState
 from grms.site.model.reservations import Reservation, Resource

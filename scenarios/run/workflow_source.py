@@ -10,12 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from broker.core.records import Supply
 from broker.model.instances import paper_workflows
 from broker.model.limits import Limits, with_limits
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.scheduler.records import Supply
 from scenarios.spec.spec import ScenarioSpec
 
 _WORKFLOW_STREAM: Final = 1

@@ -10,7 +10,8 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from broker.core.commands import (
+from broker.model.resources import Resource
+from broker.scheduler.commands import (
     Append,
     Book,
     Command,
@@ -20,7 +21,7 @@ from broker.core.commands import (
     StartPlanning,
     StopPlanning,
 )
-from broker.core.events import (
+from broker.scheduler.events import (
     Booked,
     BookingLost,
     Ended,
@@ -32,13 +33,12 @@ from broker.core.events import (
     Started,
     Tick,
 )
-from broker.core.invariants import check
-from broker.core.lifecycle import Outcome, TaskState
-from broker.core.memory import Booking
-from broker.core.records import Record, Supply
-from broker.core.settings import BrokerSettings
-from broker.core.state import BrokerState
-from broker.model.resources import Resource
+from broker.scheduler.invariants import check
+from broker.scheduler.lifecycle import Outcome, TaskState
+from broker.scheduler.records import Record, Supply
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state import BrokerState
+from broker.scheduler.state_tables import Booking
 from tests.broker.plain_planner import plan_plainly
 
 STEPS_MAX = 20_000

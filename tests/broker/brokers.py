@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from broker.client import BrokerClient, CallError
-from broker.core.lifecycle import DONE, TaskState
-from broker.core.records import (
+from broker.model.workflow import Alternative, Task, Workflow
+from broker.runtime.journal import Journal
+from broker.scheduler.lifecycle import DONE, TaskState
+from broker.scheduler.records import (
     Supply,
     TaskEnded,
     TaskFixed,
@@ -21,8 +23,6 @@ from broker.core.records import (
     TaskLaunched,
     WorkflowSubmitted,
 )
-from broker.engine.journal import Journal
-from broker.model.workflow import Alternative, Task, Workflow
 
 SERVE = (
     "import sys; from pathlib import Path; from broker.daemon import serve; "

@@ -2,11 +2,11 @@
 
 import math
 
-from broker.core.events import PlanFound
-from broker.core.situation import Situation, pose
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.workflow import Task
+from broker.scheduler.events import PlanFound
+from broker.scheduler.planning_input import Situation, pose
 
 
 def plan_plainly(number: int, situation: Situation) -> PlanFound:

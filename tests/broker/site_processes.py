@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from broker.core.records import Supply
 from broker.model.resources import Resource
+from broker.scheduler.records import Supply
 from grms.daemon.ports import free_port
 from grms.security.tls import TlsFiles
 from tests.grms.keys import new_federation

@@ -7,7 +7,10 @@ import pytest
 import structlog
 from grpc import aio
 
-from broker.core.commands import (
+from broker.rpc.services import Frontend, PlanService, ResourceService, WorkflowService
+from broker.runtime.event_loop import Engine
+from broker.runtime.journal import Journal
+from broker.scheduler.commands import (
     Book,
     Launch,
     Move,
@@ -17,14 +20,11 @@ from broker.core.commands import (
     StartPlanning,
     StopPlanning,
 )
-from broker.core.events import Booked, Ended, MoveRefused, Released, Started, Tick
-from broker.core.lifecycle import Outcome
-from broker.core.memory import Booking
-from broker.core.settings import BrokerSettings
-from broker.core.state import BrokerState
-from broker.engine.engine import Engine
-from broker.engine.journal import Journal
-from broker.services.services import Frontend, PlanService, ResourceService, WorkflowService
+from broker.scheduler.events import Booked, Ended, MoveRefused, Released, Started, Tick
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state import BrokerState
+from broker.scheduler.state_tables import Booking
 from broker.v1 import (
     plan_pb2,
     plan_pb2_grpc,

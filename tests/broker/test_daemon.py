@@ -13,10 +13,10 @@ import pytest
 import structlog
 
 from broker.client import BrokerClient, CallError
-from broker.core.records import ResourceSet, Supply
 from broker.daemon import DaemonError, serve
-from broker.engine.journal import Journal, JournalError
 from broker.model.resources import Resource
+from broker.runtime.journal import Journal, JournalError
+from broker.scheduler.records import ResourceSet, Supply
 from broker.v1 import workflow_pb2
 from grms.daemon.logs import configure_logs
 from tests.broker.brokers import (

@@ -9,9 +9,9 @@ import structlog
 from grpc import aio
 from structlog.testing import capture_logs
 
-from broker.configuration.config import load_config
+from broker.config.config import load_config
 from broker.daemon import Daemon
-from broker.engine.journal import Journal
+from broker.runtime.journal import Journal
 from tests.broker.brokers import configure
 from tests.every_method import answers_of_every_method, recorded, wrong
 from tests.waiting import run

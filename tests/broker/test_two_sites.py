@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from broker.client import BrokerClient
-from broker.core.lifecycle import TaskState
-from broker.core.records import Supply
 from broker.model.workflow import Alternative, Task, Workflow
+from broker.scheduler.lifecycle import TaskState
+from broker.scheduler.records import Supply
 from broker.v1 import workflow_pb2
 from grms.security.tls import TlsFiles
 from tests.broker.brokers import (

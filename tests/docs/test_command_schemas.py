@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from broker.cli import cli as gorba
+from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.util.json_output import JsonOption, model_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import run_command as gorba
+from broker.cli.main import run_command as gorba
 from grms.cli.main import run_command as grms
 from grms.site.config.load import load_config
 from grms.v1 import job_pb2, request_pb2

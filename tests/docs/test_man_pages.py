@@ -13,7 +13,7 @@ from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.cli import cli as gorba
+from broker.cli.main import cli as gorba
 from share.generate import PROGRAMS, main, pages, paragraphs, roff
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli import run_command
+from broker.cli.main import run_command
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from broker.cli import cli as gorba
+from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from scenarios.cli import cli as scenario

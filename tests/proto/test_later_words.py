@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 
 import grms.site.peers.sender as sending
 import grms.site.rpc.partner_service as answering
-from broker.commandline.show_command import state_of
-from broker.core.lifecycle import Outcome as TaskOutcome
-from broker.sites.port import ReservationState
-from broker.sites.remote import _read as read_reservation
+from broker.cli.show_command import state_of
+from broker.executor.base import ReservationState
+from broker.executor.remote import _read as read_reservation
+from broker.scheduler.lifecycle import Outcome as TaskOutcome
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.client.answers import JobState, read_job, read_results
 from grms.daemon.messages import of_message

@@ -21,7 +21,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from broker.engine import journal as broker_journal
+from broker.runtime import journal as broker_journal
 from grms.daemon.journal import JournalKind
 from grms.daemon.journal_lines import lines
 from grms.site.model.jobs import Request
@@ -30,7 +30,7 @@ from grms.site.runtime import journal as site_journal
 from lrms_sim.util.version import __version__
 from lrms_sim.workload.requests import Gpus, Memory
 from lrms_sim.workload.requests import Request as Needs
-from tests.broker.core.test_codec import lived
+from tests.broker.runtime.test_codec import lived
 from tests.field_paths import repeats
 from tests.grms.site.daemons import two_sites
 from tests.proto.test_later_words import FILES

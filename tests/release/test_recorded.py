@@ -10,10 +10,10 @@ import pytest
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message_factory import GetMessageClass
 
-import broker.cli
-from broker.core.memory import Memory
-from broker.engine.journal import Journal as BrokerJournal
-from broker.files.plans import read_plan
+import broker.cli.main
+from broker.io.plans import read_plan
+from broker.runtime.journal import Journal as BrokerJournal
+from broker.scheduler.state_tables import Memory
 from grms.daemon.journal_lines import checked, lines
 from grms.daemon.ports import free_port
 from grms.policy.files import load_rule_base
@@ -115,7 +115,7 @@ def test_files_are_read(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(plan.placements) == 8
     words = ["plan", str(folder / "problem.json"), "--evaluations", "50", "--now", "1"]
     words += ["--old", str(folder / "plan.json"), "--json", str(tmp_path / "again.json")]
-    assert broker.cli.run_command(words) == 0, capsys.readouterr().err
+    assert broker.cli.main.run_command(words) == 0, capsys.readouterr().err
     schedule = read_csv(folder / "schedule.csv", [MachineInfo("log", 8)])
     log = prepare(read_swf(folder / "log.swf"), 8).jobs
     assert simulate(log, 8, Easy()).start_time.tolist() == schedule.start_time.tolist()

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from broker.commandline.benchmark import with_hard_limits
+from broker.cli.benchmark import with_hard_limits
 from broker.model.instances import paper_resources, paper_workflows
 from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from broker.files.pools import read_file
+from broker.io.pools import read_file
 from broker.model.pools import RESOURCES_MAX, generate_pool
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "pool-20.toml"

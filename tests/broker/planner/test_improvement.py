@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.commandline.benchmark import benchmark_problem
+from broker.cli.benchmark import benchmark_problem
 from broker.model.instances import paper_problem, with_limits
 from broker.model.problem import Problem
 from broker.model.resources import Resource

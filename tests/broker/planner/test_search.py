@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.commandline.benchmark import benchmark_problem
+from broker.cli.benchmark import benchmark_problem
 from broker.model.instances import paper_problem, paper_workflows
 from broker.model.plan import Placement
 from broker.model.problem import Problem

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.cli import cli as gorba
-from broker.core.records import KINDS as BROKER_KINDS
-from broker.engine.journal import Journal as BrokerJournal
+from broker.cli.main import cli as gorba
+from broker.runtime.journal import Journal as BrokerJournal
+from broker.scheduler.records import KINDS as BROKER_KINDS
 from grms.cli.main import cli as grms
 from grms.cli.main import run_command
 from grms.daemon.journal import Batch, JournalDamagedError, JournalError, Scan
@@ -19,7 +19,7 @@ from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import KINDS, GuestWithdrawn, JobEnded, JobKept, JobReceived, Record
 from grms.site.runtime.journal import KIND, Journal
 from lrms_sim.util.version import __version__
-from tests.broker.core.test_codec import lived
+from tests.broker.runtime.test_codec import lived
 from tests.schemas import printed
 
 RECORDS: list[Record] = [

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from broker.cli import cli as gorba
+from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.sections import SectionedGroup
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import pytest
 
 from broker.client import CallError
-from broker.configuration.config import load_config
+from broker.config.config import load_config
 from lrms_sim.util.files import to_toml
 from scenarios.errors import LiveError
 from scenarios.library import scenario_path

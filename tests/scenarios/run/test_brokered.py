@@ -1,6 +1,6 @@
 import pytest
 
-from broker.core.lifecycle import WorkflowState
+from broker.scheduler.lifecycle import WorkflowState
 from scenarios.errors import ScenarioError
 from scenarios.run.brokered import BrokeredRun, run_broker, settings_of
 from tests.scenarios.ports import ports

@@ -1,0 +1,396 @@
+"""Commands of `gorba` for its daemon: serve, submit and inspect.
+
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from broker.cli.command_types import duration, moment, preference
+from broker.cli.connection import SOCKET_VARIABLE, broker_of, pool_of, with_broker
+from broker.cli.resources_cli import resources
+from grms.daemon.journal_commands import journal_group
+from grms.daemon.web.link_command import link_command
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import count
+
+if TYPE_CHECKING:
+    from broker.client import BrokerClient
+    from broker.model.workflow import Workflow
+    from broker.scheduler.records import Record
+    from broker.v1 import plan_pb2, workflow_pb2
+    from grms.daemon.journal import JournalKind
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+STATUS_SIMULATED: Final = 3
+"""Exit status of `gorba submit --wait` where everything has ended well, and something was simulated."""
+
+
+@click.command(short_help="Run a broker.")
+@click.argument("config", type=_FILE)
+@click.option(
+    "--behind",
+    is_flag=True,
+    help="The system's clock is right, and the journal was written while it was more than a day ahead.",
+)
+def serve(config: Path, *, behind: bool) -> None:
+    """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    SIGHUP lets it read its configuration anew: renewed certificates, and other addresses of sites.
+
+    CONFIG is the broker's configuration. docs/examples/broker.toml has every key; the least is
+
+    \b
+      listen.socket = "gorba.sock"
+      journal.path = "gorba.journal"
+
+    and docs/broker.md explains it. Other commands find the broker by its socket:
+
+    \b
+      gorba serve broker.toml &
+      export GORBA_SOCKET=gorba.sock
+      gorba resources add pool.toml
+      gorba submit montage.json.gz
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+    from grms.daemon.quick_imports import quick_imports  # noqa: PLC0415  # see the module's docstring
+
+    with quick_imports():
+        from broker.config.config import load_config  # noqa: PLC0415  # same
+
+    logging = load_config(config).logging
+    with quick_imports():  # none of this where the configuration is wrong
+        from broker.daemon import serve as run  # noqa: PLC0415  # same
+        from grms.daemon.logs import configure_logs  # noqa: PLC0415  # same
+
+    run(config, configure_logs(form=logging.format, level=logging.level), behind=behind)
+
+
+def _socket_in(config: Path) -> str:
+    from broker.config.config import load_config  # noqa: PLC0415  # see the module's docstring
+
+    return load_config(config).listen.socket
+
+
+def _link(socket: Path, timeout_s: float) -> str:
+    with broker_of(socket, timeout_s) as broker:
+        return broker.open_page().address
+
+
+dashboard = link_command(
+    "broker",
+    "page",
+    variable=SOCKET_VARIABLE,
+    socket_in=_socket_in,
+    link=_link,
+)
+
+
+@click.command(short_help="Hand in workflows; their ids are printed.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@with_broker
+@click.option("--key", help="The same key is the same workflow.  [default: a new one]")
+@click.option(
+    "--wait",
+    is_flag=True,
+    help=f"Return when all have ended: with status 0 where every program was run to a good end, "
+    f"{STATUS_SIMULATED} where tasks were only simulated, 1 where any workflow has failed.",
+)
+@click.option(
+    "--due", type=moment, metavar="MOMENT", help="Due date, as 2026-03-02T08:00Z or seconds."
+)
+@click.option("--due-in", type=duration, metavar="TIME", help="The same from now on, as 3h.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0),
+    metavar="SUM",
+    help="What each may cost, in the currency of the resources.",
+)
+@click.option(
+    "--preference",
+    "preferred",
+    type=preference,
+    metavar="PREFERENCE",
+    help="fast, cheap, or a number from 0, fast, to 1, cheap.",
+)
+def submit(
+    files: tuple[Path, ...],
+    *,
+    broker: "BrokerClient",
+    key: str | None,
+    wait: bool,
+    due: float | None,
+    due_in: float | None,
+    budget: float | None,
+    preferred: float | None,
+) -> None:
+    """Hand in workflows; their ids are printed.
+
+    FILES are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
+    they name is looked up at the broker. When the ids are printed the broker will not lose them.
+    Due date, budget and preference hold for all of them, whatever the files say. With --key say
+    the due date with --due: the same key has to be the same workflow.
+
+    \b
+      gorba submit montage.json.gz
+      gorba submit montage.json.gz --due-in 3h --budget 20 --preference cheap
+      gorba submit mine.toml --key tonight --wait && echo done
+
+    No site runs the programs of tasks yet: their time is kept at resources that are simulated, and
+    they end as `simulated`. Commands that a WfFormat file has recorded are not run either.
+    """  # noqa: D301  # see `serve`
+    if due is not None and due_in is not None:
+        raise click.UsageError("--due and --due-in say the same; give one of them")
+    if due_in is not None:
+        due = broker.plan().now_s + due_in
+    workflows = [
+        replace(
+            each,
+            due_date=each.due_date if due is None else due,
+            budget=each.budget if budget is None else budget,
+            preference=each.preference if preferred is None else preferred,
+        )
+        for each in _workflows(files, broker)
+    ]
+    if key is not None and len(workflows) > 1:
+        raise click.UsageError(f"--key names one workflow, and these are {len(workflows)}")
+    taken = []
+    for workflow in workflows:
+        taken.append(broker.submit(workflow, key=key).workflow_id)
+        click.echo(taken[-1])
+    if not wait:
+        return
+    status = 0
+    for workflow_id in taken:
+        ended = broker.wait(workflow_id)
+        click.echo(workflow_line(ended), err=True)
+        status = worse_status(status, _state(ended))
+    if status:
+        click.get_current_context().exit(status)
+
+
+def worse_status(status: int, state: str) -> int:
+    """Returns the exit status after one more workflow has ended in a state, `status` that before."""
+    if state == "completed":
+        return status
+    return STATUS_SIMULATED if state == "simulated" and status != 1 else 1
+
+
+def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
+    from broker.io.documents import read_document  # noqa: PLC0415  # see the module's docstring
+    from broker.io.import_options import ImportOptions  # noqa: PLC0415  # same
+    from broker.io.importing import to_workflow  # noqa: PLC0415  # same
+    from broker.io.pools import parse_file  # noqa: PLC0415  # same
+    from broker.io.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
+
+    pool = pool_of(broker.resources())
+    found: list[Workflow] = []
+    for path in files:
+        content = read_document(path)
+        if is_wfformat(content):
+            name = path.name.removesuffix(".gz").removesuffix(".json")
+            recorded = parse_wfformat(content, file=str(path))
+            found.append(to_workflow(recorded, pool, ImportOptions(), name=name))
+            if recorded.commands:
+                click.echo(
+                    f"{path}: the commands of {count(recorded.commands)} tasks are not run: the time "
+                    "that each took is kept at its resource, and the task ends as simulated",
+                    err=True,
+                )
+        else:
+            found += parse_file(content, file=str(path)).workflows(pool)
+    return found
+
+
+@click.command("list", short_help="List workflows.")
+@with_broker
+@click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
+@json_option("gorba-list", "broker.cli.output_models:WorkflowsShown")
+def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) -> None:
+    """List workflows, in the order in which they were received.
+
+    \b
+    Id, name, state (`simulated`: nothing was run), tasks that have ended, of all, cost, and whether in time:
+      gorba list --open
+    """  # noqa: D301  # see `serve`
+    found = [each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))]
+    if as_json:
+        from grms.daemon.messages import of_message  # noqa: PLC0415  # see the module's docstring
+
+        print_json("gorba-list", {"workflows": [of_message(each) for each in found]})
+        return
+    for each in found:
+        click.echo(workflow_line(each))
+
+
+@click.command(short_help="End workflows, also what runs.")
+@click.argument("workflows", nargs=-1, required=True, metavar="WORKFLOW...")
+@with_broker
+def cancel(workflows: tuple[str, ...], *, broker: "BrokerClient") -> None:
+    """Ask for the end of workflows, named by id or name.
+
+    Reservations are released and runs ended; `gorba watch` tells when that is done. Where a word is
+    the id of one workflow and the name of another, say id:WORD or name:WORD.
+
+    \b
+      gorba cancel w3 montage
+    """  # noqa: D301  # see `serve`
+    from broker.cli.workflow_wording import id_of  # noqa: PLC0415  # see the module's docstring
+
+    known = broker.workflows()
+    for workflow_id in [id_of(word, known) for word in workflows]:
+        click.echo(workflow_line(broker.cancel(workflow_id)))
+
+
+@click.command(short_help="Follow a workflow to its end, or the searches for plans.")
+@click.argument("workflow", required=False)
+@with_broker
+@json_option("gorba-watch", "broker.cli.output_models:WatchedShown", lines=True)
+def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> None:
+    """Show a workflow and every change, until its end; without one, the searches for plans.
+
+    It goes on over a restart of the broker. WORKFLOW is an id or a name, as for `gorba cancel`.
+
+    \b
+      gorba watch montage
+      gorba watch
+    """  # noqa: D301  # see `serve`
+    if workflow is not None:
+        from broker.cli.workflow_wording import id_of  # noqa: PLC0415  # see the module's docstring
+
+        workflow = id_of(workflow, broker.workflows())
+    if as_json:
+        from broker.cli.output_models import news as news_of  # noqa: PLC0415  # see the module's docstring
+        from grms.daemon.messages import of_message  # noqa: PLC0415  # same
+
+        for value in (
+            map(news_of, broker.watch_plan())
+            if workflow is None
+            else map(of_message, broker.watch(workflow))
+        ):
+            print_json("gorba-watch", value, line=True)
+        return
+    if workflow is not None:
+        shown: dict[str, str] = {}
+        for message in broker.watch(workflow):
+            for line in _changes(message, shown):
+                click.echo(line)
+            click.echo(workflow_line(message))
+        return
+    for news in broker.watch_plan():
+        click.echo(_news(news))
+
+
+def _changes(message: "workflow_pb2.Workflow", shown: dict[str, str]) -> list[str]:
+    # A line per task that has moved.
+    lines = []
+    for task in message.tasks:
+        state = _state(task)
+        if shown.get(task.name) != state:
+            shown[task.name] = state
+            where = ", ".join(demand.resource for demand in task.demands) or "no place"
+            lines.append(f"  {task.name}: {state} ({where}){_because(task.reason)}")
+    return lines
+
+
+def _news(news: "plan_pb2.PlanNews") -> str:
+    if news.HasField("progress"):
+        done = news.progress
+        return (
+            f"plan {done.number} ({done.reason}): generation {done.generation}, "
+            f"{done.evaluations} schedules in {done.seconds:.1f} s, fitness {done.fitness:.0f}"
+        )
+    end = news.end
+    if end.problem:
+        return f"plan {end.number}: none: {end.problem}"
+    fitness = f", fitness {end.fitness:.0f}" if end.HasField("fitness") else ""
+    return (
+        f"plan {end.number}: {end.planned} tasks placed, {end.unplanned} without a place{fitness}"
+    )
+
+
+@click.command("show", short_help="Show the plan of a broker.")
+@with_broker
+@click.option(
+    "--workflow", "workflows", multiple=True, metavar="WORKFLOW", help="Only this one; repeatable."
+)
+@click.option("--all", "everything", is_flag=True, help="Completed tasks, too.")
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileShown", file="the plan")
+@click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
+def show_plan(
+    *,
+    broker: "BrokerClient",
+    workflows: tuple[str, ...],
+    everything: bool,
+    json: Path | None,
+    html: Path | None,
+) -> None:
+    """Show the plan of a broker: what runs where and when, and what has no place.
+
+    Moments are seconds from now. Tasks that have completed are left out. WORKFLOW is an id or a
+    name, as for `gorba cancel`. The JSON is a plan file, as `gorba plan --old` reads it.
+
+    \b
+      gorba plan show
+      gorba plan show --workflow w3 --all
+      gorba plan show --html plan.html --json plan.json
+    """  # noqa: D301  # see `serve`
+    from broker.cli.show_command import show  # noqa: PLC0415  # see the module's docstring
+
+    show(broker, workflows, everything=everything, json=json, html=html)
+
+
+@click.command(short_help="Ask for planning now.")
+@with_broker
+def replan(broker: "BrokerClient") -> None:
+    """Ask for planning now; the number of the plan to come is printed."""
+    click.echo(broker.replan())
+
+
+def _journal_kind() -> "JournalKind[Record]":
+    from broker.runtime.journal import KIND  # noqa: PLC0415  # see the module's docstring
+
+    return KIND
+
+
+journal = journal_group(_journal_kind, "gorba", "gorba.journal")
+
+
+COMMANDS: tuple[click.Command, ...] = (
+    serve,
+    dashboard,
+    journal,
+    submit,
+    list_workflows,
+    watch,
+    cancel,
+    replan,
+    resources,
+)
+
+
+def workflow_line(message: "workflow_pb2.Workflow") -> str:
+    """Returns a workflow as one line."""
+    due = ""
+    if message.HasField("completion_s") and message.HasField("due_date_s"):
+        late = message.completion_s - message.due_date_s
+        due = f", {late:.0f} s late" if late > 0 else ", in time"
+    return (
+        f"{message.workflow_id:<6} {message.name:<20} {_state(message):<10} "
+        f"{message.tasks_completed + message.tasks_simulated}/{message.tasks_total} tasks, cost {message.cost:.2f}{due}"
+        f"{_because(message.reason)}"
+    )
+
+
+def _state(message: "workflow_pb2.Workflow | workflow_pb2.Task") -> str:
+    from grms.daemon.messages import enum_word  # noqa: PLC0415  # see the module's docstring
+
+    return enum_word(message)
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""

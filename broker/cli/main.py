@@ -1,0 +1,271 @@
+"""The command `gorba`.
+
+Everything heavy is imported by the command that needs it, so that help and errors come at once.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from broker.cli.command_types import duration, moment, preference
+from broker.cli.daemon_cli import COMMANDS, show_plan
+from broker.cli.generate_cli import generate
+from broker.cli.search_options import Wanted
+from broker.cli.status_cli import status
+from broker.io.import_options import ImportOptions
+from lrms_sim.cli.field_options import field_options, taken
+from lrms_sim.cli.running import open_console, run_group
+from lrms_sim.cli.sections import SectionedGroup, file_or_second_word
+from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.version import __version__
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gorba")
+def cli() -> None:
+    """Plan workflows onto resources that can be reserved: what runs where, when, at what cost.
+
+    \b
+    A recorded workflow, planned for ten seconds on a pool of 20 resources:
+      gorba generate pool --output pool.toml
+      gorba plan montage.json.gz -r pool.toml --search-time 10s --html plan.html
+
+    \b
+    A broker that plans, launches, and plans anew (docs/broker.md):
+      gorba serve broker.toml &
+      export GORBA_SOCKET=gorba.sock
+      gorba submit montage.json.gz
+      gorba plan show
+
+    \b
+    File formats are described in docs/workflows.md; to check files of one's own:
+      gorba validate workflows.toml pool.toml
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+
+
+@cli.command(short_help="Plan workflows onto resources, by several methods.")
+@click.argument("files", nargs=-1, required=True, type=_FILE, shell_complete=file_or_second_word)
+@click.option(
+    "-r",
+    "--resources",
+    type=_FILE,
+    multiple=True,
+    help="File of resources; a file of workflows may have them, too.",
+)
+@field_options(Wanted)
+@click.option(
+    "--now",
+    type=moment,
+    metavar="MOMENT",
+    help="Moment at which the plan begins, as 2026-03-02T08:00Z or seconds.  [default: what a file "
+    "says, else the present]",
+)
+@click.option(
+    "--old",
+    type=_FILE,
+    help="Plan from before, as --json wrote it: what starts before --now stays, the rest is "
+    "planned anew, and the search begins from it.",
+)
+@click.option(
+    "--stability",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="With --old: share of a plan's worth that it costs to move all tasks to other resources than "
+    "they have there; each costs its part. gorba serve has 0.2.  [default: 0, they move freely]",
+)
+@click.option(
+    "--due-in",
+    type=duration,
+    metavar="TIME",
+    help="Due date of workflows without one, from now on.",
+)
+@click.option(
+    "--due-factor",
+    type=click.FloatRange(0),
+    help="The same, as a multiple of the shortest time a workflow can take.",
+)
+@click.option(
+    "--budget", type=click.FloatRange(0), metavar="SUM", help="Budget of workflows without one."
+)
+@click.option(
+    "--cost-factor",
+    type=click.FloatRange(0),
+    help="The same, as a multiple of the least that a workflow can cost.",
+)
+@click.option(
+    "--preference",
+    "preferred",
+    type=preference,
+    metavar="PREFERENCE",
+    help="fast, cheap, or a number from 0, fast, to 1, cheap; for all workflows.",
+)
+@field_options(ImportOptions)
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileShown", file="the plan")
+def plan(
+    files: tuple[Path, ...],
+    *,
+    resources: tuple[Path, ...],
+    now: float | None,
+    old: Path | None,
+    stability: float | None,
+    due_in: float | None,
+    due_factor: float | None,
+    budget: float | None,
+    cost_factor: float | None,
+    preferred: float | None,
+    json: Path | None,
+    methods: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Plan workflows onto resources, by several methods, and compare them.
+
+    FILES hold workflows in WfFormat (.json, .json.gz), or workflows and resources in Hanse's own
+    format (.toml, .json). Ctrl-C ends the search with the best plan so far, and status 130.
+
+    \b
+      gorba plan montage.json.gz -r pool.toml --search-time 10s --html plan.html
+      gorba plan mine.toml -r pool.toml --due-factor 1.5 --method asma
+
+    `gorba plan show` shows what a broker has planned; a file of that name is ./show.
+    """  # noqa: D301  # see `cli`
+    from broker.cli.plan_command import Request, prepared, run_plan  # noqa: PLC0415  # same
+    from broker.model.limits import Limits  # noqa: PLC0415  # see the module's docstring
+
+    if stability is not None and old is None:
+        raise click.UsageError("--stability is of --old: without a plan from before no task moves")
+    importing = ImportOptions(**taken(ImportOptions, given))
+    wanted = Wanted(
+        methods=tuple(dict.fromkeys(methods)) or ("gleam", "asma-shift"),
+        stability=stability or 0.0,
+        json=json,
+        **given,
+    )
+    request = Request(
+        files=(*files, *resources),
+        options=importing,
+        limits=Limits(due_in, due_factor, budget, cost_factor, preferred),
+        now=now,
+        old=old,
+    )
+    problem, before = prepared(request)
+    planned = run_plan(
+        wanted, problem, open_console(), open_console(stderr=True), old=before, files=request.files
+    )
+    planned.end()
+
+
+@cli.command(short_help="Plan a job shop.")
+@click.argument("file", type=_FILE)
+@field_options(
+    Wanted,
+    ("search_time", "evaluations", "seed", "workers", "html"),
+    search_time={"help": "Time for the search.  [default: 30s]"},
+)
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileShown", file="the plan")
+def jobshop(
+    file: Path,
+    *,
+    json: Path | None,
+    **given: Any,
+) -> None:
+    """Plan a job shop: the special case in which nothing counts but the makespan.
+
+    FILE is in the standard format: a line with the numbers of jobs and machines, then for each
+    job a line of pairs, machine (from 0) and time of each operation. Times count as seconds.
+    """
+    from broker.cli.plan_command import run_plan  # noqa: PLC0415  # same
+    from broker.io.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
+
+    wanted = Wanted(
+        methods=("blocks",),
+        goal="makespan",
+        json=json,
+        title=file.name,
+        **given,
+    )
+    planned = run_plan(
+        wanted, read_job_shop(file), open_console(), open_console(stderr=True), files=(file,)
+    )
+    if json is None or str(json) != "-":
+        click.echo(f"Makespan: {planned.plan.makespan_end:.15g}")
+    planned.end()
+
+
+@cli.command(short_help="Check files of workflows and resources.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@field_options(ImportOptions)
+@json_option("gorba-validate", "broker.cli.output_models:CheckedShown")
+def validate(
+    files: tuple[Path, ...],
+    *,
+    as_json: bool,
+    **importing: Any,
+) -> None:
+    """Check files of workflows and resources, each by itself and all together.
+
+    Nothing is planned. Where there are workflows and resources, it is checked that every task can
+    run somewhere.
+    """
+    from broker.gantt.wording import count_of  # noqa: PLC0415  # same
+    from broker.io.loading import make_problem, read_inputs  # noqa: PLC0415  # see the module's docstring
+
+    inputs = read_inputs(files)
+    options = ImportOptions(**importing)
+    count = sum(each.workflow_count for each in inputs.documents) + len(inputs.recorded)
+    # Where there are none, a pool is refused.
+    given = any(each.pool.resources for each in inputs.documents)
+    resources = len(inputs.pool.resources) if given else 0
+    tasks = None
+    if count and given:
+        # As `gorba plan` begins: a resource may be closed for good by now.
+        now = time.time() if inputs.now is None else inputs.now
+        problem = make_problem(inputs, now=now, options=options)
+        tasks = sum(len(workflow.tasks) for workflow in problem.workflows)
+    if as_json:
+        found = {"workflows": count, "tasks": tasks, "resources": resources}
+        print_json("gorba-validate", found)
+        return
+    there = count_of(resources, "resource")
+    if tasks is not None:
+        click.echo(f"valid: {count_of(tasks, 'task')} of {count_of(count, 'workflow')} on {there}")
+    elif resources:
+        click.echo(f"valid: {there}")
+    else:
+        click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
+
+
+for _command in (*COMMANDS, generate, status):
+    cli.add_command(_command)
+cli.add_two_words("plan", show_plan)
+cli.set_sections(
+    {
+        "Planning, without a broker": ("plan", "jobshop", "generate", "validate"),
+        "A broker": (
+            "serve",
+            "status",
+            "submit",
+            "list",
+            "watch",
+            "cancel",
+            "plan show",
+            "replan",
+            "resources",
+            "dashboard",
+            "journal",
+        ),
+    }
+)
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command line and returns the exit status: 0, or one of the `EXIT_…` values."""
+    return run_group(
+        cli,
+        "gorba",
+        arguments,
+        no_memory="plan less at a time",
+    )

@@ -1,0 +1,77 @@
+"""The command `gorba status`.
+
+Heavy modules are imported by the commands that need them, so that help and errors appear at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from broker.cli.connection import with_broker
+from lrms_sim.util.json_output import json_option, print_json
+
+if TYPE_CHECKING:
+    from broker.client import BrokerClient
+    from broker.scheduler.records import Supply
+    from broker.v1 import plan_pb2, workflow_pb2
+
+
+@click.command(short_help="Show how a broker is.")
+@with_broker
+@json_option("gorba-status", "broker.cli.output_models:StatusShown")
+def status(*, broker: "BrokerClient", as_json: bool) -> None:
+    """Show how a broker is: its workflows by state, its resources, and its plan.
+
+    `gorba list`, `gorba resources list` and `gorba plan show` have each of them.
+    """
+    found = status_of(broker.workflows(), broker.resources(), broker.plan())
+    if as_json:
+        print_json("gorba-status", found)
+        return
+    for line in lines(found):
+        click.echo(line)
+
+
+def status_of(
+    workflows: "Sequence[workflow_pb2.Workflow]",
+    resources: "Sequence[Supply]",
+    plan: "plan_pb2.Plan",
+) -> dict[str, Any]:
+    """Returns how a broker is, as `StatusShown` has it."""
+    from grms.daemon.messages import enum_word, of_message  # noqa: PLC0415  # see the module's docstring
+
+    states = Counter(map(enum_word, workflows))
+    return {
+        "now_s": plan.now_s,
+        "workflows": dict(sorted(states.items())),
+        "resources": len(resources),
+        "broken": [each.name for each in resources if each.broken],
+        "plan": plan.number,
+        "adopted_s": plan.adopted_s if plan.number else None,
+        **of_message(plan, "fitness", "next_planning_s"),
+        "planned": len(plan.placements),
+        "unplanned": len(plan.unplanned),
+    }
+
+
+def lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yields how a broker is in lines for the terminal."""
+    from broker.gantt.wording import count_of, fitness  # noqa: PLC0415  # see the module's docstring
+
+    states = (f"{number} {state}" for state, number in found["workflows"].items())
+    yield f"workflows  {', '.join(states) or 'none'}"
+    broken = f", broken: {', '.join(found['broken'])}" if found["broken"] else ""
+    yield f"resources  {found['resources'] or 'none'}{broken}"
+    if not found["plan"]:
+        yield "plan       none yet"
+        return
+    age = found["now_s"] - found["adopted_s"]
+    worth = "" if found["fitness"] is None else f", fitness {fitness(found['fitness'])}"
+    yield (
+        f"plan       {found['plan']}, {age:.0f} s old: {count_of(found['planned'], 'task')} placed, "
+        f"{found['unplanned']} without a place{worth}"
+    )
+    if found["next_planning_s"] is not None:
+        yield f"planning   begins anew in {found['next_planning_s'] - found['now_s']:.0f} s"

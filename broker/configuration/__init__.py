@@ -1,1 +1,0 @@
-"""The daemon's configuration."""

@@ -1,1 +1,0 @@
-"""The shell around the core: one event after the other, records on disk, searches in a thread."""

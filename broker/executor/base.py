@@ -1,0 +1,133 @@
+"""Sites as the broker uses them: reserve, launch, move, watch, release.
+
+`Site` is the port. `broker.executor.simulated` simulates, `broker.executor.remote` talks to a site's daemon.
+Every call is idempotent: the key, which is the booking's name with the number of the hold, makes a
+repeated call return the first answer.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.offers import ResourceOffer
+from broker.scheduler.records import Program
+
+
+class SiteUnavailable(Exception):  # noqa: N818  # named for what it says
+    """A site does not answer, or takes no work now; whether the call took effect is not known."""
+
+
+class ReservationRefused(Exception):  # noqa: N818  # named for what it says
+    """A site refuses for good; the text says why.
+
+    Attributes:
+        taken: the time is reserved by somebody else.
+    """
+
+    def __init__(self, reason: str, *, taken: bool = False) -> None:
+        self.taken = taken
+        super().__init__(reason)
+
+
+class ReservationState(Enum):
+    """Where a reservation stands; the words of `proto/grms/v1/reservation.proto`."""
+
+    BOOKED = "booked"
+    LAUNCHED = "launched"
+    RUNNING = "running"
+    ENDED = "ended"
+    RELEASED = "released"
+    EXPIRED = "expired"
+    OTHER = "other"
+    """A state of a later version: the reservation exists, and its job has not ended."""
+
+
+Window = tuple[float, float]
+"""Begin and end, seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A reservation request.
+
+    Attributes:
+        key: unique for all time.
+        begin, end: seconds.
+    """
+
+    key: str
+    resource: str
+    units: int
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run in a reservation.
+
+    Attributes:
+        key: unique for all time.
+        work: most seconds on a resource of performance 1.
+        run_time: expected seconds on this resource; it may run to the end of its reservation.
+        name: of workflow and task, for people.
+        program: `None` if it is only simulated.
+        started: when the run began; `None` if unknown.
+    """
+
+    key: str
+    units: int
+    work: float
+    run_time: float
+    name: str
+    program: Program | None = None
+    started: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A reservation as its site reports it.
+
+    Attributes:
+        start_time, end_time: of its run, seconds; `None` before.
+    """
+
+    reservation_id: str
+    state: ReservationState
+    start_time: float | None = None
+    end_time: float | None = None
+    outcome: Outcome | None = None
+
+
+class Site(Protocol):
+    """One site. Every method may raise `SiteUnavailable`."""
+
+    async def book(self, wish: Wish) -> Reservation:
+        """Reserves a resource, or raises `ReservationRefused`."""
+
+    async def restore(self, reservation_id: str, wish: Wish) -> None:
+        """Tells a site that keeps nothing over a restart what it had promised."""
+
+    async def launch(self, reservation_id: str, order: Order) -> Reservation:
+        """Runs a task in a reservation, or raises `ReservationRefused`."""
+
+    async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
+        """Moves a reservation from a window to another, or raises `ReservationRefused`.
+
+        One that is in the new window already stays there.
+        """
+
+    async def release(self, reservation_id: str) -> Reservation | None:
+        """Releases a reservation and ends its run; `None` if the site does not know it."""
+
+    async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...] | None:
+        """Returns what can be reserved in a time window; `None` if the site does not say.
+
+        Raises:
+            ReservationRefused: the answer is invalid, or the site refuses.
+        """
+
+    def watch(self) -> AsyncIterator[Reservation | None]:
+        """Yields `None` once the site answers, then all reservations and their changes."""

@@ -1,0 +1,349 @@
+"""Carries out the state's commands at the sites, and reports their answers.
+
+Each booking has a task of its own that runs its commands in order and repeats each until the site
+has answered; each site has one that watches (`contact`). A release ends the repetition of earlier
+commands.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import structlog
+
+from broker.executor.base import (
+    Order,
+    Reservation,
+    ReservationRefused,
+    ReservationState,
+    Site,
+    SiteUnavailable,
+    Window,
+    Wish,
+)
+from broker.executor.site_monitor import PAUSES, Contact, Patience
+from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.scheduler.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Event,
+    Moved,
+    MoveRefused,
+    Released,
+    Started,
+)
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.state_tables import Booking
+from grms.daemon.backoff import Backoff
+from grms.daemon.clock import RealClock
+
+Log = structlog.typing.FilteringBoundLogger
+Command = Book | Launch | Move | Release
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Entry:
+    # A booking known to the sites.
+    booking: Booking
+    commands: "asyncio.Queue[Command | None]" = field(default_factory=asyncio.Queue)
+    reservations: tuple[str, ...] = ()
+    given_up: asyncio.Event = field(default_factory=asyncio.Event)
+    unsure: bool = True
+    started: bool = False
+    over: bool = False
+
+
+class _GivenUpError(Exception):
+    """The booking is to be released, so repeating a command is pointless."""
+
+
+class Dispatcher:
+    """Runs commands of the state at the sites; `learning` names those asked for their offers."""
+
+    def __init__(
+        self,
+        sites: Mapping[str, Site],
+        tell: Callable[[Event], None],
+        clock: RealClock,
+        log: Log,
+        patience: Patience | None = None,
+        *,
+        learning: Collection[str] = (),
+    ) -> None:
+        self._sites = sites
+        self._tell = tell
+        self._clock = clock
+        self._log = log
+        self._patience = patience or Patience()
+        self._learning = frozenset(learning)
+        self._entries: dict[str, _Entry] = {}
+        self._by_reservation: dict[tuple[str, str], _Entry] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Works until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for name, port in self._sites.items():
+                contact = Contact(
+                    name,
+                    port,
+                    self._tell,
+                    self._heard,
+                    clock=self._clock,
+                    log=self._log,
+                    patience=self._patience,
+                )
+                group.create_task(contact.follow(), name=f"site {name or 'simulated'}")
+                if name in self._learning:
+                    group.create_task(contact.learn(), name=f"offers of {name}")
+            await asyncio.Event().wait()
+
+    def do(self, command: Command) -> None:
+        """Begins to carry out a command."""
+        assert self._group is not None
+        name = command.booking.booking
+        entry = self._entries.get(name)
+        if entry is None:
+            if isinstance(command, Move):
+                # Its run has ended meanwhile, which has been reported.
+                self._tell(MoveRefused(0, name, "it is over"))
+                return
+            entry = _Entry(command.booking, reservations=command.booking.reservations)
+            self._entries[name] = entry
+            self._index(entry)
+            self._group.create_task(self._serve(entry), name=f"booking {name}")
+        if isinstance(command, Release):
+            entry.given_up.set()
+        entry.commands.put_nowait(command)
+
+    def _heard(self, site: str, known: Reservation) -> None:
+        entry = self._by_reservation.get((site, known.reservation_id))
+        if entry is not None:
+            self._update(entry, known)
+
+    def _index(self, entry: _Entry) -> None:
+        if entry.reservations:
+            key = entry.booking.holds[0].site, entry.reservations[0]
+            self._by_reservation[key] = entry
+
+    # --- one booking ---------------------------------------------------------------------------
+
+    async def _serve(self, entry: _Entry) -> None:
+        try:
+            while (command := await entry.commands.get()) is not None:
+                if isinstance(command, Release):
+                    await self._release(entry)
+                    break
+                try:
+                    if isinstance(command, Book):
+                        await self._book(entry)
+                    elif isinstance(command, Move):
+                        await self._move(entry, command)
+                    else:
+                        await self._launch(entry, command)
+                except _GivenUpError:
+                    continue
+        finally:
+            self._forget(entry)
+
+    def _forget(self, entry: _Entry) -> None:
+        # A later command may have made another entry of the same name.
+        name = entry.booking.booking
+        if self._entries.get(name) is entry:
+            del self._entries[name]
+        if entry.reservations:
+            key = entry.booking.holds[0].site, entry.reservations[0]
+            if self._by_reservation.get(key) is entry:
+                del self._by_reservation[key]
+
+    def _wishes(self, entry: _Entry) -> list[Wish]:
+        booking = entry.booking
+        begin, end = booking.placement.start, booking.placement.end
+        return [
+            Wish(f"{booking.booking}.{number}", hold.resource, hold.units, begin, end)
+            for number, hold in enumerate(booking.holds)
+        ]
+
+    async def _book(self, entry: _Entry) -> None:
+        booking, wishes = entry.booking, self._wishes(entry)
+        if entry.reservations:
+            for hold, wish, known in zip(booking.holds, wishes, entry.reservations, strict=True):
+                await self._until_answered(
+                    hold.site,
+                    entry,
+                    lambda s, w=wish, k=known: s.restore(k, w),  # type: ignore[misc]  # bound now
+                )
+            return
+        made: list[Reservation] = []
+        for index, (hold, wish) in enumerate(zip(booking.holds, wishes, strict=True)):
+            try:
+                one = await self._until_answered(
+                    hold.site,
+                    entry,
+                    lambda s, w=wish: s.book(w),  # type: ignore[misc]  # bound now
+                )
+            except ReservationRefused as error:
+                entry.unsure = False
+                self._lost(entry, str(error), (index,) if error.taken else ())
+                return
+            made.append(one)
+            entry.reservations = tuple(each.reservation_id for each in made)
+            self._index(entry)
+            if one.state in {ReservationState.EXPIRED, ReservationState.RELEASED}:
+                self._lost(entry, f"its reservation is {one.state.value}")
+                return
+        entry.unsure = False
+        self._tell(Booked(0, booking.booking, entry.reservations))
+        self._update(entry, made[0])
+
+    async def _launch(self, entry: _Entry, command: Launch) -> None:
+        booking = entry.booking
+        order = Order(
+            key=f"{booking.booking}.launch",
+            units=booking.holds[0].units,
+            work=command.work,
+            run_time=booking.run_time,
+            name=command.name,
+            program=command.program,
+            started=command.started,
+        )
+        site = booking.holds[0].site
+        try:
+            now = await self._until_answered(
+                site, entry, lambda s: s.launch(entry.reservations[0], order)
+            )
+        except ReservationRefused as error:
+            self._lost(entry, str(error))
+            return
+        self._update(entry, now)
+
+    async def _move(self, entry: _Entry, command: Move) -> None:
+        booking = entry.booking
+        name, place = booking.booking, booking.placement
+        old, new = (place.start, place.end), (command.begin, command.end)
+        moved: list[tuple[str, str]] = []
+        for hold, reservation_id in zip(booking.holds, entry.reservations, strict=True):
+            try:
+                await self._move_one(entry, hold.site, reservation_id, old, new)
+            except ReservationRefused as error:
+                self._log.info("not_moved", booking=name, reason=str(error))
+                await self._move_back(entry, moved, old, new)
+                self._tell(MoveRefused(0, name, str(error), error.taken))
+                return
+            moved.append((hold.site, reservation_id))
+        self._tell(Moved(0, name, *new))
+
+    async def _move_one(
+        self, entry: _Entry, site: str, reservation_id: str, old: Window, new: Window
+    ) -> None:
+        await self._until_answered(site, entry, lambda s: s.move(reservation_id, old, new))
+
+    async def _move_back(
+        self, entry: _Entry, moved: list[tuple[str, str]], old: Window, new: Window
+    ) -> None:
+        # What still holds all of its old window does no harm where it is.
+        for site, reservation_id in moved:
+            try:
+                await self._move_one(entry, site, reservation_id, new, old)
+            except ReservationRefused as error:
+                if new[0] > old[0] or new[1] < old[1]:
+                    self._lost(entry, f"part of it was moved, and cannot be moved back: {error}")
+
+    async def _release(self, entry: _Entry) -> None:
+        booking = entry.booking
+        if entry.unsure and len(entry.reservations) < len(booking.holds):
+            # It is unknown whether anything was reserved; asking again tells.
+            entry.reservations = await self._find(entry)
+        for hold, reservation_id in zip(booking.holds, entry.reservations, strict=False):
+            if reservation_id:
+                known = await self._until_answered(
+                    hold.site,
+                    None,
+                    lambda s, r=reservation_id: s.release(r),  # type: ignore[misc]  # bound now
+                )
+                if known is not None and reservation_id == entry.reservations[0]:
+                    self._update(entry, known, released=True)
+        self._tell(Released(0, booking.booking))
+
+    async def _find(self, entry: _Entry) -> tuple[str, ...]:
+        found: list[str] = []
+        for hold, wish in zip(entry.booking.holds, self._wishes(entry), strict=True):
+            if wish.end <= self._clock.now():
+                break  # what may be there expires by itself
+            try:
+                known = await self._until_answered(
+                    hold.site,
+                    None,
+                    lambda s, w=wish: s.book(w),  # type: ignore[misc]  # bound now
+                )
+                found.append(known.reservation_id)
+            except ReservationRefused:
+                found.append("")
+        return tuple(found)
+
+    def _lost(self, entry: _Entry, reason: str, taken: tuple[int, ...] = ()) -> None:
+        if not entry.over:
+            entry.over = True
+            self._tell(BookingLost(0, entry.booking.booking, reason, taken))
+
+    async def _until_answered(
+        self, site: str, entry: _Entry | None, call: Callable[[Site], Awaitable[_T]]
+    ) -> _T:
+        # Repeats a call until it is answered or the entry, if given, is released.
+        backoff = Backoff(PAUSES)
+        while True:
+            if entry is not None and entry.given_up.is_set():
+                raise _GivenUpError
+            port = self._sites.get(site)
+            if port is not None:
+                try:
+                    return await call(port)
+                except SiteUnavailable as error:
+                    self._log.debug("site_does_not_answer", site=site, reason=str(error))
+            elif entry is not None:
+                raise ReservationRefused(f"there is no site {site!r} in the configuration")
+            await self._rest(entry, backoff.next_s())
+
+    @staticmethod
+    async def _rest(entry: _Entry | None, pause: float) -> None:
+        if entry is None:
+            await asyncio.sleep(pause)
+            return
+        try:
+            async with asyncio.timeout(pause):
+                await entry.given_up.wait()
+        except TimeoutError:
+            pass
+
+    def _update(self, entry: _Entry, known: Reservation, *, released: bool = False) -> None:
+        name = entry.booking.booking
+        if entry.over:
+            return
+        if known.start_time is not None and not entry.started:
+            entry.started = True
+            self._tell(Started(0, name, known.start_time))
+        match known.state:
+            case ReservationState.ENDED:
+                entry.over = True
+                outcome = known.outcome or Outcome.FAILED
+                end = self._clock.now() if known.end_time is None else known.end_time
+                self._tell(Ended(0, name, outcome, known.start_time, end))
+            case ReservationState.RELEASED if released or entry.given_up.is_set():
+                entry.over = True
+            case ReservationState.RELEASED | ReservationState.EXPIRED:
+                if known.start_time is None:
+                    self._lost(entry, f"its reservation is {known.state.value}")
+                else:
+                    entry.over = True
+                    now = self._clock.now()
+                    reason = "its site has ended it"
+                    self._tell(Ended(0, name, Outcome.CANCELLED, known.start_time, now, reason))
+            case _:
+                pass
+        if entry.over and not entry.given_up.is_set():
+            self._forget(entry)
+            entry.commands.put_nowait(None)

@@ -1,0 +1,202 @@
+"""A site's daemon, reached through its `ReservationService`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, Final, TypeVar
+
+import grpc
+from grpc import aio
+
+from broker.executor.base import (
+    Order,
+    Reservation,
+    ReservationRefused,
+    ReservationState,
+    SiteUnavailable,
+    Window,
+    Wish,
+)
+from broker.model.resources import Resource
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.offers import ResourceOffer
+from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
+
+CALL_S: Final = 10.0
+"""Timeout of a call, real seconds."""
+
+HOUR_S: Final = 3600.0
+"""Sites give prices per hour, the broker uses seconds."""
+
+_REFUSALS: Final = frozenset(
+    {
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.OUT_OF_RANGE,
+    }
+)
+"""Final answers of a site, which repetition would not change."""
+
+_STATES: Final[dict[int, ReservationState]] = {
+    reservation_pb2.ReservationState.Value(f"RESERVATION_STATE_{state.name}"): state
+    for state in ReservationState
+    if state is not ReservationState.OTHER
+}
+_OUTCOMES: Final[dict[int, Outcome | None]] = {
+    request_pb2.OUTCOME_UNSPECIFIED: None,
+    request_pb2.OUTCOME_COMPLETED: Outcome.COMPLETED,
+    request_pb2.OUTCOME_NOT_RUN: Outcome.NOT_RUN,
+    request_pb2.OUTCOME_CANCELLED: Outcome.CANCELLED,
+}
+"""Any other end, also of later versions, is a failure: the work is not known to be done."""
+
+_T = TypeVar("_T")
+
+
+class RemoteSite:
+    """A site's daemon, over gRPC; `call_s` is the timeout of a call in real seconds."""
+
+    def __init__(self, channel: aio.Channel, *, call_s: float = CALL_S) -> None:
+        self._call_s = call_s
+        self._stub: Any
+        self.speak_over(channel)
+
+    def speak_over(self, channel: aio.Channel) -> None:
+        """Makes its calls over this channel from now on."""
+        self._stub = reservation_pb2_grpc.ReservationServiceStub(channel)
+
+    async def book(self, wish: Wish) -> Reservation:
+        """Reserves, or returns the reservation of the key."""
+        request = reservation_pb2.BookRequest(
+            idempotency_key=wish.key,
+            resource_id=wish.resource,
+            window=reservation_pb2.Window(begin_s=wish.begin, end_s=wish.end),
+            processors=wish.units,
+        )
+        try:
+            return _read(await self._ask(self._stub.Book(request, timeout=self._call_s)))
+        except ReservationRefused as error:
+            raise ReservationRefused(str(error), taken=True) from error
+
+    async def restore(self, reservation_id: str, wish: Wish) -> None:
+        """Does nothing: a daemon has its own journal."""
+
+    async def launch(self, reservation_id: str, order: Order) -> Reservation:
+        """Launches a job in a reservation."""
+        request = reservation_pb2.LaunchRequest(
+            idempotency_key=order.key, reservation_id=reservation_id
+        )
+        # Sites count a job's time on the reference resource, as the broker counts work.
+        request.job.processors = order.units
+        request.job.requested_time_s = order.work
+        if order.program is None:
+            request.job.simulated.run_time_s = order.work
+        else:
+            request.job.program.MergeFromString(order.program.content)
+        request.to_the_end = True
+        return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
+
+    async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
+        """Moves a reservation."""
+        request = reservation_pb2.MoveRequest(
+            reservation_id=reservation_id,
+            old_window=reservation_pb2.Window(begin_s=old[0], end_s=old[1]),
+            new_window=reservation_pb2.Window(begin_s=new[0], end_s=new[1]),
+        )
+        try:
+            return _read(await self._ask(self._stub.Move(request, timeout=self._call_s)))
+        except ReservationRefused as error:
+            raise ReservationRefused(str(error), taken=True) from error
+
+    async def release(self, reservation_id: str) -> Reservation | None:
+        """Releases a reservation."""
+        request = reservation_pb2.ReleaseRequest(reservation_id=reservation_id)
+        try:
+            return _read(await self._ask(self._stub.Release(request, timeout=self._call_s)))
+        except ReservationRefused:
+            return None
+
+    async def offer(self, begin: float, end: float) -> tuple[ResourceOffer, ...]:
+        """Returns what can be reserved."""
+        request = reservation_pb2.ResourceOfferRequest(
+            window=reservation_pb2.Window(begin_s=begin, end_s=end)
+        )
+        try:
+            answer = await self._ask(self._stub.Offer(request, timeout=self._call_s))
+            return tuple(_read_offer(each) for each in answer.offers)
+        except ValueError as error:
+            raise ReservationRefused(str(error)) from error
+
+    async def watch(self) -> AsyncIterator[Reservation | None]:
+        """Yields reservations as they change."""
+        call = self._stub.Watch(reservation_pb2.WatchReservationsRequest())
+        try:
+            await call.initial_metadata()
+            if (code := await _failed(call)) is not None:
+                raise SiteUnavailable(code)
+            yield None
+            async for message in call:
+                yield _read(message)
+        except aio.AioRpcError as error:
+            raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error
+        except asyncio.CancelledError:
+            _check_cancelled()
+            raise
+        finally:
+            call.cancel()
+        raise SiteUnavailable("the site has ended the conversation")
+
+    async def _ask(self, call: Awaitable[_T]) -> _T:
+        try:
+            return await call
+        except aio.AioRpcError as error:
+            if error.code() in _REFUSALS:
+                raise ReservationRefused(error.details() or error.code().name) from error
+            raise SiteUnavailable(f"{error.details()} ({error.code().name})") from error
+        except asyncio.CancelledError:
+            _check_cancelled()
+            raise
+
+
+def _check_cancelled() -> None:
+    # A closed channel cancels its calls. To the waiting task that looks like its own cancellation, and
+    # it would end silently.
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        raise SiteUnavailable("the connection was given up") from None
+
+
+async def _failed(call: Any) -> str | None:
+    # A refused call has metadata, too.
+    if not call.done():
+        return None
+    code = await call.code()
+    return None if code is grpc.StatusCode.OK else f"{await call.details()} ({code.name})"
+
+
+def _read(message: reservation_pb2.Reservation) -> Reservation:
+    return Reservation(
+        message.reservation_id,
+        _STATES.get(message.state, ReservationState.OTHER),
+        message.start_time_s if message.HasField("start_time_s") else None,
+        message.end_time_s if message.HasField("end_time_s") else None,
+        _OUTCOMES.get(message.outcome, Outcome.FAILED),
+    )
+
+
+def _read_offer(message: reservation_pb2.ResourceOffer) -> ResourceOffer:
+    resource = message.resource
+    kind = resource.labels.get("kind", "")
+    return ResourceOffer(
+        Resource(
+            resource.resource_id,
+            kind or "cpu",
+            resource.speed,
+            resource.cost_per_hour / HOUR_S,
+            capacity=resource.processors,
+        ),
+        labels_kind=bool(kind),
+        free=tuple(
+            (each.window.begin_s, each.window.end_s, each.processors) for each in message.free
+        ),
+    )

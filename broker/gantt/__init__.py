@@ -1,0 +1,1 @@
+"""Plans as Gantt charts: the dashboard, pages, and the terminal."""

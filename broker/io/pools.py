@@ -1,0 +1,331 @@
+"""The project's own files of resources and workflows, in TOML or JSON: docs/workflows.md.
+
+One file may hold resources, workflows, or both. Resource names in workflows are resolved once all
+files are read, so that workflows can be written before the pool is known.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from broker.io import moments
+from broker.io.documents import read_document
+from broker.model.pool import KIND_DEFAULT, Pool
+from broker.model.resources import (
+    DAY,
+    PRICE_MAX,
+    WEEKDAYS,
+    Calendar,
+    PriceRule,
+    Resource,
+    WeeklyWindow,
+)
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.util.errors import FileError
+from grms.daemon.config_base import Model, wrong
+from grms.daemon.config_errors import mistakes_of, path_of
+from lrms_sim.util.file_errors import Mistake
+from lrms_sim.util.messages import shown, unknown
+
+HOUR: Final = 3600.0
+Name = Annotated[str, Field(min_length=1, max_length=4096)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SecondPrice = Annotated[float, Field(ge=0, le=PRICE_MAX, allow_inf_nan=False)]
+HourPrice = Annotated[float, Field(ge=0, le=PRICE_MAX * HOUR, allow_inf_nan=False)]
+Units = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Moment = Annotated[float, BeforeValidator(moments.moment)]
+TimeOfDay = Annotated[float, BeforeValidator(moments.time_of_day)]
+Weekdays = Annotated[tuple[int, ...], BeforeValidator(moments.weekdays)]
+Offset = Annotated[float, BeforeValidator(moments.utc_offset)]
+
+
+def _demand(value: object) -> Demand:
+    match value:
+        case str(name) if name:
+            return Demand(name)
+        case {"resource": str(name), **rest} if name and not rest.keys() - {"units"}:
+            units = rest.get("units", 1)
+            if isinstance(units, int) and not isinstance(units, bool) and 1 <= units < 2**31:
+                return Demand(name, units)
+    what = 'the name of a resource, or { resource = "…", units = … } with at least 1 unit'
+    raise wrong(f"is {shown(value)}; it must be {what}")
+
+
+def _demands(value: object) -> tuple[Demand, ...]:
+    if not isinstance(value, list):
+        raise wrong(f"is {shown(value)}; it must be a list of resources")
+    demands = tuple(_demand(each) for each in value)
+    if len({each.resource for each in demands}) < len(demands):
+        raise wrong(f"is {shown(value)}; it names a resource twice")
+    return demands
+
+
+def _alternative(value: object) -> Alternative | Demand:
+    """Returns an alternative, or a demand to which its resource's requirements are still to be added."""
+    if not isinstance(value, list):
+        return _demand(value)
+    if not value:
+        raise wrong("is []; an alternative names at least one resource, the primary one first")
+    return Alternative(_demands(value))
+
+
+def _alternatives(value: object) -> tuple[Alternative | Demand, ...]:
+    if not isinstance(value, list) or not value:
+        what = "a list of alternatives, at least one: a resource, or a list of resources together"
+        raise wrong(f"is {shown(value)}; it must be {what}")
+    return tuple(_alternative(each) for each in value)
+
+
+def _opening(value: object) -> object:
+    if value == []:
+        # It might be meant as "never open".
+        raise wrong("is []; name at least one span, or leave it out: then it is always open")
+    return value
+
+
+class _Hours(Model):
+    weekdays: Weekdays = WEEKDAYS
+    begin: TimeOfDay = 0.0
+    end: TimeOfDay = DAY
+
+    @model_validator(mode="after")
+    def _check_span(self) -> "_Hours":
+        if self.begin == self.end or (self.begin, self.end) == (DAY, 0.0):
+            raise wrong(f"begins and ends at {moments.written_time_of_day(self.begin)}")
+        return self
+
+    def windows(self) -> tuple[WeeklyWindow, ...]:
+        """Returns one window, or two if the span crosses midnight."""
+        if self.begin < self.end:
+            return (WeeklyWindow(self.begin, self.end, self.weekdays),)
+        evening = WeeklyWindow(self.begin, DAY, self.weekdays) if self.begin < DAY else None
+        following = tuple(sorted((day + 1) % 7 for day in self.weekdays))
+        morning = WeeklyWindow(0.0, self.end, following) if self.end > 0 else None
+        return tuple(window for window in (evening, morning) if window)
+
+
+class _Priced(Model):
+    price_per_hour: HourPrice | None = None
+    price_per_second: SecondPrice | None = None
+
+    @model_validator(mode="after")
+    def _check_price(self) -> "_Priced":
+        if self.price_per_hour is not None and self.price_per_second is not None:
+            raise wrong("has price_per_hour and price_per_second; give one of them")
+        return self
+
+    @property
+    def price(self) -> float | None:
+        return self.price_per_second if self.price_per_hour is None else self.price_per_hour / HOUR
+
+
+class _Price(_Hours, _Priced):
+    @model_validator(mode="after")
+    def _check_given(self) -> "_Price":
+        if self.price is None:
+            raise wrong("lacks price_per_hour")
+        return self
+
+
+class _Closure(Model):
+    begin: Moment = -math.inf
+    end: Moment = math.inf
+
+    @model_validator(mode="after")
+    def _check_span(self) -> "_Closure":
+        if not self.begin < self.end:
+            raise wrong("ends before it begins, or at the same moment")
+        return self
+
+
+class _Resource(_Priced):
+    name: Name
+    kind: Name = KIND_DEFAULT
+    performance: Positive = 1.0
+    capacity: Units = 1
+    prices: list[_Price] = Field(default_factory=list)
+    opening: Annotated[list[_Hours], BeforeValidator(_opening)] = Field(default_factory=list)
+    closures: list[_Closure] = Field(default_factory=list)
+    utc_offset: Offset = 0.0
+    requires: Annotated[tuple[Demand, ...], BeforeValidator(_demands)] = ()
+
+    def resource(self) -> Resource:
+        return Resource(
+            self.name,
+            self.kind,
+            self.performance,
+            self.price or 0.0,
+            tuple(
+                PriceRule(each.price or 0.0, window)
+                for each in self.prices
+                for window in each.windows()
+            ),
+            Calendar(
+                tuple(window for hours in self.opening for window in hours.windows()),
+                tuple((each.begin, each.end) for each in self.closures),
+            ),
+            self.capacity,
+            self.utc_offset,
+        )
+
+
+class _Task(Model):
+    name: Name
+    work: Positive
+    predecessors: list[Name] = Field(default_factory=list)
+    alternatives: (
+        Annotated[tuple[Alternative | Demand, ...], BeforeValidator(_alternatives)] | None
+    ) = None
+    kind: Name | None = None
+    units: Units | None = None
+
+    @model_validator(mode="after")
+    def _check_place(self) -> "_Task":
+        if self.alternatives is not None and (self.kind is not None or self.units is not None):
+            raise wrong("has alternatives and kind or units; alternatives say all of it")
+        return self
+
+
+class _Workflow(Model):
+    name: Name
+    earliest_start: Moment = -math.inf
+    due_date: Moment = math.inf
+    budget: NotNegative = math.inf
+    preference: Annotated[float, Field(ge=0, le=1)] = 0.5
+    tasks: Annotated[list[_Task], Field(min_length=1)]
+
+
+class _Document(Model):
+    description: str = ""
+    now: Moment | None = None
+    resources: list[_Resource] = Field(default_factory=list)
+    workflows: list[_Workflow] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file; plans begin at `now`, in seconds, if it is given."""
+
+    file: str
+    now: float | None
+    pool: Pool
+    _content: _Document
+
+    @property
+    def workflow_count(self) -> int:
+        """How many workflows there are."""
+        return len(self._content.workflows)
+
+    def workflows(self, pool: Pool) -> tuple[Workflow, ...]:
+        """Returns the workflows, on the resources of a pool that includes this file's own.
+
+        Raises:
+            FileError: a resource is unknown, a task can run nowhere, or a workflow is no DAG.
+        """
+        mistakes: list[Mistake] = []
+        made = []
+        names = {resource.name for resource in pool.resources}
+        rows = [workflow.name for workflow in self._content.workflows]
+        for index, workflow in enumerate(self._content.workflows):
+            key = f"workflows.{workflow.name}" if rows.count(workflow.name) == 1 else ""
+            key = key or f"workflows[{index}]"
+            tasks = []
+            for task in workflow.tasks:
+                try:
+                    tasks.append(_task(task, pool, names))
+                except ValueError as error:
+                    mistakes.append(Mistake(f"{key}.tasks.{task.name}", str(error)))
+            if len(tasks) < len(workflow.tasks):
+                continue
+            try:
+                made.append(_workflow(workflow, tasks))
+            except ValueError as error:
+                mistakes.append(Mistake(key, str(error)))
+        if mistakes:
+            raise FileError(self.file, mistakes)
+        return tuple(made)
+
+
+def read_file(path: Path) -> Document:
+    """Reads a file of resources and workflows.
+
+    Raises:
+        FileError: it cannot be read or breaks the format; the text has a line for each error.
+    """
+    return parse_file(read_document(path), file=str(path))
+
+
+def parse_file(document: Mapping[str, Any], *, file: str) -> Document:
+    """Builds resources and workflows from a decoded document; `file` is its name in errors.
+
+    Raises:
+        FileError: it breaks the format.
+    """
+    try:
+        content = _Document.model_validate(document)
+    except ValidationError as error:
+        found = mistakes_of(error, document, _Document, by_name=True)
+        raise FileError(file, found) from None
+    mistakes = list(_name_mistakes(document, "resources", [r.name for r in content.resources]))
+    mistakes += _name_mistakes(document, "workflows", [w.name for w in content.workflows])
+    requires = {}
+    for index, each in enumerate(content.resources):
+        if each.name in (demand.resource for demand in each.requires):
+            key = path_of(("resources", index, "requires"), document)
+            mistakes.append(Mistake(key, f"{shown(each.name)} is the resource itself"))
+        requires[each.name] = each.requires
+    if mistakes:
+        raise FileError(file, mistakes)
+    try:
+        pool = Pool(tuple(each.resource() for each in content.resources), requires)
+    except ValueError as error:
+        raise FileError(file, [Mistake("resources", str(error))]) from None
+    return Document(file, content.now, pool, content)
+
+
+def _name_mistakes(
+    document: Mapping[str, Any], table: str, names: Sequence[str]
+) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if name in first:
+            key = path_of((table, index, "name"), document)
+            text = f"{shown(name)} is the name of {table}[{first[name]}] too; names must be unique"
+            yield Mistake(key, text)
+        first.setdefault(name, index)
+
+
+def _task(task: _Task, pool: Pool, names: set[str]) -> Task:
+    if task.alternatives is None:
+        kind = task.kind or KIND_DEFAULT
+        if kind not in pool.kinds:
+            raise ValueError(f"kind: {unknown('kind of resource here', kind, pool.kinds)}")
+        alternatives = pool.alternatives((kind,), task.units or 1)
+        if not alternatives:
+            most = max(each.capacity for each in pool.resources if each.kind == kind)
+            raise ValueError(f"needs {task.units} units; no {kind!r} has more than {most}")
+    else:
+        alternatives = tuple(
+            pool.alternative(each.resource, each.units) if isinstance(each, Demand) else each
+            for each in task.alternatives
+        )
+    for each in alternatives:
+        if missing := next((name for name in each.resources if name not in names), None):
+            raise ValueError(f"alternatives: {unknown('resource', missing, names)}")
+    return Task(task.name, task.work, alternatives, tuple(task.predecessors))
+
+
+def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:
+    return Workflow(
+        workflow.name,
+        tuple(tasks),
+        workflow.earliest_start,
+        workflow.due_date,
+        workflow.budget,
+        workflow.preference,
+    )

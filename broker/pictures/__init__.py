@@ -1,1 +1,0 @@
-"""Plans as pictures: pages with Gantt charts, and the terminal."""

@@ -1,0 +1,1 @@
+"""The broker's gRPC services, and the plan over MQTT."""

@@ -1,0 +1,396 @@
+"""The broker's services over gRPC; see `proto/broker/v1`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+import grpc
+
+from broker.runtime.event_loop import Engine
+from broker.runtime.replanner import Searching
+from broker.scheduler.commands import (
+    PublishPlan,
+    PublishWorkflow,
+    Refusal,
+    Refuse,
+    ReplyPlan,
+    ReplyResource,
+    ReplyWorkflow,
+)
+from broker.scheduler.events import Cancel, Event, Register, Remove, Replan, Submit, Update
+from broker.scheduler.lifecycle import WorkflowState
+from broker.scheduler.state import BrokerState
+from broker.scheduler.state_tables import LiveWorkflow
+from broker.v1 import (
+    plan_pb2,
+    plan_pb2_grpc,
+    resource_pb2,
+    resource_pb2_grpc,
+    workflow_pb2,
+    workflow_pb2_grpc,
+)
+from broker.wire.convert import (
+    WireError,
+    read_supply,
+    read_workflow,
+    read_workflow_state,
+    write_live,
+    write_plan,
+    write_supply,
+)
+from grms.daemon.loop import NotWrittenError
+from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.web.access import LINK_S
+
+T = TypeVar("T")
+
+NO_PAGE: Final = (
+    "this broker serves no page: its configuration has no [dashboard], or the log says why not"
+)
+
+STATUS: Final = {
+    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Refusal.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
+    Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+NEWS_MAX: Final = 1000
+"""Updates queued for a slow watcher; the oldest are dropped."""
+
+
+class Frontend:
+    """Shared by the services: the engine and the watchers.
+
+    While `stopping`, nothing new is accepted.
+    """
+
+    def __init__(self, engine: Engine, watchers_max: int) -> None:
+        self.engine = engine
+        self.stopping = False
+        self._watchers_max = watchers_max
+        self._workflows: dict[asyncio.Event, str] = {}
+        self._plans: set[asyncio.Queue[plan_pb2.PlanNews | None]] = set()
+
+    async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
+        """Returns what is read in the answer to a question; a refusal ends the call.
+
+        `read` is called with the answer while the state is exactly what the journal says.
+        """
+        await self.check(context)
+        try:
+            found = await self.engine.ask(
+                event, lambda answer: answer if isinstance(answer, Refuse) else read(answer)
+            )
+        except NotWrittenError as error:
+            reason = f"the journal cannot be written ({error}); this is done when it can be"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
+        if isinstance(found, Refuse):
+            await refuse(context, STATUS[found.refusal], found.reason, field=found.field)
+        return found
+
+    async def look(self, context: Context, read: Callable[[BrokerState], T]) -> T:
+        """Returns what is read in the state, which is durable; ends the call if that is impossible."""
+        try:
+            return await self.engine.look(read)
+        except NotWrittenError as error:
+            reason = f"the journal cannot be written ({error}); what is not in it is not shown"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
+
+    async def check(self, context: Context) -> None:
+        """Ends a call that would change something while that cannot be."""
+        if self.stopping:
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, "the broker is being stopped")
+        if self.engine.problem:
+            reason = f"the journal cannot be written ({self.engine.problem}); nothing new is taken"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
+
+    async def invalid(self, context: Context, error: WireError) -> NoReturn:
+        """Ends a call whose request means nothing."""
+        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)
+
+    # --- those who watch -----------------------------------------------------------------------
+
+    async def room(self, context: Context) -> None:
+        """Ends a watching call if there are too many."""
+        await self.check(context)
+        if len(self._workflows) + len(self._plans) >= self._watchers_max:
+            reason = f"{self._watchers_max} calls watch, the most; use Get, or try again later"
+            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
+
+    def watch_workflow(self, workflow_id: str) -> asyncio.Event:
+        """Returns an event that is set when a workflow changes or the daemon ends."""
+        changed = asyncio.Event()
+        self._workflows[changed] = workflow_id
+        return changed
+
+    def watch_plan(self) -> "asyncio.Queue[plan_pb2.PlanNews | None]":
+        """Returns a queue of news; None ends it."""
+        queue: asyncio.Queue[plan_pb2.PlanNews | None] = asyncio.Queue(NEWS_MAX)
+        self._plans.add(queue)
+        return queue
+
+    def unwatch(self, what: "asyncio.Event | asyncio.Queue[plan_pb2.PlanNews | None]") -> None:
+        """Ends a subscription."""
+        if isinstance(what, asyncio.Event):
+            self._workflows.pop(what, None)
+        else:
+            self._plans.discard(what)
+
+    def publish(self, command: PublishWorkflow | PublishPlan) -> None:
+        """Tells those who watch."""
+        if isinstance(command, PublishWorkflow):
+            for changed, workflow_id in self._workflows.items():
+                if workflow_id == command.workflow_id:
+                    changed.set()
+            return
+        end = plan_pb2.PlanEnd(number=command.number, problem=command.problem)
+        plan = self.engine.state.memory.plan
+        if not command.problem and plan is not None:
+            end.planned, end.unplanned = len(plan.placements), len(plan.unplanned)
+            if plan.fitness is not None:
+                end.fitness = plan.fitness
+        self._news(plan_pb2.PlanNews(end=end))
+
+    def progress(self, searching: Searching) -> None:
+        """Tells those who watch the plan how far the search is."""
+        self._news(plan_pb2.PlanNews(progress=write_progress(searching)))
+
+    def _news(self, news: plan_pb2.PlanNews | None) -> None:
+        for queue in self._plans:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(news)
+
+    def close(self) -> None:
+        """Ends every call that watches: the daemon ends."""
+        self.stopping = True
+        self._news(None)
+        for changed in self._workflows:
+            changed.set()
+
+
+def write_progress(searching: Searching) -> plan_pb2.Progress:
+    """Returns how far a search is."""
+    progress = searching.progress
+    return plan_pb2.Progress(
+        number=searching.number,
+        reason=searching.reason,
+        seconds=progress.seconds,
+        generation=progress.generation,
+        evaluations=progress.evaluations,
+        fitness=progress.fitness,
+    )
+
+
+class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
+    """Implements `proto/broker/v1/workflow.proto`."""
+
+    def __init__(self, frontend: Frontend) -> None:
+        self._frontend = frontend
+
+    async def Submit(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.SubmitRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Takes a workflow."""
+        try:
+            workflow, programs = read_workflow(request.workflow)
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        number = self._frontend.engine.new_id()
+        event = Submit(number, request.idempotency_key, workflow, programs)
+        return await self._find(context, await self._frontend.ask(context, event, _name))
+
+    async def Get(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.GetRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Returns one workflow."""
+        return await self._find(context, request.workflow_id)
+
+    async def List(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.ListRequest, context: Context
+    ) -> workflow_pb2.ListResponse:
+        """Returns workflows in the order in which they were received."""
+        try:
+            states = {read_workflow_state(number) for number in request.states}
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        wanted = states or set(WorkflowState)
+
+        def at(state: BrokerState) -> list[workflow_pb2.Workflow]:
+            live = state.memory.workflows.values()
+            return [write_live(each, tasks=False) for each in live if each.state in wanted]
+
+        return workflow_pb2.ListResponse(workflows=await self._frontend.look(context, at))
+
+    async def Cancel(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.CancelRequest, context: Context
+    ) -> workflow_pb2.Workflow:
+        """Asks for the end of a workflow."""
+        event = Cancel(self._frontend.engine.new_id(), request.workflow_id)
+        return await self._find(context, await self._frontend.ask(context, event, _name))
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self, request: workflow_pb2.WatchRequest, context: Context
+    ) -> AsyncIterator[workflow_pb2.Workflow]:
+        """Sends the current workflow and every change, until its end."""
+        await self._frontend.room(context)
+        message = await self._find(context, request.workflow_id)
+        changed = self._frontend.watch_workflow(message.workflow_id)
+        try:
+            # It may have changed before it was watched.
+            revision = 0
+            while True:
+                message = await self._find(context, message.workflow_id)
+                if message.revision != revision:
+                    revision = message.revision
+                    yield message
+                if message.HasField("end_time_s"):
+                    return
+                if self._frontend.stopping:
+                    await self._frontend.check(context)
+                await changed.wait()
+                changed.clear()
+        finally:
+            self._frontend.unwatch(changed)
+
+    async def _find(self, context: Context, name: str) -> workflow_pb2.Workflow:
+        def at(state: BrokerState) -> workflow_pb2.Workflow | None:
+            found: LiveWorkflow | None = state.find(name)
+            return None if found is None else write_live(found)
+
+        message = await self._frontend.look(context, at)
+        if message is None:
+            reason = f"there is no workflow {name!r}"
+            await refuse(context, grpc.StatusCode.NOT_FOUND, reason, field="workflow_id")
+        return message
+
+
+def _name(answer: ReplyWorkflow) -> str:
+    return answer.workflow_id
+
+
+class PlanService(plan_pb2_grpc.PlanServiceServicer):
+    """Implements `proto/broker/v1/plan.proto`.
+
+    `page` makes a link to the broker's page for one browser; it is empty if none is served.
+    """
+
+    def __init__(
+        self,
+        frontend: Frontend,
+        searching: Callable[[], Searching | None],
+        page: Callable[[], str],
+    ) -> None:
+        self._frontend = frontend
+        self._searching = searching
+        self._page = page
+
+    async def OpenPage(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.OpenPageRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> plan_pb2.OpenPageResponse:
+        """Returns an address that shows the broker's page to one browser."""
+        address = self._page()
+        if not address:
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, NO_PAGE)
+        return plan_pb2.OpenPageResponse(address=address, seconds=LINK_S)
+
+    async def Get(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.GetPlanRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> plan_pb2.Plan:
+        """Returns the current plan."""
+        engine = self._frontend.engine
+        return await self._frontend.look(
+            context, lambda state: write_plan(state.memory, engine.now(), state.cycle.next_time)
+        )
+
+    async def Watch(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.WatchPlanRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> AsyncIterator[plan_pb2.PlanNews]:
+        """Sends the progress of the search that runs, and each new plan's figures."""
+        await self._frontend.room(context)
+        queue = self._frontend.watch_plan()
+        try:
+            await context.send_initial_metadata(())
+            searching = self._searching()
+            if searching is not None:
+                yield plan_pb2.PlanNews(progress=write_progress(searching))
+            while (news := await queue.get()) is not None:
+                yield news
+            await self._frontend.check(context)
+        finally:
+            self._frontend.unwatch(queue)
+
+    async def Replan(  # noqa: N802  # gRPC's name
+        self,
+        request: plan_pb2.ReplanRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> plan_pb2.ReplanResponse:
+        """Asks for planning now."""
+        event = Replan(self._frontend.engine.new_id())
+        return await self._frontend.ask(context, event, _number)
+
+
+def _number(answer: ReplyPlan) -> plan_pb2.ReplanResponse:
+    return plan_pb2.ReplanResponse(number=answer.number)
+
+
+class ResourceService(resource_pb2_grpc.ResourceServiceServicer):
+    """Implements `proto/broker/v1/resource.proto`; `sites` are the sites that resources may be at."""
+
+    def __init__(self, frontend: Frontend, sites: Sequence[str]) -> None:
+        self._frontend = frontend
+        self._sites = sites
+
+    async def Register(  # noqa: N802  # gRPC's name
+        self, request: resource_pb2.RegisterRequest, context: Context
+    ) -> resource_pb2.Resource:
+        """Adds a resource."""
+        supply = await self._read(context, request.resource)
+        event = Register(self._frontend.engine.new_id(), supply)
+        return await self._frontend.ask(context, event, self._shown)
+
+    async def Update(  # noqa: N802  # gRPC's name
+        self, request: resource_pb2.UpdateRequest, context: Context
+    ) -> resource_pb2.Resource:
+        """Replaces a resource."""
+        supply = await self._read(context, request.resource)
+        event = Update(self._frontend.engine.new_id(), supply)
+        return await self._frontend.ask(context, event, self._shown)
+
+    async def Remove(  # noqa: N802  # gRPC's name
+        self, request: resource_pb2.RemoveRequest, context: Context
+    ) -> resource_pb2.RemoveResponse:
+        """Takes a resource out."""
+        event = Remove(self._frontend.engine.new_id(), request.name)
+        return await self._frontend.ask(context, event, lambda _: resource_pb2.RemoveResponse())
+
+    async def List(  # noqa: N802  # gRPC's name
+        self,
+        request: resource_pb2.ListResourcesRequest,  # noqa: ARG002  # gRPC hands it over
+        context: Context,
+    ) -> resource_pb2.ListResourcesResponse:
+        """Returns the resources in the order in which they were registered."""
+        found = await self._frontend.look(
+            context, lambda state: [write_supply(each) for each in state.memory.supplies.values()]
+        )
+        return resource_pb2.ListResourcesResponse(resources=found)
+
+    async def _read(self, context: Context, message: resource_pb2.Resource) -> Any:
+        try:
+            supply = read_supply(message)
+        except WireError as error:
+            await self._frontend.invalid(context, error)
+        if supply.site and supply.site not in self._sites:
+            known = ", ".join(self._sites) or "none"
+            reason = f"there is no site {supply.site!r} in the configuration; there are: {known}"
+            await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, reason, field="resource.site")
+        return supply
+
+    def _shown(self, answer: ReplyResource) -> resource_pb2.Resource:
+        return write_supply(self._frontend.engine.state.memory.supplies[answer.name])

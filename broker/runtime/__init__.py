@@ -1,0 +1,1 @@
+"""The shell around the scheduler: its event loop, records on disk, searches in a thread."""

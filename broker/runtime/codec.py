@@ -1,0 +1,68 @@
+"""How the broker's records are encoded in its journal.
+
+Workflows and resources are encoded as on the wire, so that both evolve by the same rules. Floats
+are kept exactly.
+"""
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from broker.scheduler.records import KINDS, Program, Record, ResourceSet, WorkflowSubmitted
+from broker.v1 import resource_pb2, workflow_pb2
+from broker.wire.convert import read_supply, read_workflow, write_supply, write_workflow
+from grms.daemon.journal import RecordCodec
+
+
+class _Submitted(Record, frozen=True, tag=WorkflowSubmitted.__name__):
+    workflow_id: str
+    key: str
+    workflow: bytes
+    programs: tuple[Program, ...]
+
+
+class _Set(Record, frozen=True, tag=ResourceSet.__name__):
+    supply: bytes
+
+
+_STORED: dict[type[Record], type[Record]] = {WorkflowSubmitted: _Submitted, ResourceSet: _Set}
+
+
+class BrokerCodec:
+    """Writes and reads the broker's records."""
+
+    def __init__(self) -> None:
+        self._codec = RecordCodec[Record](_STORED.get(kind, kind) for kind in KINDS)
+
+    def encode(self, records: list[Record]) -> bytes:
+        """Encodes records."""
+        return self._codec.encode([_stored(record) for record in records])
+
+    def decode(self, body: bytes) -> list[Record]:
+        """Decodes records."""
+        try:
+            return [_read(record) for record in self._codec.decode(body)]
+        except (DecodeError, ValueError) as error:
+            raise msgspec.DecodeError(str(error)) from error
+
+
+def _stored(record: Record) -> Record:
+    if isinstance(record, WorkflowSubmitted):
+        workflow = write_workflow(record.workflow).SerializeToString(deterministic=True)
+        return _Submitted(record.time, record.workflow_id, record.key, workflow, record.programs)
+    if isinstance(record, ResourceSet):
+        supply = write_supply(record.supply).SerializeToString(deterministic=True)
+        return _Set(record.time, supply)
+    return record
+
+
+def _read(record: Record) -> Record:
+    if isinstance(record, _Submitted):
+        workflow, _ = read_workflow(workflow_pb2.WorkflowSpec.FromString(record.workflow))
+        return WorkflowSubmitted(
+            record.time, record.workflow_id, record.key, workflow, record.programs
+        )
+    if isinstance(record, _Set):
+        return ResourceSet(
+            record.time, read_supply(resource_pb2.Resource.FromString(record.supply))
+        )
+    return record

@@ -1,0 +1,153 @@
+"""Where a task that can begin would begin now.
+
+A task can begin when those that it waits for have ended. It begins at once where units are free for
+all of its time, neither booked nor planned for others, if it ends no later there than where the plan
+has it, and its workflow stays within its budget. So an idle resource waits for nothing, and what the
+plan has thought of keeps its time.
+"""
+
+import math
+from collections.abc import Collection
+from typing import Final
+
+from broker.model.plan import Placement
+from broker.model.workflow import Alternative
+from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
+from broker.scheduler.lifecycle import DONE
+from broker.scheduler.records import Place
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, Memory
+
+CAUTION: Final = 1.5
+"""The chain behind a task is thought to take so many times as long as its fastest runs would."""
+
+AHEAD_SLOTS: Final = 1.0
+"""So many planning slots ahead a task gets its place at once if it might miss its due date."""
+
+
+class Dispatch:
+    """Chooses where tasks begin now."""
+
+    def __init__(self, memory: Memory, settings: BrokerSettings, free_time: FreeTime) -> None:
+        self._memory = memory
+        self._settings = settings
+        self._free_time = free_time
+
+    def choose(
+        self,
+        task: LiveTask,
+        now: float,
+        down: Collection[str],
+        places: Collection[Place] | None = None,
+        sooner_than: float | None = None,
+    ) -> Placement | None:
+        """Returns where a task begins now, or `None` if it has to wait.
+
+        With `places` only alternatives that need one of them are looked at. With `sooner_than` its
+        run has to be over before that moment, in seconds, within the budget.
+        """
+        latest = sooner_than
+        unplanned = task.placement is None
+        fastest = self._fastest(task)
+        due = task.owner.workflow.due_date
+        best: tuple[bool, bool, float, float, Placement] | None = None
+        for alternative in task.task.alternatives:
+            needs = self._free_time.needs(alternative.demands, down)
+            if needs is None or not (
+                places is None or any(need.supply.place in places for need in needs)
+            ):
+                continue
+            run_time = needs[0].supply.resource.duration(task.task.work)
+            end = now + run_time + self._settings.margin
+            if not self._free_time.fits(needs, now, end, View(task=task)):
+                continue
+            if latest is None:
+                latest = self._latest_end(task, now, down)
+            if now + run_time > latest + TOLERANCE:
+                continue
+            cost = self._cost(needs, now, end)
+            dear = not self._affordable(task, cost)
+            if dear and sooner_than is not None:
+                continue
+            late = unplanned and now + run_time + CAUTION * task.behind / fastest > due
+            key = (late, dear, cost if dear else now + run_time, cost)
+            if best is None or key < best[:4]:
+                best = (*key, self._placement(task, alternative, now, end, cost))
+        if unplanned and (best is None or best[0]):
+            ahead = self._ahead(task, now, down, due, fastest)
+            if ahead is not None:
+                return ahead
+        return None if best is None else best[4]
+
+    def _fastest(self, task: LiveTask) -> float:
+        found = 0.0
+        for alternative in task.task.alternatives:
+            supply = self._memory.supplies.get(alternative.primary)
+            if supply is not None:
+                found = max(found, supply.resource.performance)
+        return found or 1.0
+
+    def _ahead(
+        self, task: LiveTask, now: float, down: Collection[str], due: float, fastest: float
+    ) -> Placement | None:
+        best: tuple[bool, float, float, Placement] | None = None
+        for alternative in task.task.alternatives:
+            needs = self._free_time.needs(alternative.demands, down)
+            if needs is None:
+                continue
+            run_time = needs[0].supply.resource.duration(task.task.work)
+            length = run_time + self._settings.margin
+            start = self._free_time.earliest(needs, now, length, View(task=task))
+            if start > now + AHEAD_SLOTS * self._settings.slot:
+                continue
+            if start + run_time + CAUTION * task.behind / fastest > due:
+                continue
+            cost = self._cost(needs, start, start + length)
+            dear = not self._affordable(task, cost)
+            key = (dear, cost if dear else start + run_time, cost)
+            if best is None or key < best[:3]:
+                best = (*key, self._placement(task, alternative, start, start + length, cost))
+        return None if best is None else best[3]
+
+    @staticmethod
+    def _placement(
+        task: LiveTask, alternative: Alternative, now: float, end: float, cost: float
+    ) -> Placement:
+        workflow = task.owner.workflow.name
+        return Placement(workflow, task.task.name, alternative.demands, now, end, cost)
+
+    def _latest_end(self, task: LiveTask, now: float, down: Collection[str]) -> float:
+        # When its run would be over where the plan has it.
+        place = task.placement
+        if place is None:
+            return math.inf
+        needs = self._free_time.needs(place.demands, down)
+        if needs is None:
+            return math.inf
+        length = place.end - place.start
+        start = self._free_time.earliest(needs, max(now, place.start), length, View(task=task))
+        return start + length - self._settings.margin
+
+    def _cost(self, needs: list[Need], begin: float, end: float) -> float:
+        return math.fsum(need.supply.resource.cost(begin, end, need.units) for need in needs)
+
+    def _affordable(self, task: LiveTask, cost: float) -> bool:
+        # Whether its workflow stays within its budget if what has no place costs as much for its work.
+        workflow = task.owner
+        budget = workflow.workflow.budget
+        if budget == math.inf:
+            return True
+        share = cost / task.task.work
+        return _spent(workflow, task, share) + cost <= budget
+
+
+def _spent(workflow: LiveWorkflow, but: LiveTask, share: float) -> float:
+    spent = []
+    for task in workflow.tasks.values():
+        if task is but:
+            continue
+        if task.placement is not None:
+            spent.append(task.placement.cost)
+        elif task.state not in DONE:
+            spent.append(share * task.task.work)
+    return math.fsum(spent)

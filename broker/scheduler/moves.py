@@ -1,0 +1,248 @@
+"""Reservations that are moved: earlier, later, or to a later end.
+
+A task that is booked, and late as what it waits for is late, is shifted to the right: to the next
+time that is free on the resource that it has. What is booked behind it there is shifted with it, so
+that the order stays. A run that takes longer than was thought has the end of its reservation moved,
+and what is booked behind it is shifted first. So lateness goes as far as it reaches, and no further.
+
+Every pass goes over the booked tasks in the order of their beginnings and finds the window that each
+can have when those before it have theirs. A move is asked for once the window is free of everything
+else that the broker holds; so the last of a row moves first. One that cannot be moved before it is
+too late is given up and planned again.
+"""
+
+from collections.abc import Callable, Collection
+
+from broker.scheduler.commands import Move
+from broker.scheduler.events import Moved, MoveRefused
+from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
+from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_input import Taken
+from broker.scheduler.records import TaskMoved, TaskMoving
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import Booking, LiveTask, Memory
+from broker.scheduler.transaction import Turn
+
+ASKED_BEFORE = 0.75
+"""Share of the margin by which the end of a reservation is anticipated: then its run is overdue."""
+
+LEAST_MARGINS = 4.0
+"""Least extension, in margins: asking takes time, too."""
+
+
+class Moves:
+    """Moves reservations; `free` gives up the booking of a task, with a reason."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        settings: BrokerSettings,
+        cycle: Cycle,
+        free_time: FreeTime,
+        free: Callable[[LiveTask, Turn, str], None],
+    ) -> None:
+        self._memory = memory
+        self._settings = settings
+        self._cycle = cycle
+        self._free_time = free_time
+        self._free = free
+        self._longer: dict[str, float] = {}
+        self._stuck: set[str] = set()
+        self.wanted = False
+
+    # --- runs that take longer -----------------------------------------------------------------
+
+    def advance(self, booking: Booking, turn: Turn) -> float:
+        """Has the end of a run's reservation moved, if due.
+
+        Returns when to look again, in seconds; infinity if something else has to happen first.
+        """
+        name, end = booking.booking, booking.placement.end
+        more = self._more(booking)
+        if name in self._longer or name in self._stuck or booking.moving or more <= 0:
+            return float("inf")
+        moment = end - ASKED_BEFORE * self._settings.margin
+        if turn.now < moment:
+            return moment
+        self._longer[name] = end + more
+        self.wanted = True
+        return float("inf")
+
+    def _more(self, booking: Booking) -> float:
+        # By how much it is extended next; 0 for nothing any more.
+        settings = self._settings
+        step = max(settings.extension * booking.run_time, LEAST_MARGINS * settings.margin)
+        return min(step, settings.extension_max * booking.run_time - booking.extended)
+
+    def over(self, booking: str) -> None:
+        """Forgets an attempt that is over."""
+        self._longer.pop(booking, None)
+        self._stuck.discard(booking)
+
+    # --- what is asked for ---------------------------------------------------------------------
+
+    def can_move(self, task: LiveTask) -> bool:
+        """Returns whether a move of a booked task may be asked for."""
+        booking = task.booking
+        return (
+            task.state is TaskState.BOOKED
+            and booking is not None
+            and booking.moving is None
+            and booking.booking not in self._stuck
+        )
+
+    def move(self, booking: Booking, begin: float, end: float, turn: Turn) -> None:
+        """Asks for a window, in seconds."""
+        turn.note(TaskMoving(turn.now, booking.booking, begin, end))
+        turn.do(Move(booking, begin, end))
+
+    def moved(self, event: Moved, turn: Turn) -> None:
+        """The reservations are there now."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.booking is None:
+            return
+        before = task.booking.placement
+        self._longer.pop(event.booking, None)
+        if task.booking.moving is None and (before.start, before.end) == (event.begin, event.end):
+            return
+        turn.note(TaskMoved(turn.now, event.booking, event.begin, event.end))
+        turn.changed(task.owner)
+        turn.touched.append(task)
+        if event.end > before.end:
+            self.wanted = True  # those behind it may have to make room
+
+    def refused(self, event: MoveRefused, turn: Turn) -> None:
+        """The reservations stay; time that others hold is kept away from."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.booking is None or task.booking.moving is None:
+            return
+        booking = task.booking
+        begin, end = task.booking.moving
+        place = booking.placement
+        turn.note(TaskMoved(turn.now, event.booking, place.start, place.end))
+        self._longer.pop(event.booking, None)
+        turn.touched.append(task)
+        if not event.taken or task.state in AT_SITE:
+            self._stuck.add(event.booking)
+            return
+        for since, until in ((begin, min(end, place.start)), (max(begin, place.end), end)):
+            for resource in place.resources if since < until else ():
+                self._cycle.avoid(Taken(resource, since, until))
+        self.wanted = True
+
+    # --- shifting to the right -----------------------------------------------------------------
+
+    def shift(self, turn: Turn, down: Collection[str]) -> None:
+        """Finds every booked task its window, and asks for the moves that can be asked for now."""
+        if not self.wanted:
+            return
+        self.wanted = False
+        held = self._held()
+        open_ones = {task.booking.booking for task in held if task.booking is not None}
+        windows = self._extended()
+        moves: list[tuple[LiveTask, float]] = []
+        for task in held:
+            booking = task.booking
+            assert booking is not None
+            place = booking.placement
+            since = self._since(task, booking, windows, turn.now)
+            needs = self._free_time.needs(place.demands, down)
+            start = place.start
+            if needs is not None and since >= start:
+                length = place.end - place.start
+                start = self._free_time.earliest(needs, since, length, View(open_ones, windows))
+                if start > place.start + TOLERANCE:
+                    moves.append((task, start))
+            open_ones.discard(booking.booking)
+            windows[booking.booking] = (start, start + place.end - place.start)
+        behind: list[Booking] = []
+        for task, start in reversed(moves):
+            booking = task.booking
+            if booking is not None and not self._ask(
+                task, booking, start, turn, behind=behind, down=down
+            ):
+                behind.append(booking)
+        for name, end in list(self._longer.items()):
+            self._ask_longer(name, end, turn, down)
+
+    def _held(self) -> list[LiveTask]:
+        held = [
+            task
+            for task in self._memory.booked.values()
+            if task.state in HELD and not task.owner.closing
+        ]
+        begins = {id(task): task.booking.begin for task in held if task.booking is not None}
+        return sorted(held, key=lambda task: begins[id(task)])
+
+    def _extended(self) -> dict[str, tuple[float, float]]:
+        # Where runs will be that take longer.
+        found = {}
+        for name, end in self._longer.items():
+            task = self._memory.booked.get(name)
+            if task is not None and task.booking is not None:
+                found[name] = (task.booking.placement.start, end)
+        return found
+
+    def _since(
+        self, task: LiveTask, booking: Booking, windows: dict[str, tuple[float, float]], now: float
+    ) -> float:
+        # From when on it can be there: those that it waits for have ended.
+        start = booking.placement.start
+        waits = False
+        for before in task.predecessors:
+            other = before.booking
+            if before.state not in DONE and other is not None:
+                waits = True
+                start = max(start, windows.get(other.booking, (0.0, other.end))[1])
+        late = booking.latest_start - self._settings.margin / 2
+        return max(start, self._free_time.overdue(now)) if waits and now >= late else start
+
+    def _ask(
+        self,
+        task: LiveTask,
+        booking: Booking,
+        start: float,
+        turn: Turn,
+        *,
+        behind: list[Booking],
+        down: Collection[str],
+    ) -> bool:
+        # Returns whether it is asked for; `behind` are those that have to move before it and have not.
+        if start == float("inf"):
+            self._free(task, turn, "there is no later time for it on its resources")
+            return True
+        place = booking.placement
+        end = start + place.end - place.start
+        needs = self._free_time.needs(place.demands, down)
+        places = {hold.place for hold in booking.holds}
+        passed = any(
+            other.begin < end and not places.isdisjoint(hold.place for hold in other.holds)
+            for other in behind
+        )
+        if (
+            self.can_move(task)
+            and needs is not None
+            and not passed
+            and self._free_time.fits(needs, start, end, View({booking.booking}))
+        ):
+            self.move(booking, start, end, turn)
+            return True
+        if booking.booking in self._stuck:
+            self._free(task, turn, "is late, or in the way of a longer run, and cannot be moved")
+            return True
+        self.wanted = True  # once those in its way have moved
+        return False
+
+    def _ask_longer(self, name: str, end: float, turn: Turn, down: Collection[str]) -> None:
+        task = self._memory.booked.get(name)
+        if task is None or task.booking is None or task.booking.moving is not None:
+            return
+        booking = task.booking
+        needs = self._free_time.needs(booking.placement.demands, down)
+        since = booking.placement.end
+        if needs is None or self._free_time.fits(needs, since, end, View({name}, own=True)):
+            self.move(booking, booking.placement.start, end, turn)
+            self._cycle.want(turn, f"{task.name} takes longer than was thought")
+        else:
+            self.wanted = True

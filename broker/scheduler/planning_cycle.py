@@ -1,0 +1,211 @@
+"""When to plan, what, and what becomes of a plan.
+
+While there is something to plan, planning begins every `cycle` seconds; at once if much of the plan
+cannot be kept (a resource breaks, a site vanishes) or on request; and somewhat earlier than the
+cycle after events that can wait a little (a failed run, a refused booking). Those are gathered, so
+that many of them cost one planning. The end of the planning slot is the line: earlier starts were
+fixed by the old plan before the search began, later ones belong to the new plan, so nothing is
+fixed during a search.
+"""
+
+import math
+from collections.abc import Collection
+
+from broker.model.plan import Placement, Plan
+from broker.scheduler.commands import PublishPlan, StartPlanning, StopPlanning
+from broker.scheduler.events import PlanFailed, PlanFound
+from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
+from broker.scheduler.planning_input import Situation, Taken
+from broker.scheduler.records import PlanAdopted
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import LiveTask, Memory
+from broker.scheduler.transaction import Turn
+
+TAKEN_MAX = 10_000
+"""Most spans of refused time that are remembered; the oldest are dropped."""
+
+
+class Cycle:
+    """Decides when to plan; `running` is the number of the plan being searched, or 0."""
+
+    def __init__(self, memory: Memory, settings: BrokerSettings) -> None:
+        self._memory = memory
+        self._settings = settings
+        self._begun = -math.inf
+        self._ended = -math.inf
+        self._wanted = ""
+        self._wanted_since = math.inf
+        self._urgent = ""
+        self._witness: LiveTask | None = None
+        self._stop_sent = False
+        self._until = -math.inf
+        self._taken: list[Taken] = []
+        self._others: dict[str, tuple[Taken, ...]] = {}
+        self._spans: dict[str, list[tuple[float, float]]] | None = None
+        self._replaced = False
+        self._number = memory.plan.number if memory.plan else 0
+        self.running = 0
+        self.reason = ""
+
+    @property
+    def number(self) -> int:
+        """Number of the next plan."""
+        return self._number + 1
+
+    def take_replaced(self) -> bool:
+        """Returns whether there is a new plan since the last call."""
+        replaced, self._replaced = self._replaced, False
+        return replaced
+
+    @property
+    def next_time(self) -> float:
+        """When planning is due, seconds; infinity while it goes on, or for never."""
+        if self.running or not self._anything:
+            return math.inf
+        due = self._begun + self._settings.cycle
+        if self._urgent:
+            due = min(due, self._ended + self._settings.pause)
+        if self._wanted:
+            gathered = self._wanted_since + self._settings.pause
+            due = min(due, max(self._ended + self._settings.gather, gathered))
+        return due
+
+    @property
+    def _anything(self) -> bool:
+        # Mostly the task that wanted a place the last time still does.
+        known = self._witness
+        if known is None or known.owner.has_ended or not self._wants_place(known):
+            tasks = (task for task in self._memory.tasks() if self._wants_place(task))
+            known = self._witness = next(tasks, None)
+        return known is not None
+
+    @staticmethod
+    def _wants_place(task: LiveTask) -> bool:
+        return task.plannable and not task.owner.closing
+
+    def want(self, turn: Turn, reason: str) -> None:
+        """Has planning done soon, for this and for what else comes until then."""
+        if not self._wanted:
+            self._wanted, self._wanted_since = reason, turn.now
+
+    def want_now(self, reason: str) -> None:
+        """Has planning done as soon as possible."""
+        self._urgent = self._urgent or reason
+
+    def interrupt(self, turn: Turn, reason: str) -> None:
+        """Has planning done as soon as possible, and a search that runs end with what it has."""
+        self.want_now(reason)
+        if self.running and not self._stop_sent:
+            self._stop_sent = True
+            turn.do(StopPlanning(self.running))
+
+    def avoid(self, taken: Taken) -> None:
+        """Keeps plans away from time that others hold."""
+        self._taken = [*self._taken[-TAKEN_MAX + 1 :], taken]
+        self._spans = None
+
+    def avoid_others(self, site: str, taken: tuple[Taken, ...]) -> None:
+        """Keeps plans away from time that others have at a site, as it says; until it says more."""
+        self._others[site] = taken
+        self._spans = None
+
+    def taken_of(self, resource: str) -> list[tuple[float, float]]:
+        """Returns time of a resource that others hold: begin and end of spans, in seconds."""
+        if self._spans is None:
+            self._spans = {}
+            for each in (*self._taken, *(one for some in self._others.values() for one in some)):
+                self._spans.setdefault(each.resource, []).append((each.begin, each.end))
+        return self._spans.get(resource, [])
+
+    def advance(self, turn: Turn, down: Collection[str]) -> None:
+        """Begins planning if it is due."""
+        if turn.now < self.next_time:
+            return
+        self._number += 1
+        self.running = self._number
+        self.reason = self._urgent or self._wanted or "the cycle"
+        self._wanted = self._urgent = ""
+        self._stop_sent = False
+        self._begun = turn.now
+        self._until = turn.now + self._settings.slot
+        self._taken = [each for each in self._taken if each.end > turn.now]
+        self._spans = None
+        situation = self._situation(turn.now, down)
+        turn.do(StartPlanning(self._number, situation, self.reason))
+
+    def _situation(self, now: float, down: Collection[str]) -> Situation:
+        fixed: list[Placement] = []
+        old: list[Placement] = []
+        left_out: set[tuple[str, str]] = set()
+        for task in self._memory.tasks():
+            if self._wants_place(task):
+                if task.placement is not None:
+                    old.append(task.placement)
+            elif (stays := self._stays(task, now)) is not None:
+                fixed.append(stays)
+            else:
+                left_out.add((task.owner.workflow.name, task.task.name))
+        return Situation(
+            now=self._until,
+            workflows=tuple(each.planned for each in self._memory.live.values()),
+            resources=tuple(
+                supply.resource
+                for supply in self._memory.supplies.values()
+                if not supply.broken and supply.site not in down
+            ),
+            fixed=tuple(fixed),
+            left_out=frozenset(left_out),
+            old=Plan(tuple(old)),
+            taken=(*self._taken, *(each for some in self._others.values() for each in some)),
+            margin=self._settings.margin,
+        )
+
+    def _stays(self, task: LiveTask, now: float) -> Placement | None:
+        placement = task.booking.placement if task.booking else task.placement
+        if placement is None:
+            return None
+        if task.state in HELD | DONE:
+            return placement
+        if task.state not in AT_SITE:
+            return None
+        start = placement.start if task.start_time is None else task.start_time
+        end = max(placement.end, now, start)
+        return Placement(*placement.key, placement.demands, start, end, placement.cost)
+
+    # --- what a search has found ---------------------------------------------------------------
+
+    def found(self, event: PlanFound, turn: Turn) -> None:
+        """Lets a plan take the place of the one before, as far as it still holds."""
+        if event.number != self.running:
+            return
+        self._end(turn)
+        kept = []
+        for task in self._memory.tasks():
+            if not self._wants_place(task):
+                continue
+            placement = event.plan.placement(task.owner.workflow.name, task.task.name)
+            if placement is not None and self._usable(placement):
+                kept.append(placement)
+        turn.note(PlanAdopted(turn.now, event.number, event.fitness, tuple(kept), event.unplanned))
+        self._replaced = True
+        for workflow in self._memory.live.values():
+            turn.changed(workflow)
+        turn.do(PublishPlan(event.number))
+
+    def _usable(self, placement: Placement) -> bool:
+        for name in placement.resources:
+            supply = self._memory.supplies.get(name)
+            if supply is None or supply.broken:
+                return False
+        return True
+
+    def failed(self, event: PlanFailed, turn: Turn) -> None:
+        """Keeps the plan there is."""
+        if event.number == self.running:
+            self._end(turn)
+            self._replaced = True
+            turn.do(PublishPlan(event.number, event.reason))
+
+    def _end(self, turn: Turn) -> None:
+        self.running = 0
+        self._ended = turn.now

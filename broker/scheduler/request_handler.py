@@ -1,0 +1,247 @@
+"""What people ask: workflows come and are cancelled, resources come, change and go."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from broker.model.workflow import Task, Workflow
+from broker.scheduler.commands import Refusal, Refuse, ReplyPlan, ReplyResource, ReplyWorkflow
+from broker.scheduler.events import Cancel, Offered, Register, Remove, Replan, Submit, Update
+from broker.scheduler.offers import Held, ResourceOffer, held_by_others, learned
+from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_input import Taken
+from broker.scheduler.records import (
+    Counted,
+    ResourceRemoved,
+    ResourceSet,
+    Supply,
+    WorkflowCancelled,
+    WorkflowForgotten,
+    WorkflowSubmitted,
+)
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import LiveWorkflow, Memory
+from broker.scheduler.task_execution import Floor
+from broker.scheduler.transaction import Turn
+
+KEY_MAX = 128
+"""In characters."""
+
+SHOWN_MAX = 10
+"""Most tasks named in an error."""
+
+
+class Desk:
+    """Answers requests of users."""
+
+    def __init__(
+        self, memory: Memory, settings: BrokerSettings, cycle: Cycle, floor: Floor
+    ) -> None:
+        self._memory = memory
+        self._settings = settings
+        self._cycle = cycle
+        self._floor = floor
+
+    # --- workflows -----------------------------------------------------------------------------
+
+    def submit(self, event: Submit, turn: Turn) -> None:
+        """Takes a workflow, once for each key."""
+        known = self._memory.by_key.get(event.key)
+        if known is not None:
+            if known.workflow != event.workflow:
+                reason = f"the key {event.key!r} belongs to another workflow, {known.workflow_id}"
+                turn.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
+                return
+            turn.do(ReplyWorkflow(event.id, known.workflow_id))
+            return
+        refusal = self._refusal(event)
+        if refusal is not None:
+            turn.do(refusal)
+            return
+        self._forget(turn)
+        workflow_id = f"w{self._memory.workflows_count + 1}"
+        turn.note(
+            WorkflowSubmitted(turn.now, workflow_id, event.key, event.workflow, event.programs)
+        )
+        workflow = self._memory.workflows[workflow_id]
+        turn.touched += [task for task in workflow.tasks.values() if not task.predecessors]
+        turn.changed(workflow)
+        turn.do(ReplyWorkflow(event.id, workflow_id))
+
+    def _refusal(self, event: Submit) -> Refuse | None:
+        workflow = event.workflow
+        if not 1 <= len(event.key) <= KEY_MAX:
+            reason = f"the key has {len(event.key)} characters; from 1 to {KEY_MAX}"
+            return Refuse(event.id, Refusal.INVALID, reason, "idempotency_key")
+        if workflow.name in self._memory.live:
+            other = self._memory.live[workflow.name].workflow_id
+            reason = f"workflow {other} has the name {workflow.name!r} and has not ended"
+            return Refuse(event.id, Refusal.PRECONDITION, reason, "workflow.name")
+        free = self._settings.tasks_max - self._memory.tasks_open
+        if len(workflow.tasks) > free:
+            reason = (
+                f"workflow {workflow.name!r} has {len(workflow.tasks)} tasks; {free} more can be "
+                f"taken until others have ended"
+            )
+            return Refuse(event.id, Refusal.EXHAUSTED, reason)
+        wrong = [at for at, task in enumerate(workflow.tasks) if not self._can_run(task)]
+        if wrong:
+            names = [workflow.tasks[at].name for at in wrong]
+            field = f"workflow.tasks[{wrong[0]}]"
+            return Refuse(event.id, Refusal.INVALID, self._nowhere(workflow, names), field)
+        return None
+
+    def _can_run(self, task: Task) -> bool:
+        # On a resource that is broken now, too: it may be in order again when its time comes.
+        supplies = self._memory.supplies
+        return any(
+            all(
+                demand.resource in supplies
+                and demand.units <= supplies[demand.resource].resource.capacity
+                for demand in alternative.demands
+            )
+            for alternative in task.alternatives
+        )
+
+    def _nowhere(self, workflow: Workflow, wrong: list[str]) -> str:
+        shown = ", ".join(wrong[:SHOWN_MAX]) + (" …" if len(wrong) > SHOWN_MAX else "")
+        known = list(self._memory.supplies)
+        there = ", ".join(known[:SHOWN_MAX]) + (" …" if len(known) > SHOWN_MAX else "")
+        wanted = {
+            name
+            for task in workflow.tasks
+            if task.name in wrong
+            for alternative in task.alternatives
+            for name in alternative.resources
+        }
+        named = sorted(wanted - set(known))[:SHOWN_MAX]
+        unknown = f" (unknown: {', '.join(named)})" if named else ""
+        return (
+            f"workflow {workflow.name!r}: {len(wrong)} tasks have no alternative on resources that "
+            f"are there and large enough{unknown}: {shown}; there are: {there or 'none'}"
+        )
+
+    def _forget(self, turn: Turn) -> None:
+        memory = self._memory
+        ended = [each for each in memory.workflows.values() if each.has_ended]
+        held = {booking.placement.workflow for booking in memory.releasing.values()}
+        gone = ended[: max(0, len(ended) - self._settings.ended_max)]
+        if not gone:
+            return
+        turn.note(Counted(turn.now, memory.workflows_count, memory.bookings_count))
+        for workflow in gone:
+            if workflow.workflow.name not in held:
+                turn.note(WorkflowForgotten(turn.now, workflow.workflow_id))
+
+    def find(self, workflow_id: str) -> LiveWorkflow | None:
+        """Returns a workflow by its id, or the youngest of that name."""
+        found = self._memory.workflows.get(workflow_id) or self._memory.live.get(workflow_id)
+        if found is not None:
+            return found
+        named = [w for w in self._memory.workflows.values() if w.workflow.name == workflow_id]
+        return named[-1] if named else None
+
+    def cancel(self, event: Cancel, turn: Turn) -> None:
+        """Gives up a workflow."""
+        workflow = self.find(event.workflow_id)
+        if workflow is None:
+            reason = f"there is no workflow {event.workflow_id!r}"
+            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "workflow_id"))
+            return
+        if not workflow.has_ended and not workflow.cancelled:
+            turn.note(WorkflowCancelled(turn.now, workflow.workflow_id))
+            self._floor.close(workflow, turn, running=True, reason="its workflow is cancelled")
+        turn.do(ReplyWorkflow(event.id, workflow.workflow_id))
+
+    def replan(self, event: Replan, turn: Turn) -> None:
+        """Has planning done as soon as possible."""
+        self._cycle.want_now("it was asked for")
+        turn.do(ReplyPlan(event.id, self._cycle.number))
+
+    # --- resources -----------------------------------------------------------------------------
+
+    def register(self, event: Register, turn: Turn) -> None:
+        """Adds a resource."""
+        known = self._memory.supplies.get(event.supply.name)
+        if known is not None and known != event.supply:
+            reason = f"there is another resource {event.supply.name!r}; update it instead"
+            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason, "resource.name"))
+            return
+        if known is None:
+            turn.note(ResourceSet(turn.now, event.supply))
+        turn.do(ReplyResource(event.id, event.supply.name))
+
+    def update(self, event: Update, turn: Turn) -> None:
+        """Replaces a resource; what it breaks is planned anew at once."""
+        known = self._memory.supplies.get(event.supply.name)
+        if known is None:
+            turn.do(self._no_resource(event.id, event.supply.name, "resource.name"))
+            return
+        supply = event.supply
+        turn.note(ResourceSet(turn.now, supply))
+        moved = (known.site, known.site_resource) != (supply.site, supply.site_resource)
+        if moved or (supply.broken and not known.broken):
+            self._gone(supply.name, turn, f"resource {supply.name!r} is broken or has moved")
+        elif known.broken and not supply.broken:
+            self._cycle.want(turn, f"resource {supply.name!r} is in order again")
+        turn.do(ReplyResource(event.id, supply.name))
+
+    def remove(self, event: Remove, turn: Turn) -> None:
+        """Takes a resource out."""
+        if event.name not in self._memory.supplies:
+            turn.do(self._no_resource(event.id, event.name, "name"))
+            return
+        turn.note(ResourceRemoved(turn.now, event.name))
+        self._gone(event.name, turn, f"resource {event.name!r} was taken out")
+        turn.do(ReplyResource(event.id, event.name))
+
+    def offered(self, event: Offered, turn: Turn) -> None:
+        """Learns from a site what it has: new resources, changed ones, and those that are gone."""
+        supplies = self._memory.supplies
+        known: dict[str, list[Supply]] = {}
+        for supply in supplies.values():
+            if supply.site == event.site:
+                known.setdefault(supply.site_resource or supply.name, []).append(supply)
+        offers = {offer.resource.name: offer for offer in event.offers}
+        for name, offer in offers.items():
+            own = f"{event.site}-{name}"
+            if name not in known and own not in supplies:
+                made = Supply(replace(offer.resource, name=own), event.site, name)
+                turn.note(ResourceSet(turn.now, made))
+                self._cycle.want(turn, f"site {event.site!r} has a resource {name!r}")
+            for supply in known.get(name, ()):
+                now = learned(supply.resource, offer)
+                if now != supply.resource:
+                    turn.note(ResourceSet(turn.now, replace(supply, resource=now)))
+                    self._cycle.want(turn, f"resource {supply.name!r} has changed at its site")
+        for name, there in known.items():
+            for supply in there if name not in offers else ():
+                turn.note(ResourceRemoved(turn.now, supply.name))
+                self._gone(supply.name, turn, f"site {event.site!r} has no {name!r} any more")
+        self._cycle.avoid_others(event.site, tuple(self._of_others(event, offers)))
+
+    def _of_others(self, event: Offered, offers: Mapping[str, ResourceOffer]) -> Iterator[Taken]:
+        held: dict[str, list[Held]] = {}
+        booked = (task.booking for task in self._memory.booked.values())
+        bookings = [*filter(None, booked), *self._memory.releasing.values()]
+        for booking in bookings:
+            for hold in booking.holds:
+                if hold.site == event.site:
+                    place = booking.placement
+                    mine = Held(place.start, place.end, hold.units)
+                    held.setdefault(hold.resource, []).append(mine)
+        for supply in self._memory.supplies.values():
+            name = supply.site_resource or supply.name
+            if supply.site == event.site and name in offers:
+                own = held.get(name, ())
+                for begin, end in held_by_others(offers[name], own, event.begin, event.end):
+                    yield Taken(supply.name, begin, end)
+
+    def _gone(self, name: str, turn: Turn, reason: str) -> None:
+        self._floor.resource_gone(name, turn, reason)
+        self._cycle.interrupt(turn, reason)
+
+    def _no_resource(self, cause: int, name: str, field: str) -> Refuse:
+        known = list(self._memory.supplies)
+        there = ", ".join(known[:SHOWN_MAX]) + (" …" if len(known) > SHOWN_MAX else "")
+        reason = f"there is no resource {name!r}; there are: {there or 'none'}"
+        return Refuse(cause, Refusal.NOT_FOUND, reason, field)

@@ -1,0 +1,134 @@
+"""The state of the broker: what happens goes in, what is to be done comes out.
+
+`BrokerState.handle(event, now)` is the one door. It reads no clock, draws no random number, opens
+nothing. The parts:
+
+- `memory`: what survives a restart, changed by journal records alone;
+- `desk`: what people ask;
+- `floor`: the lives of tasks, from their fixed places to their ends; with `dispatch`: where what can
+  begin begins now; `moves`: what is moved as something is late or takes longer than was thought; and
+  `free_time`: which time of resources is free;
+- `cycle`: when to plan, what, and what becomes of the plan;
+- `lifecycle`: the tables of what may follow what.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from broker.scheduler.commands import Command
+from broker.scheduler.events import (
+    Booked,
+    BookingLost,
+    Cancel,
+    Ended,
+    Event,
+    Moved,
+    MoveRefused,
+    Offered,
+    PlanFailed,
+    PlanFound,
+    Register,
+    Released,
+    Remove,
+    Replan,
+    Restarted,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+    Submit,
+    Tick,
+    Update,
+)
+from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.records import Record
+from broker.scheduler.request_handler import Desk
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import LiveWorkflow, Memory
+from broker.scheduler.task_execution import Floor
+from broker.scheduler.transaction import Turn
+
+
+class BrokerState:
+    """All that the broker knows and decides.
+
+    Attributes:
+        memory: what it knows; to be looked at only.
+        cycle: when it plans; to be looked at only.
+
+    Args:
+        records: what the journal holds, oldest first; nothing for a new broker. Afterwards the
+            event `Restarted` takes up what was open.
+        epoch: of the journal; begins the names of bookings, so that two journals share none.
+
+    Raises:
+        IllegalMove, KeyError: the records contradict each other.
+    """
+
+    def __init__(
+        self, settings: BrokerSettings, records: Iterable[Record] = (), *, epoch: str = "b"
+    ) -> None:
+        self.memory = Memory(records)
+        self.cycle = Cycle(self.memory, settings)
+        self._floor = Floor(self.memory, settings, self.cycle, epoch)
+        self._desk = desk = Desk(self.memory, settings, self.cycle, self._floor)
+        floor, cycle = self._floor, self.cycle
+        self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
+            Restarted: floor.take_up,
+            Tick: lambda _event, _turn: None,
+            Submit: desk.submit,
+            Cancel: desk.cancel,
+            Replan: desk.replan,
+            Register: desk.register,
+            Update: desk.update,
+            Remove: desk.remove,
+            Offered: desk.offered,
+            PlanFound: cycle.found,
+            PlanFailed: cycle.failed,
+            Booked: floor.booked,
+            BookingLost: floor.lost,
+            Started: floor.started,
+            Moved: floor.moved,
+            MoveRefused: floor.moves.refused,
+            Ended: floor.ended,
+            Released: floor.released,
+            SiteUp: floor.site_up,
+            SiteDown: floor.site_down,
+            SiteLost: floor.site_lost,
+        }
+
+    @classmethod
+    def recover(
+        cls, settings: BrokerSettings, records: Iterable[Record], *, epoch: str = "b"
+    ) -> "BrokerState":
+        """Returns the state that a journal's records make; see the class."""
+        return cls(settings, records, epoch=epoch)
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Handles an event and returns the commands to carry out, in this order.
+
+        If there are records to be journaled, one `Append` with all of them comes first. `now` is in
+        seconds and never less than in the call before.
+
+        Raises:
+            IllegalMove: this program is wrong; the state must not be used any more.
+        """
+        turn = Turn(self.memory, now)
+        self._handlers[type(event)](event, turn)
+        self._floor.advance(turn)
+        self.cycle.advance(turn, self._floor.down)
+        return turn.commands()
+
+    def find(self, workflow_id: str) -> LiveWorkflow | None:
+        """Returns a workflow by its id, or the youngest of that name; to be looked at only."""
+        return self._desk.find(workflow_id)
+
+    @property
+    def next_time(self) -> float:
+        """When something is due if nothing happens before, seconds; infinity for never."""
+        return min(self._floor.next_time, self.cycle.next_time)
+
+    @property
+    def sites_down(self) -> frozenset[str]:
+        """The sites that do not answer."""
+        return frozenset(self._floor.down)

@@ -1,0 +1,426 @@
+"""What the broker knows and must not forget, changed by journal records alone."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from broker.model.plan import Placement
+from broker.model.workflow import Task, Workflow
+from broker.scheduler.lifecycle import (
+    DONE,
+    TASK_ENDS,
+    TASK_MOVES,
+    WORKFLOW_ENDS,
+    WORKFLOW_MOVES,
+    TaskState,
+    WorkflowState,
+    legal,
+)
+from broker.scheduler.records import (
+    BookingRecord,
+    BookingReleased,
+    Counted,
+    Hold,
+    Place,
+    PlanAdopted,
+    Program,
+    Record,
+    ResourceRemoved,
+    ResourceSet,
+    Supply,
+    TaskBooked,
+    TaskEnded,
+    TaskEnding,
+    TaskFixed,
+    TaskFreed,
+    TaskLaunched,
+    TaskMoved,
+    TaskMoving,
+    TaskStarted,
+    WorkflowCancelled,
+    WorkflowForgotten,
+    WorkflowSubmitted,
+)
+
+
+@dataclass(slots=True)
+class Booking:
+    """An attempt to run a task.
+
+    Attributes:
+        holds: the same in the words of sites, the primary resource first.
+        run_time: seconds that the run should take at most.
+        reservations: the sites' names for what is reserved, in the order of the holds; empty while
+            that is open.
+        extended: seconds by which the time of its run was extended.
+        moving: begin and end of the window to which its reservations are being moved, seconds;
+            `None` where they are not.
+    """
+
+    booking: str
+    placement: Placement
+    holds: tuple[Hold, ...]
+    run_time: float
+    reservations: tuple[str, ...] = ()
+    extended: float = 0.0
+    moving: tuple[float, float] | None = None
+
+    @property
+    def begin(self) -> float:
+        """From this moment on, in seconds, its reservations may hold their resources."""
+        start = self.placement.start
+        return start if self.moving is None else min(start, self.moving[0])
+
+    @property
+    def end(self) -> float:
+        """Until this moment, in seconds, its reservations may hold their resources."""
+        end = self.placement.end
+        return end if self.moving is None else max(end, self.moving[1])
+
+    @property
+    def latest_start(self) -> float:
+        """After this moment, in seconds, the run no longer fits into its reservation."""
+        return max(self.placement.start, self.placement.end - self.run_time)
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """The sites whose resources it takes."""
+        return frozenset(hold.site for hold in self.holds)
+
+
+@dataclass(slots=True)
+class LiveTask:
+    """A task and where it stands.
+
+    Attributes:
+        placement: where and when it is planned to run, or runs, or has run; `None` for no place.
+        booking: the present attempt; `None` if there is none.
+        start_time: of the present or last run; `None` before.
+        end_time: of the run that did it; `None` before.
+        runs: launches so far.
+        failures: those among them that count.
+        reason: why it stands where it stands; may be empty.
+        behind: seconds of work of the longest chain of tasks that wait for it.
+    """
+
+    owner: "LiveWorkflow"
+    task: Task
+    state: TaskState = TaskState.WAITING
+    placement: Placement | None = None
+    booking: Booking | None = None
+    start_time: float | None = None
+    end_time: float | None = None
+    runs: int = 0
+    failures: int = 0
+    reason: str = ""
+    behind: float = 0.0
+    successors: list["LiveTask"] = field(default_factory=list)
+    predecessors: list["LiveTask"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Workflow and task in words."""
+        return f"{self.owner.workflow.name}/{self.task.name}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.state in TASK_ENDS
+
+    @property
+    def plannable(self) -> bool:
+        """Whether the next plan gives it its place."""
+        ending = self.state is TaskState.ENDING and not self.owner.closing
+        return self.state is TaskState.WAITING or ending
+
+    def move(self, state: TaskState) -> None:
+        """Changes the state; `IllegalMove` if the table does not allow it."""
+        self.state = legal(TASK_MOVES, f"task {self.name}", self.state, state)
+
+
+@dataclass(slots=True)
+class LiveWorkflow:
+    """A workflow and where it stands.
+
+    Attributes:
+        submit_time: seconds.
+        tasks: by name, in their order.
+        cancelled: its end was asked for.
+        failed: a task has failed for good.
+        end_time: seconds; `None` before.
+        planned: the workflow as planners see it: one that says no earliest start has that of its
+            submission, as the time allowed until its due date counts from there.
+    """
+
+    workflow_id: str
+    key: str
+    workflow: Workflow
+    programs: dict[str, Program]
+    submit_time: float
+    tasks: dict[str, LiveTask] = field(default_factory=dict)
+    state: WorkflowState = WorkflowState.ACCEPTED
+    cancelled: bool = False
+    failed: bool = False
+    end_time: float | None = None
+    revision: int = 1
+    planned: Workflow = field(init=False)
+
+    def __post_init__(self) -> None:
+        said = self.workflow.earliest_start > -math.inf
+        self.planned = (
+            self.workflow if said else replace(self.workflow, earliest_start=self.submit_time)
+        )
+
+    @property
+    def closing(self) -> bool:
+        """Whether no more of its tasks are begun."""
+        return self.cancelled or self.failed
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self.state in WORKFLOW_ENDS
+
+    def settle(self, now: float) -> None:
+        """Lets the state follow from the tasks'."""
+        if self.closing:
+            for task in self.tasks.values():
+                if task.state is TaskState.WAITING:
+                    task.move(TaskState.CANCELLED)
+                    task.placement = None
+        state = self._state()
+        if state is not self.state:
+            self.state = legal(WORKFLOW_MOVES, f"workflow {self.workflow.name}", self.state, state)
+            if self.has_ended:
+                self.end_time = now
+
+    def _state(self) -> WorkflowState:
+        states = {task.state for task in self.tasks.values()}
+        if states <= DONE:
+            simulated = TaskState.SIMULATED in states
+            return WorkflowState.SIMULATED if simulated else WorkflowState.COMPLETED
+        if states <= TASK_ENDS:
+            return WorkflowState.CANCELLED if self.cancelled else WorkflowState.FAILED
+        if self.cancelled:
+            return WorkflowState.CANCELLING
+        if self.failed:
+            return WorkflowState.FAILING
+        launched = self.state is WorkflowState.RUNNING or any(t.runs for t in self.tasks.values())
+        return WorkflowState.RUNNING if launched else WorkflowState.ACCEPTED
+
+
+def _find_behind(tasks: list[LiveTask]) -> None:
+    # From the last tasks to the first.
+    waited = {id(task): len(task.successors) for task in tasks}
+    ready = [task for task in tasks if not task.successors]
+    while ready:
+        task = ready.pop()
+        for before in task.predecessors:
+            before.behind = max(before.behind, task.task.work + task.behind)
+            waited[id(before)] -= 1
+            if not waited[id(before)]:
+                ready.append(before)
+
+
+class Memory:
+    """All of it.
+
+    Attributes:
+        workflows: by id, in the order in which they were received.
+        live: those that have not ended, by name.
+        by_key: all of them by the submitter's key.
+        booked: tasks by the name of their present attempt.
+        holding: attempts that may hold something, by site and resource and then by name.
+        releasing: attempts that are given up and may still hold something, by name.
+        plan: the last plan adopted; `None` before the first.
+        latest: time of the last record, seconds.
+
+    Args:
+        records: of the journal, oldest first.
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.workflows: dict[str, LiveWorkflow] = {}
+        self.live: dict[str, LiveWorkflow] = {}
+        self.by_key: dict[str, LiveWorkflow] = {}
+        self.supplies: dict[str, Supply] = {}
+        self.booked: dict[str, LiveTask] = {}
+        self.releasing: dict[str, Booking] = {}
+        self.holding: dict[Place, dict[str, Booking]] = {}
+        self.plan: PlanAdopted | None = None
+        self.workflows_count = 0
+        self.bookings_count = 0
+        self.latest = -math.inf
+        for record in records:
+            self.apply(record)
+
+    def tasks(self) -> Iterable[LiveTask]:
+        """Yields the tasks of all workflows that have not ended."""
+        for workflow in self.live.values():
+            yield from workflow.tasks.values()
+
+    @property
+    def tasks_open(self) -> int:
+        """How many tasks the workflows that have not ended have."""
+        return sum(len(workflow.tasks) for workflow in self.live.values())
+
+    def apply(self, record: Record) -> None:  # noqa: C901  # one case for each kind of record
+        """Applies a record; `IllegalMove` or `KeyError` if it contradicts the state."""
+        self.latest = max(self.latest, record.time)
+        match record:
+            case WorkflowSubmitted():
+                self._submitted(record)
+            case WorkflowCancelled():
+                workflow = self.workflows[record.workflow_id]
+                workflow.cancelled = True
+                self._changed(workflow, record.time)
+            case WorkflowForgotten():
+                workflow = self.workflows.pop(record.workflow_id)
+                del self.by_key[workflow.key]
+            case Counted():
+                self.workflows_count = max(self.workflows_count, record.workflows)
+                self.bookings_count = max(self.bookings_count, record.bookings)
+            case ResourceSet():
+                self.supplies[record.supply.name] = record.supply
+            case ResourceRemoved():
+                del self.supplies[record.name]
+            case PlanAdopted():
+                self._adopted(record)
+            case TaskFixed():
+                self._fixed(record)
+            case BookingReleased():
+                self._let_go(self.releasing.pop(record.booking))
+            case BookingRecord():
+                self._booking(record, self.booked[record.booking])
+            case _:
+                raise AssertionError(record)
+
+    def _submitted(self, record: WorkflowSubmitted) -> None:
+        self.workflows_count = max(self.workflows_count, int(record.workflow_id[1:]))
+        programs = {program.task: program for program in record.programs}
+        workflow = LiveWorkflow(
+            record.workflow_id, record.key, record.workflow, programs, record.time
+        )
+        workflow.tasks = {task.name: LiveTask(workflow, task) for task in record.workflow.tasks}
+        for task in workflow.tasks.values():
+            for name in task.task.predecessors:
+                task.predecessors.append(workflow.tasks[name])
+                workflow.tasks[name].successors.append(task)
+        _find_behind(list(workflow.tasks.values()))
+        self.workflows[workflow.workflow_id] = workflow
+        self.live[workflow.workflow.name] = workflow
+        self.by_key[workflow.key] = workflow
+
+    def _changed(self, workflow: LiveWorkflow, now: float) -> None:
+        workflow.revision += 1
+        workflow.settle(now)
+        if workflow.has_ended:
+            del self.live[workflow.workflow.name]
+
+    def _adopted(self, record: PlanAdopted) -> None:
+        places = {placement.key: placement for placement in record.placements}
+        reasons = {(workflow, task): reason for workflow, task, reason in record.unplanned}
+        for workflow in self.live.values():
+            workflow.revision += 1
+            for task in workflow.tasks.values():
+                if task.plannable:
+                    key = workflow.workflow.name, task.task.name
+                    task.placement = places.get(key)
+                    task.reason = reasons.get(key, "")
+        self.plan = record
+
+    def _fixed(self, record: TaskFixed) -> None:
+        self.bookings_count = max(self.bookings_count, int(record.booking.rpartition("-")[2]))
+        workflow = self.workflows[record.workflow_id]
+        task = workflow.tasks[record.task]
+        task.move(TaskState.BOOKING)
+        task.placement = record.placement
+        task.reason = ""
+        task.booking = Booking(record.booking, record.placement, record.holds, record.run_time)
+        self.booked[record.booking] = task
+        for hold in record.holds:
+            self.holding.setdefault(hold.place, {})[record.booking] = task.booking
+        self._changed(workflow, record.time)
+
+    def _booking(self, record: BookingRecord, task: LiveTask) -> None:
+        match record:
+            case TaskBooked():
+                assert task.booking is not None
+                task.booking.reservations = record.reservations
+                task.move(TaskState.BOOKED)
+            case TaskLaunched():
+                task.move(TaskState.LAUNCHED)
+                task.runs += 1
+            case TaskStarted():
+                task.start_time = record.start_time
+                if task.state is TaskState.LAUNCHED:
+                    task.move(TaskState.RUNNING)
+            case TaskMoving():
+                assert task.booking is not None
+                task.booking.moving = record.begin, record.end
+            case TaskMoved():
+                self._moved(record, task)
+            case TaskEnding():
+                task.move(TaskState.ENDING)
+                task.reason = record.reason
+            case TaskFreed():
+                self._give_up(task, record.booking, keep=True)
+                task.reason = record.reason
+                task.move(TaskState.CANCELLED if task.owner.closing else TaskState.WAITING)
+            case TaskEnded():
+                self._ended(record, task)
+            case _:
+                raise AssertionError(record)
+        self._changed(task.owner, record.time)
+
+    @staticmethod
+    def _moved(record: TaskMoved, task: LiveTask) -> None:
+        booking = task.booking
+        assert booking is not None
+        before = booking.placement
+        after = replace(before, start=record.begin, end=record.end)
+        longer = (record.end - record.begin) - (before.end - before.start)
+        booking.extended += max(0.0, longer)
+        booking.placement = after
+        booking.moving = None
+        if task.placement == before:
+            task.placement = after
+
+    def _give_up(self, task: LiveTask, name: str, *, keep: bool) -> None:
+        # An attempt of several reservations leaves the others to be released at its end.
+        booking = self.booked.pop(name).booking
+        assert booking is not None
+        if keep or len(booking.holds) > 1:
+            self.releasing[name] = booking
+        else:
+            self._let_go(booking)
+        if task.placement == booking.placement:  # a plan may have found another place meanwhile
+            task.placement = None
+        task.booking = None
+        task.start_time = None
+
+    def _let_go(self, booking: Booking) -> None:
+        for hold in booking.holds:
+            held = self.holding.get(hold.place, {})
+            held.pop(booking.booking, None)
+            if not held:
+                self.holding.pop(hold.place, None)
+
+    def _ended(self, record: TaskEnded, task: LiveTask) -> None:
+        placement = task.placement if task.booking is None else task.booking.placement
+        self._give_up(task, record.booking, keep=False)
+        task.reason = record.reason
+        task.failures += record.counted
+        task.move(record.state)
+        if record.state is not TaskState.WAITING and record.start_time is not None:
+            assert placement is not None
+            task.start_time, task.end_time = record.start_time, record.end_time
+            task.placement = Placement(
+                *placement.key,
+                placement.demands,
+                record.start_time,
+                record.end_time,
+                record.cost,
+            )
+        if record.state is TaskState.FAILED:
+            task.owner.failed = True

@@ -1,0 +1,496 @@
+"""The lives of tasks, from their fixed places to their ends.
+
+A task is fixed, and its resources are booked, when its start comes to lie within the planning slot
+and all its predecessors are fixed or have ended. It is launched at its start, after its
+predecessors have ended; before, where they have ended and its units are free from now on. A task
+that can begin, and is not booked, begins where units are free (`dispatch`). What is late is moved
+(`moves`). What else goes wrong before its launch (a refusal, a broken resource, a site that does not
+answer) frees it: the booking is released in the background and the task is planned again. After its
+launch it counts as running until its site says what became of it.
+"""
+
+import heapq
+import itertools
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from broker.model.plan import Placement
+from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.scheduler.dispatch import Dispatch
+from broker.scheduler.events import (
+    Booked,
+    BookingEvent,
+    BookingLost,
+    Ended,
+    Moved,
+    Released,
+    Restarted,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.scheduler.free_time import TOLERANCE, FreeTime, View
+from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, Outcome, TaskState
+from broker.scheduler.moves import Moves
+from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_input import Taken
+from broker.scheduler.records import (
+    BookingReleased,
+    Hold,
+    Place,
+    TaskBooked,
+    TaskEnded,
+    TaskEnding,
+    TaskFixed,
+    TaskFreed,
+    TaskLaunched,
+    TaskStarted,
+)
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, Memory
+from broker.scheduler.transaction import Turn
+
+SOONER = 2.0
+"""A booked task goes to another resource if it ends sooner there by so many margins."""
+
+SLOT_TOLERANCE = 1e-6
+"""Seconds beyond the planning slot that still belong to it, for rounding."""
+
+_DONE: Final = {
+    Outcome.COMPLETED: TaskState.COMPLETED,
+    Outcome.NOT_RUN: TaskState.SIMULATED,
+}
+
+
+def _planned_start(task: LiveTask) -> float:
+    return math.inf if task.placement is None else task.placement.start
+
+
+class Floor:
+    """Executes tasks; `down` are the sites that do not answer, `moves` moves reservations."""
+
+    def __init__(self, memory: Memory, settings: BrokerSettings, cycle: Cycle, epoch: str) -> None:
+        self._memory = memory
+        self._settings = settings
+        self._cycle = cycle
+        self._epoch = epoch
+        self.down: set[str] = set()
+        self._free_time = FreeTime(memory, cycle, settings.margin)
+        self._dispatch = Dispatch(memory, settings, self._free_time)
+        self.moves = Moves(memory, settings, cycle, self._free_time, self.free)
+        self._all = True
+        self._ready: dict[tuple[str, str], LiveTask] = {}
+        self._fresh: set[tuple[str, str]] = set()
+        self._freed: set[Place] = set()
+        self._orphaned: list[tuple[LiveTask, str]] = []
+        self._due: list[tuple[float, int, LiveTask]] = []
+        self._entries = itertools.count()
+
+    # --- what is due ---------------------------------------------------------------------------
+
+    @property
+    def next_time(self) -> float:
+        """When something is due for a task, seconds; infinity for never."""
+        if self._all:
+            return -math.inf
+        return self._due[0][0] if self._due else math.inf
+
+    def advance(self, turn: Turn) -> None:
+        """Does what is due now, for the tasks touched, or for all if any may be affected."""
+        self._free_time.now = turn.now
+        if self._cycle.take_replaced() or self._all:
+            self._all = False
+            self._due.clear()
+            self._ready.clear()
+            turn.touched = sorted(self._memory.tasks(), key=_planned_start)
+            self._free_time.planned(turn.touched)
+        while self._due and self._due[0][0] <= turn.now:
+            turn.touched.append(heapq.heappop(self._due)[2])
+        # What is done for one task may give another one something to do.
+        again = bool(self._freed) or self.moves.wanted
+        while turn.touched or self._orphaned or again:
+            again = False
+            tasks, turn.touched = turn.touched, []
+            for task in tasks:  # fixing a task lets those that wait for it be fixed
+                self._advance(task, turn, tasks)
+            self._begin(turn)
+            self._free_orphans(turn)
+            self.moves.shift(turn, self.down)
+
+    def _advance(self, task: LiveTask, turn: Turn, tasks: list[LiveTask]) -> None:
+        if task.owner.closing:
+            return
+        if task.state is TaskState.WAITING:
+            if self._fix(task, turn):
+                tasks += task.successors
+            else:
+                self._look(task, turn)
+        elif task.state in HELD:
+            assert task.booking is not None
+            self._advance_held(task, task.booking, turn)
+        elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
+            assert task.booking is not None
+            self._wake(task, self.moves.advance(task.booking, turn))
+
+    def _look(self, task: LiveTask, turn: Turn) -> None:
+        # Notes a task that can begin before its time.
+        if not self._settings.early or any(b.state not in DONE for b in task.predecessors):
+            return
+        soonest = task.owner.planned.earliest_start
+        if soonest > turn.now:
+            self._wake(task, soonest)
+            return
+        key = task.owner.workflow_id, task.task.name
+        self._ready[key] = task
+        self._fresh.add(key)
+
+    def _advance_held(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
+        start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
+        ready = task.state is TaskState.BOOKED and all(
+            before.state in DONE for before in task.predecessors
+        )
+        if booking.moving is not None:
+            return  # its site says where it is
+        if ready and start <= turn.now <= late:
+            self._launch(task, booking, turn)
+        elif turn.now <= late:
+            self._wake(task, start if ready else math.nextafter(late, math.inf))
+            if ready:
+                self._look(task, turn)
+        elif turn.now <= late + self._settings.margin / 2 and self.moves.can_move(task):
+            self.moves.wanted = True
+            self._wake(task, math.nextafter(late + self._settings.margin / 2, math.inf))
+        else:
+            self.free(task, turn, "could not be launched in time")
+
+    def _begin(self, turn: Turn) -> None:
+        # Lets what can begin now begin, where time has become free or for what has come to be ready.
+        fresh, freed = self._fresh, self._freed
+        if not (self._ready and (fresh or freed)):
+            freed.clear()
+            return
+        self._fresh, self._freed = set(), set()
+        order = sorted(
+            self._ready.items(),
+            key=lambda one: one[1].placement.start if one[1].placement else turn.now,
+        )
+        for key, task in order:
+            if task.owner.closing or task.state not in {TaskState.WAITING, TaskState.BOOKED}:
+                del self._ready[key]
+            elif task.state is TaskState.WAITING:
+                places = None if key in fresh else freed
+                where = self._dispatch.choose(task, turn.now, self.down, places)
+                if where is not None:
+                    self._fix_at(task, where, turn)
+                    del self._ready[key]
+            elif self.moves.can_move(task):
+                self._earlier(task, turn, None if key in fresh else freed)
+
+    def _earlier(self, task: LiveTask, turn: Turn, freed: Collection[Place] | None) -> None:
+        # Moves a booked task to now if its units are free until its beginning, or to where it ends
+        # sooner; with `freed` only where that comes of time at these places.
+        booking = task.booking
+        assert booking is not None
+        place = booking.placement
+        if place.start <= turn.now + TOLERANCE:
+            return
+        now = False
+        if freed is None or any(hold.place in freed for hold in booking.holds):
+            needs = self._free_time.needs(place.demands, self.down)
+            own = View({booking.booking})
+            now = needs is not None and self._free_time.fits(needs, turn.now, place.start, own)
+        start = turn.now if now else place.start
+        soonest = start + booking.run_time - SOONER * self._settings.margin
+        where = self._dispatch.choose(task, turn.now, self.down, freed, sooner_than=soonest)
+        if where is not None:
+            turn.note(TaskFreed(turn.now, booking.booking, "begins sooner elsewhere"))
+            turn.do(Release(booking))
+            self._fix_at(task, where, turn)
+        elif now:
+            self.moves.move(booking, turn.now, turn.now + place.end - place.start, turn)
+
+    def _free_orphans(self, turn: Turn) -> None:
+        # What waits for a task without a place has none either.
+        while self._orphaned:
+            task, reason = self._orphaned.pop(0)
+            if not task.plannable:
+                continue  # it has another place already
+            for after in task.successors:
+                if after.state in HELD:
+                    self.free(after, turn, reason)
+
+    def _wake(self, task: LiveTask, moment: float) -> None:
+        # A task that changes before is looked at in vain then.
+        if moment < math.inf:
+            heapq.heappush(self._due, (moment, next(self._entries), task))
+
+    def _fix(self, task: LiveTask, turn: Turn) -> bool:
+        placement = task.placement
+        if placement is None or self._cycle.running:
+            return False
+        if placement.start > turn.now + self._settings.slot + SLOT_TOLERANCE:
+            self._wake(task, placement.start - self._settings.slot)
+            return False
+        if any(before.plannable for before in task.predecessors):
+            return False
+        needs = self._free_time.needs(placement.demands, self.down)
+        if needs is None:
+            self._cycle.want(turn, f"{task.name} has lost its resource")
+            return False
+        length = placement.end - placement.start
+        run_time = min(needs[0].supply.resource.duration(task.task.work), length)
+        ends = [each.booking.end for each in task.predecessors if each.booking is not None]
+        since = max([placement.start, *ends])
+        if turn.now > since + length - run_time - self._settings.margin / 2:
+            since = turn.now
+        start = self._free_time.earliest(needs, since, length)
+        if start > turn.now + self._settings.slot + SLOT_TOLERANCE:
+            if start < math.inf:
+                self._wake(task, start - self._settings.slot)
+            return False
+        self._fix_at(task, replace(placement, start=start, end=start + length), turn)
+        return True
+
+    def _fix_at(self, task: LiveTask, placement: Placement, turn: Turn) -> None:
+        supplies = [self._memory.supplies[name] for name in placement.resources]
+        holds = tuple(
+            Hold(*supply.place, demand.units)
+            for supply, demand in zip(supplies, placement.demands, strict=True)
+        )
+        length = placement.end - placement.start
+        run_time = min(supplies[0].resource.duration(task.task.work), length)
+        name = f"{self._epoch}-{self._memory.bookings_count + 1}"
+        turn.note(
+            TaskFixed(
+                turn.now,
+                task.owner.workflow_id,
+                task.task.name,
+                name,
+                placement,
+                holds,
+                run_time,
+            )
+        )
+        assert task.booking is not None
+        turn.do(Book(task.booking))
+        turn.changed(task.owner)
+        self._advance_held(task, task.booking, turn)
+
+    def _launch(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
+        turn.note(TaskLaunched(turn.now, booking.booking))
+        turn.do(self._launching(task, booking))
+        turn.changed(task.owner)
+        self._wake(task, self.moves.advance(booking, turn))
+
+    def _launching(self, task: LiveTask, booking: Booking) -> Launch:
+        program = task.owner.programs.get(task.task.name)
+        return Launch(booking, program, task.task.work, task.name, task.start_time)
+
+    # --- giving up -----------------------------------------------------------------------------
+
+    def free(self, task: LiveTask, turn: Turn, reason: str) -> None:
+        """Gives up a booking, and those of the tasks that wait for this one."""
+        assert task.booking is not None
+        booking = task.booking
+        self.moves.over(booking.booking)
+        turn.note(TaskFreed(turn.now, booking.booking, reason))
+        turn.do(Release(booking))
+        turn.changed(task.owner)
+        turn.touched.append(task)  # it may have another place by now
+        self._again(task, turn, f"{task.name}: {reason}")
+
+    def _again(self, task: LiveTask, turn: Turn, reason: str) -> None:
+        self._orphaned.append((task, f"waits for {task.task.name!r}, which is planned again"))
+        if not task.owner.closing:
+            self._cycle.want(turn, reason)
+
+    def end(self, task: LiveTask, turn: Turn, reason: str) -> None:
+        """Ends a run, as its workflow is given up or its resource is broken."""
+        if task.state is TaskState.ENDING or task.booking is None:
+            return
+        booking = task.booking
+        turn.note(TaskEnding(turn.now, booking.booking, reason))
+        turn.do(Release(booking))
+        turn.changed(task.owner)
+        if not task.owner.closing:
+            self._again(task, turn, f"{task.name}: {reason}")
+
+    def close(self, workflow: LiveWorkflow, turn: Turn, *, running: bool, reason: str) -> None:
+        """Gives up a workflow's bookings, and its runs if requested."""
+        for task in workflow.tasks.values():
+            if task.state in HELD:
+                self.free(task, turn, reason)
+            elif running and task.state in AT_SITE:
+                self.end(task, turn, reason)
+        turn.changed(workflow)
+
+    def resource_gone(self, name: str, turn: Turn, reason: str) -> None:
+        """Gives up the bookings on a resource, and ends its runs."""
+        for task in list(self._memory.tasks()):
+            if task.booking is None or name not in task.booking.placement.resources:
+                continue
+            if task.state in HELD:
+                self.free(task, turn, reason)
+            elif task.state in AT_SITE:
+                self.end(task, turn, reason)
+
+    # --- sites tell ----------------------------------------------------------------------------
+
+    def take_up(self, _event: Restarted, turn: Turn) -> None:
+        """Asks again for everything that was open when the daemon ended."""
+        for task in list(self._memory.tasks()):
+            if task.booking is None:
+                continue
+            turn.do(Book(task.booking))
+            if task.booking.moving is not None:
+                turn.do(Move(task.booking, *task.booking.moving))
+            if task.state in AT_SITE:
+                turn.do(self._launching(task, task.booking))
+            if task.state is TaskState.ENDING:
+                turn.do(Release(task.booking))
+        for booking in self._memory.releasing.values():
+            turn.do(Release(booking))
+        self._cycle.want_now("the broker has begun to work")
+
+    def moved(self, event: Moved, turn: Turn) -> None:
+        """The reservations are in another window."""
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.booking is not None:
+            self._freed.update(hold.place for hold in task.booking.holds)
+        self.moves.moved(event, turn)
+
+    def booked(self, event: Booked, turn: Turn) -> None:
+        """The resources are reserved."""
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.state is TaskState.BOOKING:
+            turn.note(TaskBooked(turn.now, event.booking, event.reservations))
+            turn.touched.append(task)
+            turn.changed(task.owner)
+
+    def lost(self, event: BookingLost, turn: Turn) -> None:
+        """The booking is void."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.booking is None:
+            return
+        for index in event.taken:
+            placement = task.booking.placement
+            self._cycle.avoid(Taken(placement.resources[index], placement.start, placement.end))
+        if task.state is TaskState.ENDING:
+            self._over(event, turn, event.reason)
+        else:
+            self.free(task, turn, event.reason)
+
+    def started(self, event: Started, turn: Turn) -> None:
+        """A run has begun."""
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.state in AT_SITE and task.start_time is None:
+            turn.note(TaskStarted(turn.now, event.booking, event.start_time))
+            turn.changed(task.owner)
+
+    def ended(self, event: Ended, turn: Turn) -> None:
+        """A run is over."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.state not in AT_SITE:
+            return
+        assert task.booking is not None
+        booking = task.booking
+        state, counted = self._after(task, event.outcome)
+        start = event.start_time if event.start_time is not None else task.start_time
+        if state in DONE and start is None:
+            start = min(turn.now, event.end_time)
+        cost = self._cost(booking, start, event.end_time)
+        self.moves.over(booking.booking)
+        self._freed.update(hold.place for hold in booking.holds)
+        reason = event.reason or self._cut(booking, event)
+        turn.note(
+            TaskEnded(
+                turn.now, booking.booking, state, counted, start, event.end_time, cost, reason
+            )
+        )
+        if booking.booking in self._memory.releasing:
+            turn.do(Release(booking))
+        turn.changed(task.owner)
+        if state in DONE:
+            turn.touched += task.successors
+        elif state is TaskState.FAILED:
+            reason = f"task {task.task.name!r} has failed {task.failures} times"
+            self.close(task.owner, turn, running=False, reason=reason)
+        else:
+            turn.touched.append(task)  # a plan may have given it its next place already
+            self._again(task, turn, f"{task.name}: {reason or event.outcome.value}")
+
+    def _after(self, task: LiveTask, outcome: Outcome) -> tuple[TaskState, bool]:
+        if outcome in _DONE:
+            return _DONE[outcome], False
+        if task.owner.closing:
+            return TaskState.CANCELLED, False
+        counted = outcome is Outcome.FAILED and task.state is not TaskState.ENDING
+        if counted and task.failures + 1 >= self._settings.runs_max:
+            return TaskState.FAILED, True
+        return TaskState.WAITING, counted
+
+    @staticmethod
+    def _cut(booking: Booking, event: Ended) -> str:
+        # Why a run failed that went on to the end of its reservation.
+        last = booking.placement.end - SLOT_TOLERANCE
+        if event.outcome is not Outcome.FAILED or event.end_time < last:
+            return ""
+        return "it was cut off at the end of its reservation"
+
+    def _cost(self, booking: Booking, start: float | None, end: float) -> float:
+        if start is None:
+            return 0.0
+        cost = 0.0
+        for demand in booking.placement.demands:
+            supply = self._memory.supplies.get(demand.resource)
+            if supply is None:
+                return booking.placement.cost
+            cost += supply.resource.cost(start, max(start, end), demand.units)
+        return cost
+
+    def released(self, event: Released, turn: Turn) -> None:
+        """The booking holds nothing now."""
+        held = self._memory.releasing.get(event.booking)
+        if held is not None:
+            self._freed.update(hold.place for hold in held.holds)
+            turn.note(BookingReleased(turn.now, event.booking))
+            self.moves.wanted = True
+            return
+        self._over(event, turn, "")
+
+    def _over(self, event: BookingEvent, turn: Turn, reason: str) -> None:
+        # The end of a run that was to be ended, and may never have begun.
+        task = self._memory.booked.get(event.booking)
+        if task is not None and task.state is TaskState.ENDING:
+            told = reason or task.reason
+            cancelled = Ended(0, event.booking, Outcome.CANCELLED, None, turn.now, told)
+            self.ended(cancelled, turn)
+
+    def site_up(self, event: SiteUp, turn: Turn) -> None:
+        """A site answers again."""
+        if event.site in self.down:
+            self.down.discard(event.site)
+            self._cycle.want(turn, f"site {event.site!r} is back")
+            self._all = True
+
+    def site_down(self, event: SiteDown, turn: Turn) -> None:
+        """What is booked there is planned again; what runs there is waited for."""
+        if event.site in self.down:
+            return
+        self.down.add(event.site)
+        reason = f"site {event.site!r} does not answer"
+        for task in list(self._memory.tasks()):
+            if task.state in HELD and task.booking and event.site in task.booking.sites:
+                self.free(task, turn, reason)
+        self._cycle.want_now(reason)
+
+    def site_lost(self, event: SiteLost, turn: Turn) -> None:
+        """Gives up the runs there if the configuration says so."""
+        if self._settings.on_lost != "rerun":
+            return
+        for task in list(self._memory.tasks()):
+            if task.state in AT_SITE and task.booking and event.site in task.booking.sites:
+                self.free(task, turn, f"site {event.site!r} is lost")

@@ -1,1 +1,0 @@
-"""The daemon's services, and the plan over MQTT."""

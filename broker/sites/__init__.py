@@ -1,1 +1,0 @@
-"""Sites as the broker uses them, simulated or over gRPC, and its commands to them."""

@@ -1,0 +1,1 @@
+"""Messages of `broker.v1` to the scheduler's values, and back."""

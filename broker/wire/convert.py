@@ -1,0 +1,294 @@
+"""Workflows, resources and plans as messages of `broker.v1`, and back."""
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.scheduler.lifecycle import TaskState, WorkflowState
+from broker.scheduler.records import Program, Supply
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, Memory
+from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
+from grms.v1 import request_pb2
+
+LISTS_SHARED: Final = 256
+"""Lists of alternatives, the latest, that later tasks share."""
+
+ALTERNATIVES_SHARED: Final = 65_536
+"""The same for single alternatives."""
+
+
+class WireError(ValueError):
+    """A meaningless message; `field` is the one that is wrong."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        self.field = field
+        super().__init__(reason)
+
+
+# --- workflows -----------------------------------------------------------------------------------
+
+
+def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Program, ...]]:
+    """Returns a workflow and what its tasks run.
+
+    Raises:
+        WireError: it is none; the text says why, with names.
+    """
+    if not spec.name:
+        raise WireError("workflow.name", "the workflow has no name")
+    tasks = []
+    for index, task in enumerate(spec.tasks):
+        try:
+            tasks.append(_read_task(task))
+        except ValueError as error:
+            raise WireError(f"workflow.tasks[{index}]", str(error)) from error
+    try:
+        workflow = Workflow(
+            spec.name,
+            tuple(tasks),
+            spec.earliest_start_s if spec.HasField("earliest_start_s") else -math.inf,
+            spec.due_date_s if spec.HasField("due_date_s") else math.inf,
+            spec.budget if spec.HasField("budget") else math.inf,
+            spec.preference if spec.HasField("preference") else 0.5,
+        )
+    except ValueError as error:
+        raise WireError("workflow", str(error)) from error
+    programs = tuple(
+        Program(task.name, task.program.SerializeToString(deterministic=True))
+        for task in spec.tasks
+        if task.HasField("program")
+    )
+    return workflow, programs
+
+
+def _read_task(task: workflow_pb2.TaskSpec) -> Task:
+    # Thousands of tasks run on "every resource of that kind": what is equal becomes one object.
+    alone = workflow_pb2.TaskSpec(alternatives=task.alternatives)
+    alternatives = _read_alternatives(alone.SerializeToString(deterministic=True))
+    return Task(task.name, task.work_s, alternatives, tuple(task.predecessors))
+
+
+@lru_cache(maxsize=LISTS_SHARED)
+def _read_alternatives(content: bytes) -> tuple[Alternative, ...]:
+    spec = workflow_pb2.TaskSpec.FromString(content)
+    return tuple(_read_alternative(each.SerializeToString()) for each in spec.alternatives)
+
+
+@lru_cache(maxsize=ALTERNATIVES_SHARED)
+def _read_alternative(content: bytes) -> Alternative:
+    demands = workflow_pb2.Alternative.FromString(content).demands
+    return Alternative(tuple(Demand(each.resource, each.units) for each in demands))
+
+
+def write_workflow(
+    workflow: Workflow, programs: Iterable[Program] = ()
+) -> workflow_pb2.WorkflowSpec:
+    """Returns a workflow as it is handed in."""
+    by_task = {program.task: program for program in programs}
+    spec = workflow_pb2.WorkflowSpec(name=workflow.name)
+    written: dict[int, workflow_pb2.TaskSpec] = {}
+    for task in workflow.tasks:
+        made = spec.tasks.add(
+            name=task.name, work_s=task.work, predecessors=list(task.predecessors)
+        )
+        shared = id(task.alternatives)
+        if shared not in written:
+            written[shared] = workflow_pb2.TaskSpec()
+            for alternative in task.alternatives:
+                demands = write_demands(alternative.demands)
+                written[shared].alternatives.add().demands.extend(demands)
+        made.MergeFrom(written[shared])
+        if task.name in by_task:
+            made.program.CopyFrom(request_pb2.Program.FromString(by_task[task.name].content))
+    if workflow.earliest_start > -math.inf:
+        spec.earliest_start_s = workflow.earliest_start
+    if workflow.due_date < math.inf:
+        spec.due_date_s = workflow.due_date
+    if workflow.budget < math.inf:
+        spec.budget = workflow.budget
+    spec.preference = workflow.preference
+    return spec
+
+
+def write_demands(demands: Iterable[Demand]) -> list[workflow_pb2.Demand]:
+    """Returns units of resources."""
+    return [workflow_pb2.Demand(resource=each.resource, units=each.units) for each in demands]
+
+
+def write_live(live: LiveWorkflow, *, tasks: bool = True) -> workflow_pb2.Workflow:
+    """Returns the current state of a workflow."""
+    members = list(live.tasks.values())
+    placed = [task.placement for task in members if task.placement is not None]
+    message = workflow_pb2.Workflow(
+        workflow_id=live.workflow_id,
+        name=live.workflow.name,
+        state=f"WORKFLOW_STATE_{live.state.name}",
+        submit_time_s=live.submit_time,
+        cost=math.fsum(placement.cost for placement in placed),
+        tasks_total=len(members),
+        tasks_completed=sum(task.state is TaskState.COMPLETED for task in members),
+        tasks_simulated=sum(task.state is TaskState.SIMULATED for task in members),
+        tasks=[write_task(task) for task in members] if tasks else [],
+        reason=_reason(members),
+        revision=live.revision,
+    )
+    if live.end_time is not None:
+        message.end_time_s = live.end_time
+    if live.workflow.due_date < math.inf:
+        message.due_date_s = live.workflow.due_date
+    if live.workflow.budget < math.inf:
+        message.budget = live.workflow.budget
+    if len(placed) == len(members):
+        message.completion_s = max(placement.end for placement in placed)
+    return message
+
+
+def _reason(tasks: list[LiveTask]) -> str:
+    bad = [task for task in tasks if task.state is TaskState.FAILED]
+    bad += [task for task in tasks if task.state is TaskState.WAITING and task.placement is None]
+    for task in bad:
+        if task.reason:
+            return f"task {task.task.name!r}: {task.reason}"
+    return ""
+
+
+def write_task(task: LiveTask) -> workflow_pb2.Task:
+    """Returns the current state of a task."""
+    message = workflow_pb2.Task(
+        name=task.task.name,
+        state=f"TASK_STATE_{task.state.name}",
+        runs=task.runs,
+        reason=task.reason,
+    )
+    placement = task.placement
+    if placement is not None:
+        message.demands.extend(write_demands(placement.demands))
+        message.start_time_s = placement.start if task.start_time is None else task.start_time
+        message.end_time_s = placement.end if task.end_time is None else task.end_time
+        message.cost = placement.cost
+    return message
+
+
+def read_workflow_state(number: int) -> WorkflowState:
+    """Returns a state that a request names; `WireError` if there is no such state."""
+    for state in WorkflowState:
+        if workflow_pb2.WorkflowState.Value(f"WORKFLOW_STATE_{state.name}") == number:
+            return state
+    raise WireError("states", f"{number} is no state of a workflow")
+
+
+# --- resources -----------------------------------------------------------------------------------
+
+
+def read_supply(message: resource_pb2.Resource) -> Supply:
+    """Returns a resource and its place; `WireError` if it is none, with the reason."""
+    if not message.name:
+        raise WireError("resource.name", "the resource has no name")
+    try:
+        resource = Resource(
+            message.name,
+            message.kind or "cpu",
+            message.performance or 1.0,
+            message.price,
+            tuple(PriceRule(rule.price, _read_window(rule.window)) for rule in message.price_rules),
+            Calendar(
+                tuple(_read_window(each) for each in message.opening),
+                tuple(
+                    (
+                        each.begin_s if each.HasField("begin_s") else -math.inf,
+                        each.end_s if each.HasField("end_s") else math.inf,
+                    )
+                    for each in message.closures
+                ),
+            ),
+            message.capacity or 1,
+            message.utc_offset_s,
+        )
+    except ValueError as error:
+        raise WireError("resource", str(error)) from error
+    try:
+        requires = tuple(Demand(each.resource, each.units) for each in message.requires)
+    except ValueError as error:
+        raise WireError("resource.requires", str(error)) from error
+    names = [each.resource for each in requires]
+    if len({message.name, *names}) <= len(names):
+        reason = f"resource {message.name!r} requires itself, or another twice: {', '.join(names)}"
+        raise WireError("resource.requires", reason)
+    return Supply(resource, message.site, message.site_resource, message.broken, requires)
+
+
+def _read_window(message: resource_pb2.WeeklyWindow) -> WeeklyWindow:
+    return WeeklyWindow(message.begin_s, message.end_s, tuple(message.weekdays))
+
+
+def _write_window(window: WeeklyWindow) -> resource_pb2.WeeklyWindow:
+    return resource_pb2.WeeklyWindow(
+        begin_s=window.begin, end_s=window.end, weekdays=list(window.weekdays)
+    )
+
+
+def write_supply(supply: Supply) -> resource_pb2.Resource:
+    """Returns a resource and its place."""
+    resource = supply.resource
+    message = resource_pb2.Resource(
+        name=resource.name,
+        kind=resource.kind,
+        performance=resource.performance,
+        price=resource.price,
+        capacity=resource.capacity,
+        utc_offset_s=resource.utc_offset,
+        site=supply.site,
+        site_resource=supply.site_resource,
+        broken=supply.broken,
+        opening=[_write_window(each) for each in resource.calendar.opening],
+        requires=write_demands(supply.requires),
+    )
+    for rule in resource.price_rules:
+        message.price_rules.add(price=rule.price, window=_write_window(rule.window))
+    for begin, end in resource.calendar.closures:
+        closure = message.closures.add()
+        if begin > -math.inf:
+            closure.begin_s = begin
+        if end < math.inf:
+            closure.end_s = end
+    return message
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+def write_plan(memory: Memory, now: float, next_planning: float) -> plan_pb2.Plan:
+    """Returns the plan; `now` and `next_planning` are in seconds, the latter infinity for never."""
+    message = plan_pb2.Plan(now_s=now)
+    if memory.plan is not None:
+        message.number = memory.plan.number
+        message.adopted_s = memory.plan.time
+        if memory.plan.fitness is not None:
+            message.fitness = memory.plan.fitness
+    if math.isfinite(next_planning):
+        message.next_planning_s = next_planning
+    placed = []
+    for task in memory.tasks():
+        workflow = task.owner.workflow.name
+        if task.placement is not None:
+            placed.append((task.placement.start, workflow, task.task.name, task))
+        elif not task.has_ended:
+            reason = task.reason or "the next planning gives it a place"
+            message.unplanned.add(workflow=workflow, task=task.task.name, reason=reason)
+    for _, workflow, name, task in sorted(placed, key=lambda entry: entry[:3]):
+        assert task.placement is not None
+        shown = write_task(task)
+        message.placements.add(
+            workflow=workflow,
+            task=name,
+            demands=shown.demands,
+            start_time_s=shown.start_time_s,
+            end_time_s=shown.end_time_s,
+            cost=shown.cost,
+            state=shown.state,
+            predecessors=list(task.task.predecessors),
+        )
+    return message

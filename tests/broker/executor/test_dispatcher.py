@@ -1,0 +1,627 @@
+"""What the broker wants done at sites, over real gRPC to a site that is made up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from grpc import aio
+
+from broker.executor.dispatcher import Dispatcher
+from broker.executor.remote import RemoteSite
+from broker.executor.site_monitor import Patience
+from broker.model.plan import Placement
+from broker.model.resources import Resource
+from broker.model.workflow import Demand
+from broker.scheduler.commands import Book, Launch, Move, Release
+from broker.scheduler.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Event,
+    Moved,
+    MoveRefused,
+    Offered,
+    Released,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.scheduler.lifecycle import Outcome
+from broker.scheduler.records import Hold, Program
+from broker.scheduler.state_tables import Booking
+from grms.daemon.clock import ScaledClock
+from grms.v1 import request_pb2, reservation_pb2
+from tests.broker.fake_site import STATES, FakeSite
+from tests.waiting import run, until
+
+FAR = 4e9
+"""A moment that no test reaches; seconds."""
+
+
+def booking(*resources: str, reservations: tuple[str, ...] = (), name: str = "e-1") -> Booking:
+    """Returns an attempt on resources of the site."""
+    demands = tuple(Demand(each) for each in resources)
+    placement = Placement("flow", "t", demands, FAR, FAR + 100, 1.0)
+    holds = tuple(Hold("riga", each, 1) for each in resources)
+    return Booking(name, placement, holds, 50.0, reservations)
+
+
+class Scene:
+    """A dispatcher with one site."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "site.sock"
+        self.site = FakeSite()
+        self.events: list[Event] = []
+        self.dispatcher: Dispatcher
+
+    def heard(self, kind: type[Event]) -> bool:
+        """Returns whether an event of a kind has come."""
+        return any(isinstance(event, kind) for event in self.events)
+
+    def launch(self, what: Booking, program: Program | None = None) -> None:
+        """Has it launched."""
+        self.dispatcher.do(Launch(what, program, 70.0, "flow/t"))
+
+
+@asynccontextmanager
+async def scene(
+    folder: Path, *, patience: Patience | None = None, learning: bool = False
+) -> AsyncIterator[Scene]:
+    """Yields a dispatcher whose site answers."""
+    made = Scene(folder)
+    await made.site.start(made.path)
+    options = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 100)]
+    async with aio.insecure_channel(f"unix:{made.path}", options=options) as channel:
+        made.dispatcher = Dispatcher(
+            {"riga": RemoteSite(channel, call_s=300.0)},
+            made.events.append,
+            ScaledClock(1.0, 0.0),
+            structlog.get_logger(),
+            patience or Patience(down_s=600.0),  # no machine is so slow that it is silent
+            learning=["riga"] if learning else [],
+        )
+        task = asyncio.create_task(made.dispatcher.run(), name="dispatcher")
+        await asyncio.sleep(0)
+        try:
+            yield made
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await made.site.stop()
+
+
+def play(
+    folder: Path,
+    act: Callable[[Scene], object],
+    *,
+    patience: Patience | None = None,
+    learning: bool = False,
+) -> None:
+    """Plays a scene."""
+
+    async def playing() -> None:
+        async with scene(folder, patience=patience, learning=learning) as made:
+            await act(made)  # type: ignore[misc]  # acts are coroutine functions
+
+    run(playing)
+
+
+def test_a_task_is_booked_launched_and_ends(tmp_path: Path) -> None:
+    """Each step leads to its event, with the site's moments; the job has the work as its time."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        assert made.events == [Booked(0, "e-1", ("1",))]
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        job = made.site.launches["1"]
+        assert (job.processors, job.requested_time_s, job.simulated.run_time_s) == (1, 70, 70)
+        assert made.site.to_the_end["1"]
+        made.site.finish("1")
+        await until(lambda: made.heard(Ended))
+        assert made.events[1:] == [
+            Started(0, "e-1", 5.0),
+            Ended(0, "e-1", Outcome.COMPLETED, 5.0, 9.0),
+        ]
+        # Nothing is remembered of what is over.
+        assert made.dispatcher._entries == {}
+        assert made.dispatcher._by_reservation == {}
+
+    play(tmp_path, act)
+
+
+def windows(made: Scene) -> list[tuple[float, float]]:
+    """Returns where the site has the reservations."""
+    return [(each.window.begin_s, each.window.end_s) for each in made.site.reservations.values()]
+
+
+def test_an_attempt_is_moved_with_all_of_its_reservations(tmp_path: Path) -> None:
+    """However often the question or its answer is lost."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        made.site.lose_answers = 1
+        made.dispatcher.do(Move(what, FAR - 5, FAR + 150))
+        await until(lambda: made.heard(Moved))
+        assert made.events[-1] == Moved(0, "e-1", FAR - 5, FAR + 150)
+        assert windows(made) == [(FAR - 5, FAR + 150)] * 2
+        assert made.site.calls.count("move") == 3
+
+    play(tmp_path, act)
+
+
+def test_an_attempt_that_cannot_be_moved_as_a_whole_stays(tmp_path: Path) -> None:
+    """What was moved is moved back, also by the broker's next life."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        before = windows(made)
+        made.site.busy.add("b")
+        for _ in range(2):
+            made.dispatcher.do(Move(what, FAR - 5, FAR + 150))
+            await until(lambda: made.heard(MoveRefused))
+            assert windows(made) == before
+            assert made.events.pop() == MoveRefused(0, "e-1", "not free", taken=True)
+            # The first was moved, and the broker died before it asked for the second.
+            made.site.reservations["1"].window.begin_s = FAR - 5
+            made.site.reservations["1"].window.end_s = FAR + 150
+
+    play(tmp_path, act)
+
+
+def test_an_attempt_of_which_a_part_is_stuck_elsewhere_is_lost(tmp_path: Path) -> None:
+    """Its window has been taken meanwhile; a run that only has more time than it needs goes on."""
+
+    async def act(made: Scene) -> None:
+        for name, begin, kinds in (
+            ("1", FAR + 5, [BookingLost, MoveRefused]),
+            ("3", FAR, [MoveRefused]),
+        ):
+            made.site.busy.clear()
+            what = booking("a", "b", name=f"e-{name}")
+            made.dispatcher.do(Book(what))
+            await until(lambda: made.heard(Booked))
+            made.events.clear()
+            # The first is where it should go already, so its being taken shows on the way back.
+            made.site.reservations[name].window.begin_s = begin
+            made.site.reservations[name].window.end_s = FAR + 150
+            made.site.busy |= {"a", "b"}
+            made.dispatcher.do(Move(what, begin, FAR + 150))
+            await until(lambda: made.heard(MoveRefused))
+            assert [type(each) for each in made.events] == kinds
+
+    play(tmp_path, act)
+
+
+def test_a_move_that_is_refused_is_told(tmp_path: Path) -> None:
+    """The time is somebody's; the run goes on."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        made.site.refuse = "move"
+        made.dispatcher.do(Move(what, FAR, FAR + 150))
+        await until(lambda: made.heard(MoveRefused))
+        (told,) = [each for each in made.events if isinstance(each, MoveRefused)]
+        assert (told.booking, told.taken) == ("e-1", True)
+        made.site.finish("1")
+        await until(lambda: made.heard(Ended))
+        made.dispatcher.do(Move(what, FAR, FAR + 200))
+        assert made.events[-1] == MoveRefused(0, "e-1", "it is over")
+        assert made.site.calls.count("move") == 1
+
+    play(tmp_path, act)
+
+
+def test_a_program_is_handed_on_as_it_is(tmp_path: Path) -> None:
+    """A site with a real batch system gets the task's script."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        content = request_pb2.Program(script="#!/bin/sh\n").SerializeToString()
+        made.dispatcher.do(Book(what))
+        made.launch(what, Program("t", content))
+        await until(lambda: made.heard(Started))
+        assert made.site.launches["1"].program.script == "#!/bin/sh\n"
+
+    play(tmp_path, act)
+
+
+def test_lost_answers_are_asked_for_again(tmp_path: Path) -> None:
+    """A repeated call does not reserve or launch a second time."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.site.lose_answers = 2
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        made.site.lose_answers = 2
+        made.launch(what)
+        await until(lambda: made.site.calls.count("launch") == 3)
+        assert len(made.site.reservations) == len(made.site.launches) == 1
+        assert not made.heard(BookingLost)
+
+    play(tmp_path, act)
+
+
+def test_a_refused_booking_is_lost_and_names_the_hold(tmp_path: Path) -> None:
+    """The time belongs to somebody else; nothing is asked again for its release."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.site.refuse = "book"
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+        assert made.events == [BookingLost(0, "e-1", "not free", (0,))]
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        assert made.site.calls == ["book"]
+
+    play(tmp_path, act)
+
+
+def test_a_refused_launch_is_lost(tmp_path: Path) -> None:
+    """It did not run and will not."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.site.refuse = "launch"
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(BookingLost))
+        assert made.events[-1] == BookingLost(0, "e-1", "too long")
+
+    play(tmp_path, act)
+
+
+def test_several_resources_are_reserved_together_and_released(tmp_path: Path) -> None:
+    """The job runs on the first; the release gives all of them back."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(Booked))
+        assert made.events == [Booked(0, "e-1", ("1", "2"))]
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        released = {each.state for each in made.site.reservations.values()}
+        assert released == {STATES.RESERVATION_STATE_RELEASED}
+
+    play(tmp_path, act)
+
+
+def test_releasing_a_run_that_has_ended_tells_its_end_first(tmp_path: Path) -> None:
+    """What was quicker than its cancellation counts as done."""
+
+    async def act(made: Scene) -> None:
+        made.site.reservations["7"] = reservation_pb2.Reservation(
+            reservation_id="7",
+            state=STATES.RESERVATION_STATE_ENDED,
+            start_time_s=1.0,
+            end_time_s=2.0,
+            outcome=request_pb2.OUTCOME_COMPLETED,
+        )
+        made.dispatcher.do(Release(booking("a", reservations=("7",))))
+        await until(lambda: made.heard(Released))
+        assert [type(event) for event in made.events] == [Started, Ended, Released]
+
+    play(tmp_path, act)
+
+
+def test_what_was_booked_before_a_restart_is_not_booked_again(tmp_path: Path) -> None:
+    """The launch is repeated under its key and tells how the run stands."""
+
+    async def act(made: Scene) -> None:
+        first = booking("a")
+        made.dispatcher.do(Book(first))
+        made.launch(first)
+        await until(lambda: made.heard(Started))
+        made.site.finish("1")
+        await until(lambda: made.heard(Ended))
+        made.events.clear()
+        again = booking("a", reservations=("1",))
+        made.dispatcher.do(Book(again))
+        made.launch(again)
+        await until(lambda: made.heard(Ended))
+        assert made.site.calls == ["book", "launch", "launch"]
+
+    play(tmp_path, act)
+
+
+def test_a_run_of_before_a_restart_is_heard_of(tmp_path: Path) -> None:
+    """Its end is told as soon as the site tells it, without another call."""
+
+    async def act(made: Scene) -> None:
+        await until(lambda: made.site.watched)
+        made.site.reservations["7"] = reservation_pb2.Reservation(
+            reservation_id="7", state=STATES.RESERVATION_STATE_RUNNING, start_time_s=1.0
+        )
+        made.dispatcher.do(Book(booking("a", reservations=("7",))))
+        made.site.finish("7")
+        await until(lambda: made.heard(Ended))
+        assert made.events == [
+            Started(0, "e-1", 1.0),
+            Ended(0, "e-1", Outcome.COMPLETED, 1.0, 9.0),
+        ]
+        assert made.dispatcher._entries == {}
+
+    play(tmp_path, act)
+
+
+def test_what_a_newer_site_says_in_later_words_ends_nothing_but_what_has_ended(
+    tmp_path: Path,
+) -> None:
+    """A state that is not known here is passed over; an end of a later kind is no success."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.site.change("1", state=99)
+        made.site.change("1", state=STATES.RESERVATION_STATE_ENDED, end_time_s=9.0, outcome=99)
+        await until(lambda: made.heard(Ended))
+        assert made.events[-1] == Ended(0, "e-1", Outcome.FAILED, 5.0, 9.0)
+        assert not made.heard(SiteDown)
+
+    play(tmp_path, act)
+
+
+@pytest.mark.parametrize(("end", "asked"), [(FAR + 100, ["book", "book", "release"]), (0.0, [])])
+def test_what_may_have_been_reserved_is_released(
+    tmp_path: Path, end: float, asked: list[str]
+) -> None:
+    """Whether it was is asked, unless its time is over; what the site refuses it does not have."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a", "b")
+        what.placement = replace(what.placement, start=end - 100, end=end)
+        made.site.busy.add("b")
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        assert made.site.calls == asked
+        assert made.events == [Released(0, "e-1")]
+        assert made.dispatcher._entries == {}
+        assert made.dispatcher._by_reservation == {}
+
+    play(tmp_path, act)
+
+
+def test_a_run_that_its_site_ends_is_told_as_such(tmp_path: Path) -> None:
+    """A reservation that is released by somebody else while it runs."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.site.change("1", state=STATES.RESERVATION_STATE_RELEASED)
+        await until(lambda: made.heard(Ended))
+        ended = made.events[-1]
+        assert isinstance(ended, Ended)
+        assert ended.outcome is Outcome.CANCELLED
+
+    play(tmp_path, act)
+
+
+def test_a_reservation_that_expires_is_lost(tmp_path: Path) -> None:
+    """Its time passed without a run."""
+
+    async def act(made: Scene) -> None:
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+        made.site.change("1", state=STATES.RESERVATION_STATE_EXPIRED)
+        await until(lambda: made.heard(BookingLost))
+
+    play(tmp_path, act)
+
+
+def test_a_booking_that_is_answered_with_one_that_is_over_is_lost(tmp_path: Path) -> None:
+    """As after a silence that was longer than its time; it is told once, and it is not booked."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        await until(lambda: made.site.watched)
+        await made.site.Book(
+            reservation_pb2.BookRequest(idempotency_key="e-1.0", resource_id="a"), None
+        )
+        # Only the answer says so: nobody was told when it expired.
+        made.site.reservations["1"].state = STATES.RESERVATION_STATE_EXPIRED
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+        made.site.change("1", state=STATES.RESERVATION_STATE_EXPIRED)
+        made.dispatcher.do(Release(what))
+        await until(lambda: made.heard(Released))
+        assert made.events == [
+            BookingLost(0, "e-1", "its reservation is expired"),
+            Released(0, "e-1"),
+        ]
+
+    play(tmp_path, act)
+
+
+def test_a_booking_that_is_answered_with_one_that_has_run_is_told_so(tmp_path: Path) -> None:
+    """The site knows more than the broker, whose journal was put back: nothing else will tell it."""
+
+    async def act(made: Scene) -> None:
+        await until(lambda: made.site.watched)
+        await made.site.Book(
+            reservation_pb2.BookRequest(idempotency_key="e-1.0", resource_id="a"), None
+        )
+        made.site.reservations["1"].state = STATES.RESERVATION_STATE_RUNNING
+        made.site.reservations["1"].start_time_s = 5.0
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Started))
+        assert made.events == [Booked(0, "e-1", ("1",)), Started(0, "e-1", 5.0)]
+
+    play(tmp_path, act)
+
+
+def test_the_end_of_a_run_is_told_once(tmp_path: Path) -> None:
+    """Though its site says it to who watches and to who releases."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        made.launch(what)
+        await until(lambda: made.heard(Started))
+        made.dispatcher.do(Release(what))
+        made.site.finish("1")
+        await until(lambda: made.heard(Released))
+        assert [type(event) for event in made.events].count(Ended) == 1
+
+    play(tmp_path, act)
+
+
+def test_a_silent_site_is_down_then_lost_then_back(tmp_path: Path) -> None:
+    """What was asked meanwhile is answered when it is back."""
+
+    async def act(made: Scene) -> None:
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+        await made.site.stop()
+        await until(lambda: made.heard(SiteLost))
+        # Where connecting took long, the site was down before.
+        assert [type(event) for event in made.events[-2:]] == [SiteDown, SiteLost]
+        made.launch(booking("a", reservations=("1",)))
+        await made.site.start(made.path)
+        await until(lambda: made.heard(SiteUp) and made.heard(Started))
+        assert len(made.site.launches) == 1
+
+    play(tmp_path, act, patience=Patience(0.3, 0.6))
+
+
+def test_a_release_ends_what_was_being_repeated(tmp_path: Path) -> None:
+    """A booking at a silent site is given up, and released when the site is back."""
+
+    async def act(made: Scene) -> None:
+        await made.site.stop()
+        what = booking("a")
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(SiteDown))
+        made.dispatcher.do(Release(what))
+        await made.site.start(made.path)
+        await until(lambda: made.heard(Released))
+        assert not made.heard(Booked)
+        states = [each.state for each in made.site.reservations.values()]
+        assert states in ([], [STATES.RESERVATION_STATE_RELEASED])
+
+    play(tmp_path, act, patience=Patience(0.3, 600))
+
+
+def test_a_site_that_is_not_configured_any_more_refuses(tmp_path: Path) -> None:
+    """The task is planned elsewhere."""
+
+    async def act(made: Scene) -> None:
+        what = booking("a")
+        what.holds = (Hold("gone", "a", 1),)
+        made.dispatcher.do(Book(what))
+        await until(lambda: made.heard(BookingLost))
+
+    play(tmp_path, act)
+
+
+def offered(made: Scene) -> list[Offered]:
+    """Returns what the site's offers have come to."""
+    return [event for event in made.events if isinstance(event, Offered)]
+
+
+def test_a_site_is_asked_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first contact, now and then, and again when it is back; prices are for a second."""
+    monkeypatch.setattr("broker.executor.site_monitor.OFFERS_EVERY_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        await until(lambda: bool(offered(made)))
+        first = offered(made)[0]
+        assert (first.site, first.offers) == ("riga", ())
+        assert first.end - first.begin == pytest.approx(7 * 86400)
+        offer = made.site.offers.offers.add()
+        offer.resource.resource_id = "gpu"
+        offer.resource.labels["kind"] = "accelerator"
+        offer.resource.processors, offer.resource.speed = 3, 2.5
+        offer.resource.cost_per_hour = 7200.0
+        offer.free.add(window=reservation_pb2.Window(begin_s=1, end_s=2), processors=3)
+        await until(lambda: bool(offered(made)[-1].offers))
+        (found,) = offered(made)[-1].offers
+        assert found.resource == Resource(
+            "gpu", "accelerator", performance=2.5, price=2.0, capacity=3
+        )
+        assert (found.labels_kind, found.free) == (True, ((1.0, 2.0, 3),))
+        await made.site.stop()
+        count = len(offered(made))
+        await made.site.start(made.path)
+        await until(lambda: len(offered(made)) > count)
+
+    play(tmp_path, act, learning=True)
+
+
+def test_an_offer_that_means_nothing_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A speed of nothing is no resource; the site is asked again, and books meanwhile."""
+    monkeypatch.setattr("broker.executor.site_monitor.OFFERS_EVERY_S", 0.05)
+
+    async def act(made: Scene) -> None:
+        made.site.offers.offers.add().resource.resource_id = "bad"
+        await until(lambda: made.site.calls.count("offer") > 3)
+        assert not any(event.offers for event in offered(made))
+        made.dispatcher.do(Book(booking("a")))
+        await until(lambda: made.heard(Booked))
+
+    play(tmp_path, act, learning=True)
+
+
+def test_a_site_is_followed_and_asked_over_its_new_connection(tmp_path: Path) -> None:
+    """The old one is closed in the middle of the watch and of a call: neither ends for good by that."""
+
+    async def scene() -> None:
+        site, path, asked = FakeSite(), tmp_path / "site.sock", asyncio.Event()
+        answers, book, watch = asyncio.Event(), site.Book, site.Watch
+        watches: list[object] = []
+
+        async def watched(request: Any, context: Any) -> AsyncIterator[Any]:
+            watches.append(request)
+            async for each in watch(request, context):
+                yield each
+
+        async def slow(request: reservation_pb2.BookRequest, context: Any) -> Any:
+            asked.set()
+            await answers.wait()
+            return await book(request, context)
+
+        site.Book, site.Watch = slow, watched  # type: ignore[method-assign]  # as one that is slow
+        await site.start(path)
+        old, new = (aio.insecure_channel(f"unix:{path}") for _ in range(2))
+        remote, events = RemoteSite(old, call_s=300.0), list[Event]()
+        patience = Patience(down_s=600.0)
+        dispatcher = Dispatcher(
+            {"riga": remote}, events.append, ScaledClock(1.0, 0.0), structlog.get_logger(), patience
+        )
+        task = asyncio.create_task(dispatcher.run(), name="dispatcher")
+        await until(lambda: site.watched)
+        dispatcher.do(Book(booking("cpu")))
+        await asked.wait()
+        remote.speak_over(new)
+        await old.close()
+        answers.set()
+        await until(lambda: len(watches) == 2 and any(isinstance(each, Booked) for each in events))
+        task.cancel()
+        await asyncio.wait([task])
+        await new.close()
+        await site.stop()
+
+    run(scene)

@@ -1,0 +1,486 @@
+"""The lives of tasks, one step at a time."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from broker.model.plan import Placement
+from broker.model.resources import Resource
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.scheduler.commands import (
+    Append,
+    Book,
+    Command,
+    Launch,
+    Move,
+    PublishWorkflow,
+    Release,
+)
+from broker.scheduler.events import (
+    Booked,
+    BookingLost,
+    Ended,
+    Moved,
+    MoveRefused,
+    Released,
+    Restarted,
+    SiteDown,
+    SiteLost,
+    SiteUp,
+    Started,
+)
+from broker.scheduler.invariants import check
+from broker.scheduler.lifecycle import Outcome, TaskState
+from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_input import Taken
+from broker.scheduler.records import (
+    PlanAdopted,
+    Program,
+    ResourceRemoved,
+    ResourceSet,
+    Supply,
+    TaskEnded,
+    WorkflowCancelled,
+    WorkflowSubmitted,
+)
+from broker.scheduler.settings import BrokerSettings
+from broker.scheduler.state_tables import LiveTask, Memory
+from broker.scheduler.task_execution import SLOT_TOLERANCE, Floor
+from broker.scheduler.transaction import Turn
+
+SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2, early=False)
+ALPHA = Supply(Resource("alpha", price=0.5), "riga", "a1")
+BETA = Supply(Resource("beta", performance=2.0))
+
+
+def place(task: str, start: float, *resources: str) -> Placement:
+    """Returns a placement of 14 s, for 10 s of work on alpha."""
+    demands = tuple(Demand(each) for each in resources or ("alpha",))
+    return Placement("flow", task, demands, start, start + 14, 7.0)
+
+
+class Scene:
+    """A floor with a workflow of three tasks, `b` after `a`; their places are given at 0 s."""
+
+    def __init__(
+        self, *places: Placement, settings: BrokerSettings = SETTINGS, order: str = "abc"
+    ) -> None:
+        some = (Alternative.of("alpha"), Alternative.of("beta"))
+        waits = {"b": ("a",)}
+        tasks = tuple(Task(name, 10, some, waits.get(name, ())) for name in order)
+        self.memory = Memory(
+            [
+                ResourceSet(0, ALPHA),
+                ResourceSet(0, BETA),
+                WorkflowSubmitted(0, "w1", "k", Workflow("flow", tasks), (Program("a", b"x"),)),
+                PlanAdopted(0, 1, None, places, ()),
+            ]
+        )
+        self.cycle = Cycle(self.memory, settings)
+        self.floor = Floor(self.memory, settings, self.cycle, "e")
+
+    def at(self, now: float, event: object = None) -> list[Command]:
+        """Hands over an event, lets what is due be done, and returns the commands for sites."""
+        turn = Turn(self.memory, now)
+        before = shown(self.memory)
+        handlers = {
+            Booked: self.floor.booked, BookingLost: self.floor.lost, Started: self.floor.started,
+            Ended: self.floor.ended, Released: self.floor.released, SiteUp: self.floor.site_up,
+            SiteDown: self.floor.site_down, Moved: self.floor.moved, MoveRefused: self.floor.moves.refused, SiteLost: self.floor.site_lost,
+            Restarted: self.floor.take_up,
+        }  # fmt: skip
+        if event is not None:
+            handlers[type(event)](event, turn)  # type: ignore[operator]  # an event of these
+        self.floor.advance(turn)
+        check(self.memory)
+        # Watchers hear of every workflow of which something is shown that has changed.
+        if shown(self.memory) != before:
+            assert PublishWorkflow("w1") in turn.commands()
+        return [
+            each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)
+        ]
+
+    def task(self, name: str = "a") -> LiveTask:
+        """Returns a task."""
+        return self.memory.workflows["w1"].tasks[name]
+
+
+def shown(memory: Memory) -> list[object]:
+    """Returns what those who watch the workflow see of it."""
+    flow = memory.workflows["w1"]
+    return [(one.state, one.start_time, one.booking, one.failures) for one in flow.tasks.values()]
+
+
+def kinds(commands: list[Command]) -> list[str]:
+    """Returns commands as words: what is done for which attempt."""
+    found = []
+    for each in commands:
+        assert isinstance(each, Book | Launch | Move | Release)
+        found.append(f"{type(each).__name__} {each.booking.booking}")
+    return found
+
+
+def running(settings: BrokerSettings = SETTINGS) -> Scene:
+    """Returns a scene in which `a` runs since 20 s and `b` is booked behind it."""
+    scene = Scene(place("a", 20), place("b", 36), settings=settings)
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(1, Booked(0, "e-2", ("r2",)))
+    (launch,) = scene.at(20)
+    assert isinstance(launch, Launch)
+    assert (launch.program, launch.work, launch.name) == (Program("a", b"x"), 10, "flow/a")
+    scene.at(21, Started(0, "e-1", 20.5))
+    return scene
+
+
+def test_what_starts_within_the_slot_is_fixed_after_what_it_waits_for() -> None:
+    """In the words of its sites; what starts later waits for its moment."""
+    scene = Scene(place("b", 40), place("a", 20, "alpha", "beta"), place("c", 60))
+    commands = scene.at(0)
+    assert kinds(commands) == ["Book e-1", "Book e-2"]
+    booking = scene.task("a").booking
+    assert booking is not None
+    assert [(hold.site, hold.resource, hold.units) for hold in booking.holds] == [
+        ("riga", "a1", 1), ("", "beta", 1),
+    ]  # fmt: skip
+    assert (booking.run_time, booking.placement.start) == (10.0, 20)
+    assert scene.task("c").state is TaskState.WAITING
+    assert scene.floor.next_time == 20.0, "its slot, and the first start"
+    assert kinds(scene.at(20)) == ["Book e-3"]
+
+
+def test_the_slot_ends_where_rounding_does() -> None:
+    """What begins then belongs to it."""
+    for start, booked in ((40 + SLOT_TOLERANCE, ["Book e-1"]), (40 + 2 * SLOT_TOLERANCE, [])):
+        assert kinds(Scene(place("a", start)).at(0)) == booked
+
+
+def test_what_stands_before_what_it_waits_for_is_fixed_as_well() -> None:
+    """In whatever order a workflow names its tasks."""
+    scene = Scene(place("a", 20), place("b", 36), order="bac")
+    assert kinds(scene.at(0)) == ["Book e-1", "Book e-2"]
+    assert [scene.task(name).state for name in "ab"] == [TaskState.BOOKING, TaskState.BOOKING]
+
+
+def test_nothing_is_fixed_while_a_search_runs_or_what_it_waits_for_is_not() -> None:
+    """The plan may change until its end."""
+    scene = Scene(place("b", 20))
+    assert scene.at(0) == []
+    scene = Scene(place("a", 20))
+    scene.cycle.running = 2
+    assert scene.at(0) == []
+
+
+@pytest.mark.parametrize("what", ["gone", "broken", "down"])
+def test_what_has_lost_its_resource_is_planned_again(what: str) -> None:
+    """It is not booked there, and a plan is wanted."""
+    scene = Scene(place("a", 60))
+    assert scene.at(0) == []
+    turn = Turn(scene.memory, 1)
+    if what == "gone":
+        turn.note(ResourceRemoved(1, "alpha"))
+    elif what == "broken":
+        turn.note(ResourceSet(1, replace(ALPHA, broken=True)))
+    else:
+        scene.floor.down.add("riga")
+    assert scene.at(21) == []
+    assert scene.task().state is TaskState.WAITING
+    assert scene.cycle._wanted == "flow/a has lost its resource"
+
+
+def test_a_resource_that_has_become_slower_is_held_no_longer_than_planned() -> None:
+    """A run takes the time that its work needs there, up to the end of its place."""
+    for performance, run_time in ((1.0, 10.0), (0.5, 14.0)):
+        scene = Scene(place("a", 20))
+        slower = Supply(Resource("alpha", performance=performance), "riga", "a1")
+        Turn(scene.memory, 0).note(ResourceSet(0, slower))
+        (book,) = scene.at(0)
+        assert isinstance(book, Book)
+        assert book.booking.run_time == run_time
+
+
+def test_a_booking_without_an_answer_is_given_up_at_its_latest_start() -> None:
+    """Nothing but time tells of a site that is silent."""
+    scene = Scene(place("a", 20))
+    scene.at(0)
+    assert scene.floor.next_time == math.nextafter(22, math.inf)
+    assert scene.at(22) == []
+    assert kinds(scene.at(22.1)) == ["Release e-1"]
+
+
+def test_what_can_be_booked_no_more_in_time_is_booked_later() -> None:
+    """The run has to fit into what is left, and half of the margin with it."""
+    late = 20 + 14 - 10 - 2
+    assert kinds(Scene(place("a", 20)).at(late)) == ["Book e-1"]
+    (book,) = Scene(place("a", 20)).at(late + 0.1)
+    assert isinstance(book, Book)
+    assert (book.booking.placement.start, book.booking.placement.end) == (late + 0.1, late + 14.1)
+
+
+def test_a_task_is_launched_when_its_time_has_come_and_what_it_waits_for_has_ended() -> None:
+    """What is late is moved; where that cannot be, its booking is given up at its latest start."""
+    scene = running()
+    assert scene.at(30.9) == []
+    ended = Ended(0, "e-1", Outcome.COMPLETED, 20.5, 30.5)
+    assert scene.at(30.95, ended) == []
+    assert kinds(scene.at(36)) == ["Launch e-2"]
+    scene = running()
+    assert kinds(scene.at(31)) == ["Move e-2"], "its end comes after that"
+    assert kinds(scene.at(31.5, Moved(0, "e-2", 44.0, 58.0))) == ["Move e-1"]
+    scene = running()
+    scene.at(31)
+    assert kinds(scene.at(32, MoveRefused(0, "e-2", "it has no other time"))) == ["Release e-2"]
+    reason = "is late, or in the way of a longer run, and cannot be moved"
+    assert scene.task("b").reason == reason
+    assert scene.cycle._wanted == f"flow/b: {reason}"
+    scene = Scene(place("a", 20))
+    scene.at(0)
+    assert kinds(scene.at(22, Booked(0, "e-1", ("r1",)))) == ["Launch e-1"], (
+        "half of its margin late"
+    )
+
+
+def test_a_booking_that_is_lost_takes_along_what_waits_for_it() -> None:
+    """Its time is avoided where somebody else has it."""
+    scene = Scene(place("a", 20, "alpha", "beta"), place("b", 36))
+    scene.at(0)
+    commands = scene.at(1, BookingLost(0, "e-1", "not free", (1,)))
+    assert kinds(commands) == ["Release e-1", "Release e-2"]
+    assert scene.task("a").reason == "not free"
+    assert scene.task("b").reason == "waits for 'a', which is planned again"
+    assert scene.cycle._taken == [Taken("beta", 20, 34)]
+    assert scene.at(2, BookingLost(0, "e-1", "not free", (1,))) == []
+
+
+def test_a_run_that_fails_is_tried_so_often_and_then_its_workflow_is_given_up() -> None:
+    """What is booked of it is released; what a site ended by itself does not count."""
+    scene = running()
+    commands = scene.at(25, Ended(0, "e-1", Outcome.CANCELLED, 20.5, 25.0, "its site"))
+    assert kinds(commands) == ["Release e-2"]
+    assert (scene.task().state, scene.task().failures) == (TaskState.WAITING, 0)
+    scene = running(replace(SETTINGS, runs_max=1))
+    commands = scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
+    assert kinds(commands) == ["Release e-2"]
+    assert scene.task().state is TaskState.FAILED
+    assert scene.task("b").reason == "task 'a' has failed 1 times"
+    scene = running()
+    scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
+    assert (scene.task().state, scene.task().failures) == (TaskState.WAITING, 1)
+
+
+def test_what_runs_of_a_workflow_that_has_failed_goes_on() -> None:
+    """Only what has not begun is given up with it."""
+    scene = Scene(
+        place("a", 20), place("c", 20, "beta"), settings=replace(SETTINGS, runs_max=1), order="ac"
+    )
+    scene.at(0)
+    for number in (1, 2):
+        scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
+    scene.at(20)
+    assert scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0)) == []
+    assert [scene.task(name).state for name in "ac"] == [TaskState.FAILED, TaskState.LAUNCHED]
+
+
+def test_a_run_costs_what_its_resources_cost_while_it_ran() -> None:
+    """As planned where a resource is gone; nothing where it never started."""
+    scene = running()
+    scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, None, 30.0))
+    placement = scene.task().placement
+    assert placement is not None
+    assert (placement.start, placement.end, placement.cost) == (20.5, 30.0, 0.5 * 9.5)
+    # An end before the start, by a clock that was set back, is no time on the resource.
+    scene = running()
+    scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 20.0))
+    placement = scene.task().placement
+    assert placement is not None
+    assert placement.cost == 0.0
+    scene = running()
+    Turn(scene.memory, 22).note(ResourceRemoved(22, "alpha"))
+    scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 30.0))
+    placement = scene.task().placement
+    assert placement is not None
+    assert placement.cost == 7.0
+
+
+def test_the_second_reservation_of_a_run_is_released_at_its_end() -> None:
+    """Its site does not know that the run is over."""
+    scene = Scene(place("a", 20, "alpha", "beta"))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1", "r2")))
+    scene.at(20)
+    commands = scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.0, 30.0))
+    assert kinds(commands) == ["Release e-1"]
+    scene.at(31, Released(0, "e-1"))
+    assert scene.memory.releasing == {}
+
+
+def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> None:
+    """It is planned again; once is enough."""
+    scene = running()
+    turn = Turn(scene.memory, 22)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
+    assert kinds(turn.commands()[1:3]) == ["Release e-1", "Release e-2"]
+    assert scene.task().state is TaskState.ENDING
+    turn = Turn(scene.memory, 22)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
+    assert turn.commands() == []
+    turn = Turn(scene.memory, 23)
+    scene.floor.released(Released(0, "e-1"), turn)
+    assert (scene.task().state, scene.task().reason) == (TaskState.WAITING, "alpha is broken")
+    assert scene.task().failures == 0
+    (append,) = [each for each in turn.commands() if isinstance(each, Append)]
+    (end,) = append.records
+    assert isinstance(end, TaskEnded)
+    assert (end.start_time, end.end_time, end.cost) == (20.5, 23, 0.5 * 2.5)
+
+
+def test_nothing_is_begun_of_a_workflow_that_is_given_up() -> None:
+    """What has a place in the plan keeps it in vain, and nothing is looked at again."""
+    scene = Scene(place("a", 20), place("c", 60))
+    assert kinds(scene.at(0)) == ["Book e-1"]
+    turn = Turn(scene.memory, 1)
+    turn.note(WorkflowCancelled(1, "w1"))
+    scene.floor.close(scene.memory.workflows["w1"], turn, running=True, reason="cancelled")
+    released = [each for each in turn.commands() if isinstance(each, Release)]
+    assert kinds(list(released)) == ["Release e-1"]
+    assert scene.at(2, Released(0, "e-1")) == []
+    assert scene.at(20) == []
+    assert scene.at(30) == []
+
+
+def test_a_run_that_is_to_be_ended_is_over_when_it_is_lost() -> None:
+    """Its site holds nothing of it any more, and there is nothing to release."""
+    scene = running()
+    scene.floor.resource_gone("alpha", Turn(scene.memory, 22), "alpha is broken")
+    assert scene.at(23, BookingLost(0, "e-1", "its reservation is expired")) == []
+    assert scene.task().state is TaskState.WAITING
+    assert scene.task().reason == "its reservation is expired"
+
+
+def test_a_run_that_is_ended_may_have_its_next_place_already() -> None:
+    """It is booked there as soon as its site has let it go."""
+    scene = running()
+    scene.floor.resource_gone("alpha", Turn(scene.memory, 22), "alpha is broken")
+    scene.memory.apply(PlanAdopted(23, 2, None, (place("a", 50, "beta"),), ()))
+    assert kinds(scene.at(24, Released(0, "e-1"))) == ["Book e-3"]
+
+
+def test_a_run_that_ends_with_its_reservation_was_cut_off() -> None:
+    """A moment earlier it failed by itself."""
+    for end, reason in (
+        (34 - SLOT_TOLERANCE, "it was cut off at the end of its reservation"),
+        (33.9, ""),
+    ):
+        scene = running()
+        scene.at(34, Ended(0, "e-1", Outcome.FAILED, 20.5, end))
+        assert scene.task().reason == reason
+
+
+def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:
+    """It has no start either."""
+    scene = Scene(place("a", 20))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(20)
+    turn = Turn(scene.memory, 21)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
+    assert PublishWorkflow("w1") in turn.commands()
+    turn = Turn(scene.memory, 22)
+    scene.floor.released(Released(0, "e-1"), turn)
+    (append,) = [each for each in turn.commands() if isinstance(each, Append)]
+    (end,) = append.records
+    assert isinstance(end, TaskEnded)
+    assert (end.start_time, end.cost) == (None, 0.0)
+
+
+def test_what_a_site_has_can_be_planned_with_again_when_it_is_back() -> None:
+    """A silent site that held nothing is wanted all the same; one that was never silent is not."""
+    scene = Scene(place("c", 900))
+    scene.at(0)
+    scene.at(1, SiteUp(0, "riga"))
+    assert scene.cycle._wanted == ""
+    scene.at(2, SiteDown(0, "riga"))
+    scene.at(3, SiteUp(0, "riga"))
+    assert scene.cycle._wanted == "site 'riga' is back"
+
+
+def test_a_resource_that_is_gone_takes_what_is_there_and_no_more() -> None:
+    """What is booked there is freed, what runs there ends, and what waits for that has no place."""
+    scene = Scene(place("a", 20), place("b", 36, "beta"), place("c", 38))
+    scene.at(0)
+    for number in (1, 2, 3):
+        scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
+    turn = Turn(scene.memory, 2)
+    scene.floor.resource_gone("beta", turn, "beta is broken")
+    released = [each for each in turn.commands() if isinstance(each, Release)]
+    assert kinds(list(released)) == ["Release e-2"]
+    assert [scene.task(name).state for name in "abc"] == [
+        TaskState.BOOKED,
+        TaskState.WAITING,
+        TaskState.BOOKED,
+    ]
+    scene = Scene(place("a", 20), place("b", 36, "beta"))
+    scene.at(0)
+    for number in (1, 2):
+        scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
+    scene.at(20)
+    turn = Turn(scene.memory, 22)
+    scene.floor.resource_gone("alpha", turn, "alpha is broken")
+    scene.floor.advance(turn)
+    assert scene.task().state is TaskState.ENDING
+    assert scene.task("b").reason == "waits for 'a', which is planned again"
+    assert scene.cycle._wanted == "flow/a: alpha is broken"
+    assert PublishWorkflow("w1") in turn.commands()
+
+
+def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
+    """Once; when it is back everything is looked at again."""
+    scene = running()
+    assert kinds(scene.at(22, SiteDown(0, "riga"))) == ["Release e-2"]
+    assert scene.at(22, SiteDown(0, "riga")) == []
+    assert scene.task().state is TaskState.RUNNING
+    assert scene.cycle._urgent == "site 'riga' does not answer"
+    scene.cycle._urgent = ""
+    scene.at(22, SiteDown(0, "riga"))
+    assert scene.cycle._urgent == ""
+    assert scene.at(23, SiteLost(0, "riga")) == []
+    turn = Turn(scene.memory, 24)
+    scene.floor.site_up(SiteUp(0, "riga"), turn)
+    assert scene.floor.next_time < 0
+    assert scene.floor.down == set()
+    scene = running(replace(SETTINGS, on_lost="rerun"))
+    scene.at(22, SiteDown(0, "riga"))
+    assert scene.at(23, SiteLost(0, "elsewhere")) == []
+    assert kinds(scene.at(23, SiteLost(0, "riga"))) == ["Release e-1"]
+
+
+def test_after_a_restart_everything_open_is_asked_for_again() -> None:
+    """In order: bookings, launches of what runs, releases of what is given up."""
+    scene = running()
+    turn = Turn(scene.memory, 30)
+    floor = Floor(scene.memory, SETTINGS, scene.cycle, "e")
+    floor.take_up(Restarted(0), turn)
+    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)]
+    assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Book e-2"]
+    launch = again[1]
+    assert isinstance(launch, Launch)
+    assert launch.started == 20.5
+    assert scene.cycle._urgent == "the broker has begun to work"
+    floor.resource_gone("alpha", turn, "broken")
+    turn = Turn(scene.memory, 31)
+    floor.take_up(Restarted(0), turn)
+    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)]
+    assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Release e-1", "Release e-2"]
+
+
+def test_a_start_is_noted_once() -> None:
+    """And only of what runs."""
+    scene = running()
+    scene.at(22, Started(0, "e-1", 21.9))
+    scene.at(22, Started(0, "e-2", 21.9))
+    assert scene.task().start_time == 20.5
+    assert scene.task("b").start_time is None

@@ -1,0 +1,265 @@
+"""Workflows and resources as messages."""
+
+import math
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.model.resources import Calendar, Resource
+from broker.model.workflow import Alternative, Demand, Task, Workflow
+from broker.scheduler.lifecycle import TaskState
+from broker.scheduler.records import Program, Supply
+from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
+from broker.wire.convert import (
+    WireError,
+    read_supply,
+    read_workflow,
+    read_workflow_state,
+    write_live,
+    write_plan,
+    write_supply,
+    write_workflow,
+)
+from grms.v1 import request_pb2
+from tests.broker import drawn
+from tests.broker.scheduler.test_state import running_world
+from tests.examples import FEW
+from tests.field_paths import is_field
+
+
+@FEW
+@given(st.data())
+def test_workflows_come_back_as_they_were(data: st.DataObject) -> None:
+    """Every workflow of the drawn kind survives the wire, with all its numbers."""
+    pool = data.draw(drawn.pools())
+    workflow = data.draw(drawn.workflows("flow", pool))
+    assert read_workflow(write_workflow(workflow)) == (workflow, ())
+
+
+@FEW
+@given(st.data())
+def test_resources_come_back_as_they_were(data: st.DataObject) -> None:
+    """Prices, opening hours, closures and what they require too."""
+    resource = data.draw(drawn.resources("alpha"))
+    requires = data.draw(st.sampled_from(((), (Demand("os", 3), Demand("licence")))))
+    supply = Supply(resource, "riga", "a1", data.draw(st.booleans()), requires)
+    assert read_supply(write_supply(supply)) == supply
+
+
+def test_closures_without_an_end_have_none() -> None:
+    """Nor a beginning where there is none."""
+    calendar = Calendar(closures=((-math.inf, 5.0), (9.0, math.inf)))
+    first, second = write_supply(Supply(Resource("alpha", calendar=calendar))).closures
+    assert (first.HasField("begin_s"), first.end_s) == (False, 5.0)
+    assert (second.begin_s, second.HasField("end_s")) == (9.0, False)
+
+
+def test_what_a_workflow_does_not_ask_for_is_left_out() -> None:
+    """Dates and a budget without bounds are no numbers on the wire."""
+    spec = write_workflow(Workflow("flow", (Task("t", 1, (Alternative.of("alpha"),)),)))
+    for field in ("earliest_start_s", "due_date_s", "budget"):
+        assert not spec.HasField(field)
+
+
+def test_equal_alternatives_are_one_object() -> None:
+    """Thousands of tasks that may run anywhere do not each keep a list of everything."""
+    alternatives = [(Alternative.of("alpha"), Alternative.of("beta", "licence")) for _ in range(3)]
+    first = Workflow("first", tuple(Task(f"t{i}", 1, a) for i, a in enumerate(alternatives[:2])))
+    second = Workflow("second", (Task("t", 2, alternatives[2][1:]),))
+    one, other = (read_workflow(write_workflow(each))[0] for each in (first, second))
+    assert (one, other) == (first, second)
+    assert one.tasks[0].alternatives is one.tasks[1].alternatives
+    assert other.tasks[0].alternatives[0] is one.tasks[0].alternatives[1]
+
+
+def test_programs_go_with_their_tasks() -> None:
+    """What a task runs is handed through."""
+    script = request_pb2.Program(script="#!/bin/sh\ntrue", arguments=["x"]).SerializeToString()
+    flow = running_world().state.memory.live["flow"].workflow
+    spec = write_workflow(flow, [Program("t1", script)])
+    assert [task.HasField("program") for task in spec.tasks] == [False, True]
+    assert read_workflow(spec) == (flow, (Program("t1", script),))
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "word"),
+    [
+        ({"name": ""}, "workflow.name", "no name"),
+        ({"preference": 2.0}, "workflow", "preference"),
+        ({"budget": math.nan}, "workflow", "budget"),
+        ({"tasks": []}, "workflow", "no task"),
+    ],
+)
+def test_a_message_that_is_no_workflow_is_refused(
+    change: dict[str, object], field: str, word: str
+) -> None:
+    """The error has the field and a reason."""
+    flow = running_world().state.memory.live["flow"].workflow
+    spec = write_workflow(flow)
+    for name, value in change.items():
+        spec.ClearField(name)
+        if not isinstance(value, list):
+            setattr(spec, name, value)
+    with pytest.raises(WireError, match=word) as refused:
+        read_workflow(spec)
+    assert refused.value.field == field
+    assert is_field(workflow_pb2.SubmitRequest.DESCRIPTOR, field)
+
+
+def test_the_task_that_is_wrong_is_named() -> None:
+    """By its place in the message: names may be what is wrong with it."""
+    spec = write_workflow(running_world().state.memory.live["flow"].workflow)
+    spec.tasks[1].work_s = math.nan
+    with pytest.raises(WireError) as refused:
+        read_workflow(spec)
+    assert refused.value.field == "workflow.tasks[1]"
+    assert is_field(workflow_pb2.SubmitRequest.DESCRIPTOR, refused.value.field)
+
+
+def test_a_message_that_is_no_resource_is_refused() -> None:
+    """Numbers out of bounds and a missing name."""
+    with pytest.raises(WireError, match="performance"):
+        read_supply(resource_pb2.Resource(name="alpha", performance=-1))
+    with pytest.raises(WireError, match="no name") as caught:
+        read_supply(resource_pb2.Resource())
+    assert caught.value.args == (str(caught.value),)
+    assert read_supply(resource_pb2.Resource(name="a")).resource.capacity == 1
+    for requires, said in (
+        ([workflow_pb2.Demand(resource="b")], "0 units of 'b'"),
+        ([workflow_pb2.Demand(resource="a", units=1)], "'a' requires itself"),
+        ([workflow_pb2.Demand(resource="b", units=1)] * 2, "another twice: b, b"),
+    ):
+        with pytest.raises(WireError, match=said) as refused:
+            read_supply(resource_pb2.Resource(name="a", requires=requires))
+        assert is_field(resource_pb2.RegisterRequest.DESCRIPTOR, refused.value.field)
+
+
+def test_a_workflow_is_shown_as_it_stands() -> None:
+    """States, real moments where there are any, counts, and the completion by the plan."""
+    made = running_world()
+    live = made.state.memory.live["flow"]
+    live.submit_time = 7.0
+    message = write_live(live)
+    running, booked = message.tasks
+    assert running.state == workflow_pb2.TASK_STATE_RUNNING
+    assert running.start_time_s == live.tasks["t0"].start_time
+    assert message.completion_s == booked.end_time_s
+    assert (message.tasks_total, message.tasks_completed) == (2, 0)
+    assert message.state == workflow_pb2.WORKFLOW_STATE_RUNNING
+    assert (message.workflow_id, message.name) == (live.workflow_id, "flow")
+    assert (message.submit_time_s, message.revision) == (7.0, live.revision)
+    assert message.revision > 0
+    assert message.cost == sum(task.cost for task in message.tasks) > 0
+    live.tasks["t1"].reason = "not free"
+    _, booked = write_live(live).tasks
+    assert (booked.name, booked.runs, booked.reason) == ("t1", live.tasks["t1"].runs, "not free")
+    assert running.runs == live.tasks["t0"].runs > 0
+    live.tasks["t0"].state = TaskState.COMPLETED
+    assert write_live(live).tasks_completed == 1
+    assert [[each.resource for each in task.demands] for task in message.tasks] == [
+        [each.resource for each in task.placement.demands]
+        for task in live.tasks.values()
+        if task.placement is not None
+    ]
+    assert not write_live(live, tasks=False).tasks
+    assert not message.HasField("due_date_s")
+    assert not message.HasField("budget")
+    assert [task.cost for task in message.tasks] == [
+        task.placement.cost for task in live.tasks.values() if task.placement is not None
+    ]
+
+
+def test_a_workflow_says_what_went_wrong_first() -> None:
+    """A task that has failed; else one without a place; of the others the reasons are history."""
+    live = running_world().state.memory.live["flow"]
+    first, second = live.tasks.values()
+    first.reason, second.reason = "one", "two"
+    assert write_live(live).reason == ""
+    second.state = TaskState.WAITING
+    assert write_live(live).reason == ""
+    second.placement = None
+    assert write_live(live).reason == "task 't1': two"
+    first.state = TaskState.FAILED
+    assert write_live(live).reason == "task 't0': one"
+    first.state, second.state = TaskState.WAITING, TaskState.FAILED
+    first.placement = None
+    assert write_live(live).reason == "task 't1': two"
+
+
+def test_a_plan_is_in_order_of_time_and_names_what_has_no_place() -> None:
+    """Each open task is in one of the two lists."""
+    made = running_world()
+    plan = write_plan(made.state.memory, made.now, math.inf)
+    assert [each.task for each in plan.placements] == ["t0", "t1"]
+    assert plan.now_s == made.now > 0
+    shown = write_live(made.state.memory.live["flow"]).tasks
+    for place, task, before in zip(plan.placements, shown, ([], ["t0"]), strict=True):
+        assert place == plan_pb2.Placement(
+            workflow="flow",
+            task=task.name,
+            demands=task.demands,
+            start_time_s=task.start_time_s,
+            end_time_s=task.end_time_s,
+            cost=task.cost,
+            state=task.state,
+            predecessors=before,
+        )
+    assert not plan.HasField("next_planning_s")
+    adopted = made.state.memory.plan
+    assert adopted is not None
+    assert adopted.fitness is not None
+    assert (plan.number, plan.adopted_s, plan.fitness) == (
+        adopted.number,
+        adopted.time,
+        adopted.fitness,
+    )
+    made.state.memory.plan = msgspec.structs.replace(adopted, fitness=None)
+    assert not write_plan(made.state.memory, made.now, math.inf).HasField("fitness")
+    made.state.memory.plan = None
+    assert write_plan(made.state.memory, made.now, math.inf).number == 0
+    live = made.state.memory.live["flow"].tasks["t1"]
+    live.placement, live.state = None, TaskState.WAITING
+    plan = write_plan(made.state.memory, made.now, 5.0)
+    assert [(each.workflow, each.task) for each in plan.unplanned] == [("flow", "t1")]
+    live.reason = "not free"
+    (waiting,) = write_plan(made.state.memory, made.now, 5.0).unplanned
+    assert waiting.reason == "not free"
+    live.reason = ""
+    (waiting,) = write_plan(made.state.memory, made.now, 5.0).unplanned
+    assert waiting.reason == "the next planning gives it a place"
+    assert plan.next_planning_s == 5.0
+
+
+def test_states_are_read_by_number() -> None:
+    """A number that is none is refused."""
+    assert read_workflow_state(workflow_pb2.WORKFLOW_STATE_FAILED).value == "failed"
+    with pytest.raises(WireError, match="99"):
+        read_workflow_state(99)
+
+
+def test_the_same_workflow_is_the_same_bytes() -> None:
+    """In whatever order the variables of a program's environment were set."""
+    names = [f"V{number}" for number in range(50)]
+    forth, back = (
+        workflow_pb2.WorkflowSpec(
+            name="flow",
+            tasks=[
+                workflow_pb2.TaskSpec(
+                    name="t",
+                    work_s=1.0,
+                    alternatives=[
+                        workflow_pb2.Alternative(
+                            demands=[workflow_pb2.Demand(resource="alpha", units=1)]
+                        )
+                    ],
+                    program=request_pb2.Program(
+                        script="true", environment=dict.fromkeys(each, "x")
+                    ),
+                )
+            ],
+        )
+        for each in (names, reversed(names))
+    )
+    assert read_workflow(forth) == read_workflow(back)

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.run import machine
 from lrms_sim.workload.schedule import Schedule
 from scenarios.library import scenario_path
-from scenarios.live.conductor import Conducted, Conductor
+from scenarios.live.coordinator import Conducted, Conductor
 from scenarios.live.daemons import daemons
 from scenarios.live.live import on_one_core
 from scenarios.live.sites import LiveSettings, SiteProcess

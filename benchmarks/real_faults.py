@@ -39,7 +39,7 @@ from grms.daemon.ports import free_ports
 from grms.site.runtime.journal import Journal
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo
-from scenarios.live.conductor import Conductor
+from scenarios.live.coordinator import Conductor
 from scenarios.live.daemons import daemons
 from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.spec.files import parse_spec

@@ -22,14 +22,10 @@ from typing import Any
 from rich.console import Console
 
 from scenarios.library import rule_base_folder
-from scenarios.papers.decentralized_grid.grids import REGIMES, learned_file
-from scenarios.papers.decentralized_grid.options import StudyOptions
-from scenarios.papers.decentralized_grid.reference import SETUPS
-from scenarios.papers.decentralized_grid.study import (
-    TrainingJob,
-    learn,
-    training_folder,
-)
+from scenarios.studies.decentralized_grid.grids import REGIMES, learned_file
+from scenarios.studies.decentralized_grid.options import StudyOptions
+from scenarios.studies.decentralized_grid.reference import SETUPS
+from scenarios.studies.decentralized_grid.study import TrainingJob, learn, training_folder
 
 
 def bundled() -> Iterator[tuple[Path, TrainingJob]]:

@@ -5,4 +5,4 @@ from lrms_sim.util.process_guard import run
 
 def main() -> None:
     """Runs the command line of this process and ends it."""
-    run("scenarios.cli")
+    run("scenarios.cli.main")

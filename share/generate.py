@@ -18,7 +18,7 @@ from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.cli.sections import SectionedGroup
-from scenarios.cli import cli as scenario
+from scenarios.cli.main import cli as scenario
 
 FOLDER = Path(__file__).resolve().parent
 PROGRAMS: dict[str, click.Group] = {

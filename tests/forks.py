@@ -44,7 +44,7 @@ IMPORTS: Final = {
         "lrms_sim.report.run_report",
         "lrms_sim.workload.lublin",
     ),
-    "scenarios.command": ("scenarios.cli", "scenarios.live_cli", "scenarios.run.replay"),
+    "scenarios.command": ("scenarios.cli.main", "scenarios.cli.live_cli", "scenarios.run.replay"),
     "scenarios.command run": ("scenarios.live.live", "scenarios.report.html"),
 }
 """What a program imports in which all these words are, of its text and its first argument. Each nursery

@@ -43,8 +43,8 @@ import importlib
 for module, words in (
     ("lrms_sim.cli.main", "generate --processors 16 --jobs 50 -o log.swf"),
     ("lrms_sim.cli.main", "run log.swf --discipline easy --json"),
-    ("scenarios.cli", "validate small.toml"),
-    ("scenarios.cli", "run small.toml --output run"),
+    ("scenarios.cli.main", "validate small.toml"),
+    ("scenarios.cli.main", "run small.toml --output run"),
     ("broker.cli.main", "generate benchmark --class lRlD --tasks 8 --output p.json"),
     ("broker.cli.main", "plan p.json --evaluations 20 --html plan.html"),
     ("grms.cli.main", "policy show nothing.json"),
@@ -164,7 +164,7 @@ def test_mistakes_in_files_need_no_extra(tmp_path: Path) -> None:
         ("grms.cli.main", "dashboard"),
         ("broker.cli.main", "serve"),
         ("broker.cli.main", "validate"),
-        ("scenarios.cli", "validate"),
+        ("scenarios.cli.main", "validate"),
     ],
 )
 def test_a_mistake_is_told_without_another_import(command: str, words: str, tmp_path: Path) -> None:

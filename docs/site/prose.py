@@ -13,7 +13,7 @@ import click
 from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
-from scenarios.cli import cli as scenario
+from scenarios.cli.main import cli as scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 
-from scenarios.errors import UnknownScenarioError
+from scenarios.util.errors import UnknownScenarioError
 
 
 def bundled_names() -> list[str]:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.client import BrokerClient, CallError
-from scenarios.errors import LiveError
 from scenarios.live.sites import LiveSettings
 from scenarios.run.workflow_source import submissions_of, supplies_of
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import LiveError
 
 BROKER: Final = "broker"
 """The broker's name among the daemons of a scenario, and the prefix of its files."""

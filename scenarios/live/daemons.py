@@ -10,9 +10,9 @@ from grpc import aio
 
 from grms.daemon.ports import free_ports
 from grms.v1 import operator_pb2, operator_pb2_grpc
-from scenarios.errors import LiveError
 from scenarios.live.sites import LiveSettings, SiteProcess, site_documents, stop_all
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import LiveError
 
 LINK_TIMEOUT_S: Final = 60.0
 """Time for daemons to find each other."""

@@ -17,8 +17,8 @@ from typing import Final
 
 from grms.daemon.socket_folder import is_held
 from grms.site.config.schema import DASHBOARD_FILE_END, PSEUDONYMS_END
-from scenarios.errors import LiveError
 from scenarios.report.output import FILES
+from scenarios.util.errors import LiveError
 
 MARK: Final = ".scenario-sites"
 """The file that marks a folder: the names of the sites with files in it."""

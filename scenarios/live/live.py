@@ -19,14 +19,14 @@ from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.groups import Int8Array
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import Schedule
-from scenarios.errors import LiveError
-from scenarios.live.conductor import Conductor
+from scenarios.live.coordinator import Conductor
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.folder import claimed
 from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.run.comparison import first_difference
 from scenarios.run.queues import groups_at_home, looks_at_groups
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import LiveError
 
 Progress = Callable[[int], None]
 

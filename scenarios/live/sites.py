@@ -19,9 +19,9 @@ from grms.policy.constraints_table import RoundsSpec
 from grms.policy.registry import TRANSFER_DEFAULT
 from grms.policy.selection import nearest_size
 from lrms_sim.util.files import to_toml
-from scenarios.errors import LiveError
 from scenarios.run.queues import local_time_of
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.util.errors import LiveError
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0

@@ -14,7 +14,7 @@ from lrms_sim.report.curves import Curve
 from lrms_sim.report.parts import HALF
 from lrms_sim.report.svg import NAME_LENGTH
 from lrms_sim.workload.jobs import FloatArray
-from scenarios.report import words
+from scenarios.report import wording
 from scenarios.run.results import ScenarioResult
 
 _ALONE = Curve("alone", area=0.42, name="alone")
@@ -25,7 +25,9 @@ def improvement_bars(result: ScenarioResult) -> str:
     """Draws the improvement of AWRT of every site as horizontal bars."""
     values = [site.awrt_improvement for site in result.sites]
     colors = [svg.color("gain" if value >= 0 else "loss") for value in values]
-    text = "; ".join(f"{site.name} {words.change(site.awrt_improvement)}" for site in result.sites)
+    text = "; ".join(
+        f"{site.name} {wording.change(site.awrt_improvement)}" for site in result.sites
+    )
     return _bars(
         result,
         values,
@@ -40,7 +42,7 @@ def area_bars(result: ScenarioResult) -> str:
     """Draws ΔSA of every site as horizontal bars."""
     values = [site.squashed_area_change for site in result.sites]
     text = "; ".join(
-        f"{site.name} {words.change(site.squashed_area_change)}" for site in result.sites
+        f"{site.name} {wording.change(site.squashed_area_change)}" for site in result.sites
     )
     return _bars(
         result,
@@ -81,7 +83,7 @@ def _bars(
             axes.text(
                 -10 / (HALF - 100),
                 row,
-                words.shorten(site.name, NAME_LENGTH),
+                wording.shorten(site.name, NAME_LENGTH),
                 transform=axes.get_yaxis_transform(),
                 ha="right",
                 va="center",
@@ -90,7 +92,7 @@ def _bars(
             axes.text(
                 value + 0.015 * span * (-1 if value < 0 else 1),
                 row,
-                words.change(values[row]),
+                wording.change(values[row]),
                 ha="right" if value < 0 else "left",
                 va="center",
                 color=svg.color("ink"),
@@ -113,8 +115,8 @@ def site_over_time(result: ScenarioResult, site: int) -> str:
         title=f"{info.name}: queue and utilization over time",
         description=(
             f"Means per {series.width_in_words(edges)}, alone and federated. Utilization over "
-            f"the run is {words.share(info.utilization_alone)} alone and "
-            f"{words.share(info.utilization)} in the federation."
+            f"the run is {wording.share(info.utilization_alone)} alone and "
+            f"{wording.share(info.utilization)} in the federation."
         ),
     )
 
@@ -138,7 +140,7 @@ def response_times(result: ScenarioResult, site: int) -> str:
     alone = result.schedule_alone.response_time[own]
     federated = result.schedule.response_time[own]
     medians = [
-        words.duration(series.weighted_quantile(each, np.ones(len(each)), 0.5))
+        wording.duration(series.weighted_quantile(each, np.ones(len(each)), 0.5))
         for each in (alone, federated)
     ]
     return curves.within(

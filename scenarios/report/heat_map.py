@@ -16,7 +16,7 @@ from lrms_sim.report import svg
 from lrms_sim.report.parts import WIDE
 from lrms_sim.report.templates import filled
 from lrms_sim.workload.jobs import FloatArray
-from scenarios.report import words
+from scenarios.report import wording
 from scenarios.run.results import ScenarioResult
 
 CELLS_MAX: Final = 200
@@ -75,9 +75,9 @@ def _about(result: ScenarioResult, names: list[str], group: int) -> str:
     )
     pairs = np.count_nonzero(result.flow_jobs) - np.count_nonzero(np.diagonal(result.flow_jobs))
     return (
-        f"{words.count(len(names))} sites in the order of their users' work, from {names[0]} to "
-        f"{names[-1]}; {cell}. Jobs went between {words.count(int(pairs))} of "
-        f"{words.count(len(names) * (len(names) - 1))} pairs of sites."
+        f"{wording.count(len(names))} sites in the order of their users' work, from {names[0]} to "
+        f"{names[-1]}; {cell}. Jobs went between {wording.count(int(pairs))} of "
+        f"{wording.count(len(names) * (len(names) - 1))} pairs of sites."
     )
 
 
@@ -93,9 +93,9 @@ def _picture(cells: FloatArray, least: float, most: float) -> str:
 
 def _labels(names: list[str], group: int) -> list[tuple[int, str]]:
     if len(names) <= NAMED_MAX:
-        return [(row, words.shorten(name, 15)) for row, name in enumerate(names)]
+        return [(row, wording.shorten(name, 15)) for row, name in enumerate(names)]
     ticks = sorted({0, *(round(len(names) * part / 5) - 1 for part in range(1, 6))})
-    return [(rank // group, f"{words.count(rank + 1)}.") for rank in ticks]
+    return [(rank // group, f"{wording.count(rank + 1)}.") for rank in ticks]
 
 
 def _hours(processor_s: float) -> str:
@@ -114,11 +114,11 @@ def improvement_spread(result: ScenarioResult) -> str:
     high = float(max(ranked[0], 0.05))
     below = int(np.count_nonzero(ranked < low))
     height = 250.0
-    cut = f"; {words.count(below)} below {words.change(low)} stand at the edge" if below else ""
+    cut = f"; {wording.count(below)} below {wording.change(low)} stand at the edge" if below else ""
     about = (
-        f"{words.count(int((ranked >= words.UNCHANGED).sum()))} of {words.count(len(ranked))} sites "
-        f"gain, {words.count(int((ranked <= -words.UNCHANGED).sum()))} lose; median "
-        f"{words.change(float(np.median(ranked)))}{cut}."
+        f"{wording.count(int((ranked >= wording.UNCHANGED).sum()))} of {wording.count(len(ranked))} sites "
+        f"gain, {wording.count(int((ranked <= -wording.UNCHANGED).sum()))} lose; median "
+        f"{wording.change(float(np.median(ranked)))}{cut}."
     )
     with svg.drawing():
         figure = svg.new_figure(WIDE, height)

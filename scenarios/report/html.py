@@ -8,7 +8,7 @@ from pathlib import Path
 from lrms_sim.report import series
 from lrms_sim.report.parts import Card, Figure, Group, Html, Page, Section, Words, made
 from lrms_sim.report.templates import resource
-from scenarios.report import tables, time_machine, words, workflows
+from scenarios.report import tables, time_machine, wording, workflows
 from scenarios.report.selection import DETAIL_MAX, FLOWS_CSV, ROWS_MAX, important, left_out
 from scenarios.run.results import ScenarioResult, SiteResult
 
@@ -44,8 +44,8 @@ def render_html(result: ScenarioResult) -> str:
         result.title or result.name,
         f"scenario {result.name}",
         parts,
-        headline=words.headline(result),
-        notes=[words.exchange_sentence(result), left_out(result, len(chosen))],
+        headline=wording.headline(result),
+        notes=[wording.exchange_sentence(result), left_out(result, len(chosen))],
         about=[part for part in paragraphs if part],
         cards=[
             _card(index, result.sites[index], partners=len(result.sites) > 1) for index in chosen
@@ -61,33 +61,35 @@ def _card(index: int, site: SiteResult, *, partners: bool) -> Card:
 
     `partners` says whether there is any other site.
     """
-    rows = [("Own jobs", words.count(site.jobs))]
+    rows = [("Own jobs", wording.count(site.jobs))]
     if partners:
         value, meaning = _verdict(site)
         rows = [
-            ("Alone", words.duration(site.awrt_alone)),
-            ("Federated", words.duration(site.awrt)),
+            ("Alone", wording.duration(site.awrt_alone)),
+            ("Federated", wording.duration(site.awrt)),
             *rows,
-            ("Given", words.count(site.jobs_given)),
-            ("Taken", words.count(site.jobs_taken)),
+            ("Given", wording.count(site.jobs_given)),
+            ("Taken", wording.count(site.jobs_taken)),
         ]
     else:
-        value, meaning = words.duration(site.awrt), "average weighted response time"
-        rows.append(("Utilization", words.share(site.utilization)))
-    machine = f"{words.count(site.processors)} processors · {site.discipline.upper()}"
-    return Card(value, meaning, site.name, machine, words.tone(site.awrt_improvement), index, rows)
+        value, meaning = wording.duration(site.awrt), "average weighted response time"
+        rows.append(("Utilization", wording.share(site.utilization)))
+    machine = f"{wording.count(site.processors)} processors · {site.discipline.upper()}"
+    return Card(
+        value, meaning, site.name, machine, wording.tone(site.awrt_improvement), index, rows
+    )
 
 
 def _verdict(site: SiteResult) -> tuple[str, str]:
     if not site.jobs:
-        return words.NOTHING, "no own jobs"
-    tone = words.tone(site.awrt_improvement)
+        return wording.NOTHING, "no own jobs"
+    tone = wording.tone(site.awrt_improvement)
     if not tone:
         return "±0%", "average weighted response time is the same"
     arrow, word = ("▼", "shorter") if tone == "gain" else ("▲", "longer")
     size = abs(site.awrt_improvement)
     # A card has no room for the decimal of more than 1,000 %.
-    share = f"{100 * size:,.0f}%" if size >= 10 else words.share(size)
+    share = f"{100 * size:,.0f}%" if size >= 10 else wording.share(size)
     return f"{arrow} {share}", f"{word} average weighted response time"
 
 
@@ -159,7 +161,7 @@ def _site_by_site(result: ScenarioResult) -> Section:
         drawn = [Figure(figures.site_over_time(result, index))]
         if site.jobs:
             drawn.append(Figure(figures.response_times(result, index)))
-        parts.append(Group(site.name, drawn, f"{words.count(site.processors)} processors", index))
+        parts.append(Group(site.name, drawn, f"{wording.count(site.processors)} processors", index))
     return Section("Site by site", parts, about=about)
 
 
@@ -167,7 +169,7 @@ def _made(result: ScenarioResult) -> Section:
     if len(result.sites) > ROWS_MAX:
         counted = Counter(site.discipline for site in result.sites)
         disciplines = "; ".join(
-            f"{name}: {words.count(number)} sites" for name, number in sorted(counted.items())
+            f"{name}: {wording.count(number)} sites" for name, number in sorted(counted.items())
         )
     else:
         disciplines = "; ".join(f"{site.name}: {site.discipline}" for site in result.sites)
@@ -176,6 +178,6 @@ def _made(result: ScenarioResult) -> Section:
         ("Seed", str(result.seed)),
         ("Sites and disciplines", disciplines),
         ("Runs", "the same jobs twice: every site alone, then federated, on one shared clock"),
-        ("Wall-clock time", f"{words.duration(result.elapsed_s)} for both runs"),
+        ("Wall-clock time", f"{wording.duration(result.elapsed_s)} for both runs"),
     )
     return made(rows, result.version, result.acknowledgements)

@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lrms_sim.util.files import replacing, to_toml
 from lrms_sim.workload.schedule import MachineInfo, Schedule
 from lrms_sim.workload.schedule_files import ScheduleFileError, read_csv, write_csv
-from scenarios.errors import OutputError
 from scenarios.report.csv_files import write_flows_csv, write_sites_csv
 from scenarios.report.html import write_html
 from scenarios.report.selection import FLOWS_CSV, SITES_CSV
 from scenarios.run.broker_result import BrokerResult
 from scenarios.run.results import RESULT_FORMAT, ScenarioResult, evaluate
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import OutputError
 
 SCHEDULE: Final = "schedule.csv"
 SCHEDULE_ALONE: Final = "schedule-alone.csv"

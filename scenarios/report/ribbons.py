@@ -12,7 +12,7 @@ from lrms_sim.report import svg
 from lrms_sim.report.parts import HALF
 from lrms_sim.report.svg import NAME_LENGTH
 from lrms_sim.workload.jobs import FloatArray
-from scenarios.report import words
+from scenarios.report import wording
 from scenarios.run.results import ScenarioResult
 
 
@@ -26,7 +26,7 @@ def flow_ribbons(result: ScenarioResult, *, by_area: bool) -> str:
     key, heading = ("flow-area", "Processor time") if by_area else ("flow-jobs", "Jobs")
 
     def amount(value: float) -> str:
-        return _processor_time(value) if by_area else words.count(round(value))
+        return _processor_time(value) if by_area else wording.count(round(value))
 
     names = [site.name for site in result.sites]
     pairs = [(i, j) for i in range(len(names)) for j in range(len(names)) if flow[i, j] > 0]
@@ -42,7 +42,7 @@ def flow_ribbons(result: ScenarioResult, *, by_area: bool) -> str:
         giving = _stack(flow.sum(axis=1), scale, gap)
         taking = _stack(flow.sum(axis=0), scale, gap)
         _ribbons(axes, flow, giving, taking, scale)
-        labels = [words.shorten(name, NAME_LENGTH) for name in names]
+        labels = [wording.shorten(name, NAME_LENGTH) for name in names]
         given, taken = flow.sum(axis=1), flow.sum(axis=0)
         _nodes(axes, "left", giving, list(zip(labels, map(amount, given), strict=True)))
         _nodes(axes, "right", taking, list(zip(labels, map(amount, taken), strict=True)))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from lrms_sim.report.parts import Cell, Html, Named, Section, Stacked, Strong, Table, Words
-from scenarios.report import words
+from scenarios.report import wording as words
 from scenarios.report.selection import (
     FLOWS_MAX,
     ROWS_MAX,

@@ -8,7 +8,7 @@ from rich.console import Console
 from lrms_sim.report import terminal
 from lrms_sim.report.parts import Cell, Table, Words
 from lrms_sim.util.messages import shorten
-from scenarios.report import words
+from scenarios.report import wording as words
 from scenarios.report.selection import ROWS_MAX, important, largest_flows, left_out, notes_together
 from scenarios.report.tables import changed
 from scenarios.report.workflows import sentence

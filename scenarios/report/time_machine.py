@@ -21,7 +21,7 @@ from lrms_sim.report.parts import Html
 from lrms_sim.report.series import binned_mean
 from lrms_sim.report.templates import filled, resource
 from lrms_sim.workload.jobs import FloatArray, Int64Array
-from scenarios.report import words
+from scenarios.report import wording
 from scenarios.report.selection import important
 from scenarios.run.results import ScenarioResult
 
@@ -249,10 +249,10 @@ def _about(result: ScenarioResult, chosen: _Chosen) -> str:
         text += "Jobs fly from site to site when they arrive. "
     text += "Drag over a chart to look closer, click on a job for its story."
     if len(chosen.lanes) < len(result.sites):
-        text += f" {len(chosen.lanes)} of {words.count(len(result.sites))} sites are shown."
+        text += f" {len(chosen.lanes)} of {wording.count(len(result.sites))} sites are shown."
     if len(chosen.rows) < len(chosen.ran):
         text += (
-            f" The {words.count(len(chosen.rows))} jobs with the most work are drawn one by one; the "
-            f"pale area is all {words.count(len(chosen.ran))}."
+            f" The {wording.count(len(chosen.rows))} jobs with the most work are drawn one by one; the "
+            f"pale area is all {wording.count(len(chosen.ran))}."
         )
     return text

@@ -10,7 +10,7 @@ from broker.gantt.wording import money
 from lrms_sim.report.gantt import Bar, Gantt, Row, Shade, packed
 from lrms_sim.report.parts import WIDE, Figure, Group, Html, Named, Section, Strong, Table, Words
 from lrms_sim.report.time_axis import Axis
-from scenarios.report import words
+from scenarios.report import wording
 from scenarios.report.tables import changed
 from scenarios.run.broker_result import (
     DONE,
@@ -36,7 +36,7 @@ def sentence(broker: BrokerResult) -> str:
     limits = [
         f"{number} {word}" for number, word in ((late, "late"), (dear, "over budget")) if number
     ]
-    kept = words.listed(limits) if limits else "all in time and within their budgets"
+    kept = wording.listed(limits) if limits else "all in time and within their budgets"
     gone = total - done
     others = f"; {gone} given up or failed" if gone else ""
     return (
@@ -48,7 +48,7 @@ def sentence(broker: BrokerResult) -> str:
 def price_sentence(broker: BrokerResult) -> str:
     """Returns what the batch users pay, in a sentence."""
     parts = [
-        f"{words.change(each.improvement)} at {each.name}"
+        f"{wording.change(each.improvement)} at {each.name}"
         for each in broker.batch
         if each.jobs and each.reservable
     ]
@@ -57,7 +57,7 @@ def price_sentence(broker: BrokerResult) -> str:
     return (
         "Improvement of average weighted response time of batch jobs (positive is better), against "
         "machines with all processors: "
-        f"{words.listed(parts)}."
+        f"{wording.listed(parts)}."
     )
 
 
@@ -99,13 +99,13 @@ def _batch(broker: BrokerResult) -> Table:
 
 def _batch_cells(site: BatchFigures) -> tuple[Words, ...]:
     def seconds(value: float | None) -> str:
-        return words.NOTHING if value is None else words.seconds(value)
+        return wording.NOTHING if value is None else wording.seconds(value)
 
     return (
-        words.count(site.processors),
-        words.count(site.reservable),
-        words.NOTHING if site.reserved_share is None else words.share(site.reserved_share),
-        words.count(site.jobs),
+        wording.count(site.processors),
+        wording.count(site.reservable),
+        wording.NOTHING if site.reserved_share is None else wording.share(site.reserved_share),
+        wording.count(site.jobs),
         seconds(site.awrt_without),
         seconds(site.awrt_with),
         changed(site.improvement),
@@ -130,21 +130,21 @@ def _workflow(number: int, each: WorkflowFigures) -> tuple[Words, ...]:
     left = None if each.budget is None or not done else each.budget - each.cost
     return (
         Named(each.name + ("" if done else f" ({each.state})"), number),
-        words.count(each.tasks),
-        words.duration(each.submit_time),
-        words.NOTHING if each.start_time is None else words.duration(each.start_time),
-        words.duration(each.end_time),
-        words.NOTHING if each.due_date is None else words.duration(each.due_date),
-        _signed(spare, each.tardiness, words.duration),
+        wording.count(each.tasks),
+        wording.duration(each.submit_time),
+        wording.NOTHING if each.start_time is None else wording.duration(each.start_time),
+        wording.duration(each.end_time),
+        wording.NOTHING if each.due_date is None else wording.duration(each.due_date),
+        _signed(spare, each.tardiness, wording.duration),
         money(each.cost),
-        words.NOTHING if each.budget is None else money(each.budget),
+        wording.NOTHING if each.budget is None else money(each.budget),
         _signed(left, each.over_budget, money),
     )
 
 
 def _signed(value: float | None, beyond: float, spell: Callable[[float], str]) -> Words:
     if value is None:
-        return words.NOTHING
+        return wording.NOTHING
     return Strong(spell(value), "loss") if beyond > 0 else spell(value)
 
 
@@ -165,7 +165,7 @@ def _charts(result: ScenarioResult, broker: BrokerResult) -> Iterator[Group]:
             piece=math.inf,
             gap=5.0,
         )
-        yield Group(site.name, [Figure(str(chart))], f"{words.count(total)} processors")
+        yield Group(site.name, [Figure(str(chart))], f"{wording.count(total)} processors")
 
 
 def _reserved(broker: BrokerResult, resource: ResourceFigures, unit: float) -> Row:
@@ -175,8 +175,8 @@ def _reserved(broker: BrokerResult, resource: ResourceFigures, unit: float) -> R
         Bar(
             each.start_time,
             each.end_time,
-            title=f"{each.workflow} / {each.task}: {words.duration(each.start_time)} to "
-            f"{words.duration(each.end_time)}, {each.processors} processors, costs "
+            title=f"{each.workflow} / {each.task}: {wording.duration(each.start_time)} to "
+            f"{wording.duration(each.end_time)}, {each.processors} processors, costs "
             f"{money(each.cost)}",
             label=str(number[each.workflow] + 1),
             color=number[each.workflow],
@@ -187,7 +187,7 @@ def _reserved(broker: BrokerResult, resource: ResourceFigures, unit: float) -> R
     label = resource.name.removeprefix(f"{resource.site}-")
     row = _row(label, resource.processors, bars, [each.processors for each in tasks], unit)
     broken = [
-        Shade(begin, end, "broken", f"{label} is broken for {words.duration(end - begin)}")
+        Shade(begin, end, "broken", f"{label} is broken for {wording.duration(end - begin)}")
         for begin, end in resource.broken
     ]
     return replace(row, shades=broken)
@@ -206,7 +206,7 @@ def _batch_row(result: ScenarioResult, index: int, axis: Axis, unit: float) -> R
             title=f"batch job {schedule.jobs.job_id[row]} of "
             f"{result.sites[int(schedule.submitted_to[row])].name}: "
             f"{schedule.jobs.processors[row]} processors for "
-            f"{words.duration(float(schedule.jobs.run_time[row]))}",
+            f"{wording.duration(float(schedule.jobs.run_time[row]))}",
         )
         for row in here.tolist()
     ]

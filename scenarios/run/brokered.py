@@ -54,10 +54,10 @@ from broker.scheduler.state_tables import Booking, LiveWorkflow
 from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import ReservationState
 from grms.site.model.reservations import Reservation, Resource
-from scenarios.errors import ScenarioError
 from scenarios.run.reserving_sites import RefusedError, ReservingSites
 from scenarios.run.workflow_source import Submission, submissions_of, supplies_of
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import ScenarioError
 
 STEPS_MAX: Final = 10_000_000
 """Most instants; beyond, a scenario has no end."""

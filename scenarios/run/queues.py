@@ -17,9 +17,9 @@ from lrms_sim.util.file_errors import Mistake
 from lrms_sim.workload.groups import Int8Array, known_user_groups, user_groups
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.windows import Shift
-from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.workloads import Workload, load_workload
 from scenarios.spec.spec import SiteSpec
+from scenarios.util.errors import SpecError, WorkloadError
 
 SYNTHETIC_HEADER: Mapping[str, str] = {"UnixStartTime": "345600", "TimeZone": "0"}
 """Start of a synthetic workload: a Monday, 0 h UTC."""

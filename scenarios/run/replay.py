@@ -24,7 +24,6 @@ from lrms_sim.scheduling.disciplines import Discipline, Fcfs
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.workload.jobs import JOBS_MAX, JobTable
 from lrms_sim.workload.schedule import Schedule
-from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.broker_result import BrokerResult, evaluate_broker
 from scenarios.run.queues import (
     discipline_of,
@@ -37,6 +36,7 @@ from scenarios.run.results import ScenarioResult, evaluate
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.spec import PoolEntry, ScenarioSpec, SiteSpec
 from scenarios.spec.workloads import SwfWorkload
+from scenarios.util.errors import SpecError, WorkloadError
 
 Notify = Callable[..., None]
 Progress = Callable[[str, int, int], None]

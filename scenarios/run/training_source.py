@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from grms.learning.transfer.source import SourceError, TrainingSource
-from scenarios.archive.traces import file_sha256
-from scenarios.errors import ScenarioError
 from scenarios.library import scenario_path
 from scenarios.run.replay import build_sites, load_policies
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.files import load_spec
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.spec.traces import file_sha256
 from scenarios.spec.workloads import LublinWorkload
+from scenarios.util.errors import ScenarioError
 
 
 def load_training_source(

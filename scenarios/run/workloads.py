@@ -12,10 +12,10 @@ from lrms_sim.workload.lublin import generate
 from lrms_sim.workload.preparation import prepare
 from lrms_sim.workload.swf import read_swf
 from lrms_sim.workload.windows import SECONDS_PER_DAY, Shift, window_by_days
-from scenarios.archive.traces import TRACES, file_sha256, require_trace
-from scenarios.errors import WorkloadError
 from scenarios.spec.spec import OVERLOADED, SiteSpec
+from scenarios.spec.traces import TRACES, file_sha256, require_trace
 from scenarios.spec.workloads import LublinWorkload, SwfWorkload, TraceWorkload
+from scenarios.util.errors import WorkloadError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Scenario files, validated."""
+"""Scenario files, validated, and the recorded logs that they name."""

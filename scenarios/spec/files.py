@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from lrms_sim.util.file_errors import Mistake
 from lrms_sim.util.files import parse_toml, read_bytes
-from scenarios.errors import SpecError
 from scenarios.spec.problems import cross_problems, problems_of
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import SpecError
 
 FILE_BYTES_MAX: Final = 1 << 20
 

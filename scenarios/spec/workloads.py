@@ -9,7 +9,7 @@ from lrms_sim.util.messages import unknown
 from lrms_sim.workload.jobs import JOBS_MAX
 from lrms_sim.workload.preparation import PreparationOptions
 from lrms_sim.workload.windows import Shift
-from scenarios.archive.traces import TRACES
+from scenarios.spec.traces import TRACES
 
 SEED_MAX: Final = 2**63 - 1
 """What a TOML integer can hold."""

@@ -11,7 +11,7 @@ from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.util.json_output import JsonOption, model_of
-from scenarios.cli import cli as scenario
+from scenarios.cli.main import cli as scenario
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs/schemas/commands"
 PROGRAMS = {"lrms-sim": lrms_sim, "grms": grms, "gorba": gorba, "scenario": scenario}

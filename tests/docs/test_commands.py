@@ -13,7 +13,7 @@ from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
 from lrms_sim.util.version import __version__
-from scenarios.cli import cli as scenario
+from scenarios.cli.main import cli as scenario
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/commands.md").read_text(encoding="utf-8")
 PROGRAMS = {"lrms-sim": lrms_sim, "grms": grms, "gorba": gorba, "scenario": scenario}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.cli import run_command
+from scenarios.cli.main import run_command
 
 TEXT = (Path(__file__).parents[2] / "docs/how-to/compare-policies.md").read_text(encoding="utf-8")
 

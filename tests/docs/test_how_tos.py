@@ -15,7 +15,7 @@ from grms.site.config.load import load_config
 from grms.v1 import job_pb2, request_pb2
 from lrms_sim.cli.main import run_command as lrms_sim
 from lrms_sim.util.trace_folders import LOG_FILES
-from scenarios.cli import run_command as scenario
+from scenarios.cli.main import run_command as scenario
 from tests.docs.typed import HOW_TOS, ROOT, blocks, commands, page, parse
 from tests.grms.site.daemons import Running, document, running
 from tests.waiting import run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lrms_sim.cli.main import run_command
-from scenarios.cli import run_command as run_scenario
+from scenarios.cli.main import run_command as run_scenario
 from tests.lrms_sim.workload.accounting.test_importing import SACCT
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "own-log.md"

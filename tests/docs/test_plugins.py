@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lrms_sim.cli.main
-import scenarios.cli
+import scenarios.cli.main
 from grms.v1 import job_pb2, request_pb2
 from tests.docs.typed import blocks, page
 from tests.grms.site.daemons import Running, document, running
@@ -16,7 +16,7 @@ from tests.waiting import TIME_OUT_S, run, until
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plugin"
 PAGE = page("plugins.md")
-PROGRAMS = {"lrms-sim": lrms_sim.cli.main.run_command, "scenario": scenarios.cli.run_command}
+PROGRAMS = {"lrms-sim": lrms_sim.cli.main.run_command, "scenario": scenarios.cli.main.run_command}
 
 
 @pytest.fixture(scope="module")

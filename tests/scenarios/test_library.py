@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from grms.policy.files import load_rule_base
-from scenarios.archive.traces import TRACES
-from scenarios.errors import UnknownScenarioError
 from scenarios.library import bundled_names, rule_base_folder, scenario_path
 from scenarios.run.replay import check_files, run_scenario
 from scenarios.run.results import ScenarioResult
 from scenarios.spec.files import load_spec
+from scenarios.spec.traces import TRACES
+from scenarios.util.errors import UnknownScenarioError
 
 ALONE = {
     "KTH-5": (11775, 475699.8689),

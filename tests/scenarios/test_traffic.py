@@ -23,12 +23,12 @@ from grms.policy.files import save_rule_base
 from grms.v1 import partner_pb2
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
-from scenarios.live.conductor import Conductor
+from scenarios.live.coordinator import Conductor
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings
 from scenarios.spec.files import parse_spec
 from tests.recorder import Exchange, Recorder
-from tests.scenarios.live.test_conductor import RULES, scenario
+from tests.scenarios.live.test_coordinator import RULES, scenario
 from tests.test_information_policy import MAY_CROSS
 from tests.waiting import run
 

@@ -84,7 +84,7 @@ def test_the_learned_file_is_a_transfer_policy(
     elsewhere: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A scenario that uses it gives, digit by digit, what the training says."""
-    from scenarios.cli import run_command  # noqa: PLC0415  # one floor up, for this test alone
+    from scenarios.cli.main import run_command  # noqa: PLC0415  # one floor up, for this test alone
 
     assert cli.run_command([*TRAIN, *SHORT, "--output", "o"]) == 0
     sites = load_rule_base(elsewhere / "o" / "a-for-b.json").provenance["cases"][0]["sites"]

@@ -19,9 +19,9 @@ from grms.policy.constraints import (
 from grms.policy.constraints_table import SPAN_MAX, RailsSpec, rounds_said, span
 from grms.policy.rebalancing import Rounds
 from lrms_sim.util.files import to_toml
-from scenarios.errors import SpecError
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec
+from scenarios.util.errors import SpecError
 
 WORKLOAD = {"model": "lublin", "jobs": 0}
 

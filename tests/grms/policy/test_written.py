@@ -27,9 +27,9 @@ from grms.site.config.load import ConfigError, load_policies, location_policy, p
 from grms.site.config.schema import SiteConfig
 from lrms_sim.scheduling.disciplines import Easy
 from lrms_sim.workload.jobs import JobTable
-from scenarios.errors import SpecError
 from scenarios.run.replay import check_files
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import SpecError
 from tests.random_workloads import random_jobs
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lrms_sim.cli.main
-import scenarios.cli
+import scenarios.cli.main
 from grms.learning.transfer.source import load_source
 from grms.site.config.load import load_config, parse_config
 from lrms_sim.scheduling.disciplines import discipline_by_name
@@ -32,7 +32,7 @@ def as_site(name: str) -> None:
 
 def as_study(name: str) -> None:
     """Uses a plugin as a study."""
-    scenarios.cli.cli.main(["study", name], standalone_mode=False)
+    scenarios.cli.main.cli.main(["study", name], standalone_mode=False)
 
 
 def as_importer(name: str) -> None:
@@ -109,9 +109,9 @@ def test_a_broken_study_leaves_the_help_of_others(
 ) -> None:
     """It is listed; options make no difference to what it says."""
     install(tmp_path, monkeypatch, {"hanse.studies": {"mine": "gone:x"}}, {})
-    assert scenarios.cli.run_command(["study", "--help"]) == 0
+    assert scenarios.cli.main.run_command(["study", "--help"]) == 0
     assert "mine                  Cannot be loaded; run it to see why." in capsys.readouterr().out
-    assert scenarios.cli.run_command(["study", "mine", "--jobs", "3"]) == 2
+    assert scenarios.cli.main.run_command(["study", "mine", "--jobs", "3"]) == 2
     assert "No module named 'gone'" in capsys.readouterr().err
 
 
@@ -154,8 +154,8 @@ def test_nothing_looks_for_plugins_that_needs_none(
     Path("two.swf").write_text(rows)
     for words in (["run", "two.swf"], ["disciplines"], ["import", "--help"]):
         assert lrms_sim.cli.main.run_command(words) == 0
-    assert scenarios.cli.run_command(["study", "nobody-loses", "--help"]) == 0
-    assert scenarios.cli.run_command(["show", "synthetic-three-sites"]) == 0
+    assert scenarios.cli.main.run_command(["study", "nobody-loses", "--help"]) == 0
+    assert scenarios.cli.main.run_command(["show", "synthetic-three-sites"]) == 0
     load_config(EXAMPLES / "site.toml")
 
 

@@ -24,7 +24,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 WORKS = """
 import asyncio
-import scenarios.cli
+import scenarios.cli.main
 
 async def work():
     try:
@@ -40,7 +40,7 @@ def run_command(arguments):
     except KeyboardInterrupt:
         return 130
 
-scenarios.cli.run_command = run_command
+scenarios.cli.main.run_command = run_command
 """
 
 
@@ -95,7 +95,7 @@ def test_what_a_process_is_deaf_to_stays_so() -> None:
 
 LAZY = """
 import sys
-import scenarios.cli
+import scenarios.cli.main
 
 def run_command(arguments):
     try:
@@ -106,7 +106,7 @@ def run_command(arguments):
         print("interrupted in", "the middle" if "slow_to_import" not in sys.modules else "order")
         return 130
 
-scenarios.cli.run_command = run_command
+scenarios.cli.main.run_command = run_command
 """
 
 
@@ -133,7 +133,7 @@ while not process_guard._received:
 
 LAST = """
 import sys, time
-import scenarios.cli
+import scenarios.cli.main
 from lrms_sim.util import process_guard
 
 def run_command(arguments):
@@ -146,7 +146,7 @@ class Last:
 
 sys.last = Last()
 process_guard.AGAIN_S = 0.3
-scenarios.cli.run_command = run_command
+scenarios.cli.main.run_command = run_command
 """
 
 
@@ -162,7 +162,7 @@ def test_a_signal_in_the_last_import_of_a_command_is_not_forgotten(
 
 DAEMON = """
 import asyncio
-import scenarios.cli
+import scenarios.cli.main
 from grms.daemon.signals import signals
 from lrms_sim.util import process_guard
 
@@ -179,7 +179,7 @@ def run_command(arguments):
     return 0
 
 process_guard.AGAIN_S = 0.3
-scenarios.cli.run_command = run_command
+scenarios.cli.main.run_command = run_command
 """
 
 
@@ -193,7 +193,7 @@ def test_a_daemon_hears_a_signal_that_came_among_its_imports(tmp_path: Path, num
 
 PREPARES = """
 import asyncio
-import scenarios.cli
+import scenarios.cli.main
 from lrms_sim.util import process_guard
 
 class Loop(asyncio.SelectorEventLoop):
@@ -208,7 +208,7 @@ def run_command(arguments):
     asyncio.DefaultEventLoopPolicy._loop_factory = Loop
     asyncio.run(asyncio.sleep(60))
 
-scenarios.cli.run_command = run_command
+scenarios.cli.main.run_command = run_command
 """
 
 
@@ -221,7 +221,7 @@ def test_half_an_event_loop_is_not_thrown_away(number: int, status: int) -> None
 
 LATE = """
 import threading, time
-import scenarios.cli
+import scenarios.cli.main
 from lrms_sim.util import process_guard
 
 def linger():
@@ -230,7 +230,7 @@ def linger():
     print("done", flush=True)
     time.sleep(60)
 
-scenarios.cli.run_command = lambda _: threading.Timer(0.0, linger).start() or 0
+scenarios.cli.main.run_command = lambda _: threading.Timer(0.0, linger).start() or 0
 """
 
 
@@ -315,7 +315,7 @@ def test_a_missing_package_is_found_before_long_work(capfd: pytest.CaptureFixtur
 CLOSED = """
 import os
 import sys
-sys.modules["scenarios.cli"] = sys.modules["__main__"]
+sys.modules["scenarios.cli.main"] = sys.modules["__main__"]
 
 def run_command(arguments):
     print("to nobody")

@@ -15,7 +15,7 @@ def refuse(cls, _):
     raise TypeError("type 'ParamType' is not subscriptable")
 
 click.ParamType.__class_getitem__ = classmethod(refuse)
-import broker.cli.main, grms.cli.main, lrms_sim.cli.main, scenarios.cli
+import broker.cli.main, grms.cli.main, lrms_sim.cli.main, scenarios.cli.main
 """
 """The commands with a click before 8.4."""
 

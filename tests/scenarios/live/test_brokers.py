@@ -10,7 +10,6 @@ import pytest
 from broker.client import CallError
 from broker.config.config import load_config
 from lrms_sim.util.files import to_toml
-from scenarios.errors import LiveError
 from scenarios.library import scenario_path
 from scenarios.live import brokers
 from scenarios.live.brokers import CYCLE_S, MARGIN_S, SLOT_S, broker_document, play_workflows
@@ -18,6 +17,7 @@ from scenarios.live.sites import LiveSettings, site_documents
 from scenarios.run.workflow_source import submissions_of
 from scenarios.spec.files import load_spec
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import LiveError
 
 pytestmark = pytest.mark.usefixtures("forks")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from grms.daemon.socket_folder import SocketFolder
-from scenarios.errors import LiveError
 from scenarios.live.folder import MARK, RUN, STATE, check_claim, claimed, daemons_in
+from scenarios.util.errors import LiveError
 
 
 def contents(folder: Path) -> dict[str, str]:

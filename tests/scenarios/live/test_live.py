@@ -21,16 +21,16 @@ from grms.client import Job, SiteUnavailable
 from grms.daemon.socket_folder import SocketFolder, remove_left_behind
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
-from scenarios.cli import run_command
-from scenarios.errors import LiveError
+from scenarios.cli.live_cli import live_folder
+from scenarios.cli.main import run_command
+from scenarios.live.detached import down, up
 from scenarios.live.folder import STATE, daemons_in
 from scenarios.live.live import guarded, on_one_core, run_scaled
 from scenarios.live.sites import SiteProcess
-from scenarios.live.standing import down, up
-from scenarios.live_cli import live_folder
 from scenarios.report.output import load_run
 from scenarios.spec.files import load_spec
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import LiveError
 from tests.examples import runs
 from tests.scenarios.processes import running_with
 
@@ -299,7 +299,7 @@ def test_a_daemon_that_is_being_started_is_ended_too(
                 process.stdout.readline()
             return seen[-1]
 
-        monkeypatch.setattr("scenarios.live.standing.daemons_in", look)
+        monkeypatch.setattr("scenarios.live.detached.daemons_in", look)
         assert down(folder) == ["a"]
         assert process.wait(300) == -signal.SIGTERM
     assert seen[:2] == [{}, {"a": process.pid}]

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenarios.errors import OutputError
 from scenarios.live.live import LiveResult
 from scenarios.live.outcome import scaled_outcome
 from scenarios.report.output import load_run
 from scenarios.run.replay import Run, run_scenario
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import OutputError
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed,
 from grms.site.config.load import load_config, load_policies, parse_config
 from grms.site.config.schema import SiteConfig
 from lrms_sim.util.files import to_toml
-from scenarios.errors import LiveError
 from scenarios.live.sites import (
     LiveSettings,
     SiteProcess,
@@ -28,6 +27,7 @@ from scenarios.live.sites import (
 )
 from scenarios.spec.files import parse_spec
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import LiveError
 from tests.waiting import run, until
 
 SPEC = """

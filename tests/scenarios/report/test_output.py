@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from scenarios.errors import OutputError
 from scenarios.report import output
 from scenarios.report.output import check_folder, load_run, save_run
 from scenarios.run.replay import Run, run_scenario
 from scenarios.spec.files import load_spec
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import OutputError
 
 FILES = {
     "schedule.csv",

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from lrms_sim.report.parts import Words
-from scenarios.report import tables, words
+from scenarios.report import tables, wording
 from scenarios.run.results import WorkloadNote
 from scenarios.run.user_groups import GroupResult
 from tests.scenarios.towns import random_towns, two_towns
@@ -59,10 +59,10 @@ def test_every_row_is_as_wide_as_the_head() -> None:
 
 def test_gains_and_losses_have_their_colour_and_nothing_has_none() -> None:
     """The class of a figure follows the sign of ΔAWRT, beyond what rounds to nothing."""
-    tones = [words.tone(site.awrt_improvement) for site in two_towns().sites]
+    tones = [wording.tone(site.awrt_improvement) for site in two_towns().sites]
     assert tones == ["gain", "loss"]
-    assert words.tone(0.0004) == ""
-    assert words.tone(float("nan")) == ""
+    assert wording.tone(0.0004) == ""
+    assert wording.tone(float("nan")) == ""
 
 
 def test_matrix_shows_jobs_and_processor_hours() -> None:

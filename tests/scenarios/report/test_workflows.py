@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from scenarios.report import words, workflows
+from scenarios.report import wording, workflows
 from scenarios.report.html import render_html
 from scenarios.report.terminal import print_result
 from scenarios.run.broker_result import BrokerResult
@@ -42,9 +42,9 @@ def test_the_page_has_both_response_times_of_every_site(
     for site in broker.batch:
         assert site.awrt_with is not None
         assert site.awrt_without is not None
-        for figure in (words.seconds(site.awrt_with), words.seconds(site.awrt_without)):
+        for figure in (wording.seconds(site.awrt_with), wording.seconds(site.awrt_without)):
             assert f"<td>{figure}</td>" in text
-        assert words.change(site.improvement) in text
+        assert wording.change(site.improvement) in text
 
 
 def test_the_page_has_every_workflow_with_its_limits(
@@ -56,7 +56,7 @@ def test_the_page_has_every_workflow_with_its_limits(
         note = "" if each.state == "simulated" else f" ({each.state})"
         assert f"<span>{each.name}{note}</span>" in text
         assert each.due_date is not None
-        assert words.duration(each.due_date) in text
+        assert wording.duration(each.due_date) in text
     assert "(cancelled)" in text
     beyond = sum((each.tardiness > 0) + (each.over_budget > 0) for each in broker.workflows)
     compact = text[text.index('<table class="compact">') :]
@@ -118,4 +118,4 @@ def test_the_terminal_says_it_in_80_columns(result: ScenarioResult, broker: Brok
     assert " ".join(workflows.sentence(broker).split()) in " ".join(text.split())
     for site in broker.batch:
         assert site.awrt_with is not None
-        assert words.seconds(site.awrt_with) in text
+        assert wording.seconds(site.awrt_with) in text

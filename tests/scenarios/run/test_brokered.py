@@ -1,8 +1,8 @@
 import pytest
 
 from broker.scheduler.lifecycle import WorkflowState
-from scenarios.errors import ScenarioError
 from scenarios.run.brokered import BrokeredRun, run_broker, settings_of
+from scenarios.util.errors import ScenarioError
 from tests.scenarios.ports import ports
 
 

@@ -12,9 +12,9 @@ from lrms_sim.scheduling.selection import StrategyTable
 from lrms_sim.scheduling.situations import make_calendar, zone_named
 from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.scheduling.strategy_files import StrategyFile, save_strategy
-from scenarios.errors import SpecError, WorkloadError
 from scenarios.run.replay import run_scenario
 from scenarios.spec.spec import ScenarioSpec
+from scenarios.util.errors import SpecError, WorkloadError
 
 DAY, NIGHT = (
     Criterion("f2", (1.0, 0.4, 0.1, 0.1, 0.1), (0.0,) * 5, 1.0, size) for size in (0.0, -0.5)

@@ -22,9 +22,9 @@ from grms.policy.transfer import (
 )
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.schedule_files import write_csv
-from scenarios.errors import SpecError, TraceMissingError, WorkloadError
 from scenarios.run.replay import check_files, load_policies, run_scenario
 from scenarios.spec.spec import ROGUE_WORDS, ScenarioSpec
+from scenarios.util.errors import SpecError, TraceMissingError, WorkloadError
 
 RULE_BASE = Path(__file__).parents[2] / "grms" / "data" / "kth-for-ctc.json"
 

@@ -8,10 +8,10 @@ import pytest
 
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.lublin import generate
-from scenarios.archive.traces import TRACES
-from scenarios.errors import TraceMissingError, WorkloadError
 from scenarios.run.workloads import Workload, first_arrivals, load_workload
 from scenarios.spec.spec import ScenarioSpec, SiteSpec
+from scenarios.spec.traces import TRACES
+from scenarios.util.errors import TraceMissingError, WorkloadError
 
 HEADER = "; Version: 2.2\n; Installation: Hall 4\n; Acknowledge: A. Person\n"
 

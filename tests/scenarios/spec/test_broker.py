@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from lrms_sim.util.files import to_toml
-from scenarios.errors import SpecError
 from scenarios.spec.broker import SLOT_S, TAKES_S, BrokerSpec
 from scenarios.spec.files import parse_spec
+from scenarios.util.errors import SpecError
 from tests.scenarios.ports import BROKER, SITES
 
 

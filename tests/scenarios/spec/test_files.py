@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.errors import SpecError
 from scenarios.spec import files as spec_files
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.workloads import LublinWorkload
+from scenarios.util.errors import SpecError
 
 GOOD = """
 name = "two"

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from lrms_sim.util.files import to_toml
 from lrms_sim.util.messages import shown
-from scenarios.errors import SpecError
 from scenarios.spec.files import parse_spec
 from scenarios.spec.problems import SITES_MAX, cross_problems
+from scenarios.util.errors import SpecError
 
 SITE = {"processors": 8, "workload": {"model": "lublin", "jobs": 1}}
 

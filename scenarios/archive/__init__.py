@@ -1,1 +1,0 @@
-"""Recorded logs: where they are, and their download."""

@@ -1,0 +1,146 @@
+"""What the commands of `scenario` show, as models: `--json` prints by them, and they give the schemas.
+
+Times are seconds; null is a figure without a meaning.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, create_model
+
+from lrms_sim.cli.output_models import Shown, fields_of
+from scenarios.cli.listing import site_words
+from scenarios.run.broker_result import BrokerResult
+from scenarios.run.results import SiteResult, WorkloadNote
+from scenarios.run.user_groups import GroupResult
+from scenarios.spec.spec import ScenarioSpec
+from scenarios.spec.traces import TRACES, find_trace
+
+
+class ListedShown(Shown):
+    """A scenario that comes with the program."""
+
+    name: str
+    title: str
+    sites: int
+    logs: Sequence[str]
+    logs_missing: Sequence[str] = Field(description="Logs that `scenario fetch` has not got.")
+
+
+class ListShown(Shown):
+    """`scenario list`: the scenarios that come with the program."""
+
+    scenarios: Sequence[ListedShown]
+
+
+class ScenarioSiteShown(Shown):
+    """A site of a scenario, in the words of the table."""
+
+    name: str
+    processors: int
+    discipline: str
+    workload: str
+    asks: str
+    transfer: str
+
+
+class ScenarioShown(Shown):
+    """`scenario show`: what a scenario is about."""
+
+    name: str
+    title: str
+    description: str
+    seed: int
+    file: str
+    sites: Sequence[ScenarioSiteShown]
+    logs_missing: Sequence[str]
+
+
+class ValidShown(Shown):
+    """`scenario validate`: of a file that is valid."""
+
+    file: str
+    sites: int
+    logs_missing: Sequence[str]
+
+
+class FlowShown(Shown):
+    """Who gave work to whom: rows are the sites that gave, columns those that ran it."""
+
+    sites: Sequence[str]
+    jobs: Sequence[Sequence[int]]
+    area_processor_s: Sequence[Sequence[float]]
+
+
+class NotesShown(Shown):
+    """What the preparation of a site's workload did."""
+
+    site: str
+    records: Sequence[WorkloadNote]
+
+
+_SiteFigures: Any = create_model("_SiteFigures", __base__=Shown, **fields_of(SiteResult))
+
+
+class SiteFiguresShown(_SiteFigures):
+    """A site alone and in the federation; docs/glossary.md says what the figures are."""
+
+
+class ResultShown(Shown):
+    """`scenario run`, `scenario report`, and result.json of a run."""
+
+    format: int
+    version: str
+    name: str
+    title: str
+    description: str
+    seed: int
+    elapsed_s: float
+    jobs: int
+    jobs_exchanged: int
+    sites: Sequence[SiteFiguresShown]
+    flow: FlowShown
+    workload_notes: Sequence[NotesShown]
+    acknowledgements: Sequence[str]
+    broker: BrokerResult | None = Field(None, description="Only of a scenario with a broker.")
+    user_groups: Sequence[GroupResult] = Field((), description="Only where a queue looks at them.")
+
+
+def listed(specs: Sequence[ScenarioSpec], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Returns scenarios as `ListShown` has them."""
+    return {
+        "scenarios": [
+            {
+                "name": spec.name,
+                "title": spec.title,
+                "sites": len(spec.sites),
+                "logs": list(spec.traces),
+                "logs_missing": missing(spec, environment),
+            }
+            for spec in specs
+        ]
+    }
+
+
+def described(spec: ScenarioSpec, path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Returns a scenario as `ScenarioShown` has it."""
+    names = tuple(ScenarioSiteShown.model_fields)[2:]
+    return {
+        "name": spec.name,
+        "title": spec.title,
+        "description": spec.description,
+        "seed": spec.seed,
+        "file": str(path),
+        "sites": [
+            {"name": site.name, "processors": site.processors}
+            | dict(zip(names, site_words(site), strict=True))
+            for site in spec.sites
+        ],
+        "logs_missing": missing(spec, environment),
+    }
+
+
+def missing(spec: ScenarioSpec, environment: Mapping[str, str]) -> list[str]:
+    """Returns the logs of a scenario that are not here."""
+    return [key for key in TRACES if key in spec.traces and find_trace(key, environment) is None]

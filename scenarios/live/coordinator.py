@@ -1,0 +1,381 @@
+"""Replays a scenario through live daemons, in lock-step.
+
+The daemons are processes of their own, with their own journals, and speak gRPC with each other; the
+coordinator alone moves their common clock, by the procedure of paper 003: at one instant
+completions, then queue starts, on all sites; then arrivals, each decided completely before the
+next. It learns no loads or decisions, only where each job went and from which moment on a site may
+have an end to report, so that most sites are left alone most of the time.
+"""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final
+
+import numpy as np
+from grpc import aio
+
+from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.v1 import replay_pb2, replay_pb2_grpc
+from lrms_sim.workload.groups import user_groups
+from lrms_sim.workload.jobs import JobTable, concatenate
+from lrms_sim.workload.schedule import MachineInfo, Schedule
+from scenarios.live.agent_session import Seat
+from scenarios.live.daemons import until_linked
+from scenarios.live.sites import SiteProcess
+from scenarios.util.errors import LiveError
+
+ROWS_MAX: Final = 256
+RECOVERIES_MAX: Final = 10
+"""Restarts of a daemon before it is given up."""
+
+RECOVERY_PAUSES: Final = BackoffSettings(first_s=0.1, most_s=5.0)
+"""Pauses between these: the cause, such as a full disk, may pass."""
+
+END_S: Final = 1.0
+"""Time for a process to be gone after its connection has broken."""
+
+_next_report = attrgetter("next_report")
+
+PROGRESS_ROWS: Final = 200
+"""Arrivals between two calls of a progress function."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conducted:
+    """A replay through daemons.
+
+    Attributes:
+        schedule: in order of arrival, as a replay in one process has it.
+        elapsed_s: real time from the first arrival to the last end.
+        messages: messages of the conductor that were answered.
+        restarts: how often a daemon was started again.
+    """
+
+    schedule: Schedule
+    elapsed_s: float
+    messages: int
+    restarts: int
+
+
+class Conductor:
+    """Conducts the daemons of one scenario.
+
+    Args:
+        processes: the daemons, in site order; they serve.
+        periods: of the sites' rounds of offers, seconds, infinity for none; none hold any if
+            omitted.
+    """
+
+    def __init__(
+        self,
+        processes: Sequence[SiteProcess],
+        tables: Sequence[JobTable],
+        machines: Sequence[MachineInfo],
+        *,
+        replay_id: str,
+        may_restart: bool = False,
+        by_group: bool = False,
+        periods: Sequence[float] = (),
+    ) -> None:
+        self.jobs, origin, rows = concatenate(tables)
+        self._submitted_to = origin.astype(np.int16)
+        self._log_job_id = np.array(
+            [tables[site].job_id[row] for site, row in zip(origin, rows, strict=True)], np.int64
+        )
+        self._machines = tuple(machines)
+        self._index = {machine.name: index for index, machine in enumerate(machines)}
+        self._seats = [
+            Seat(
+                process,
+                replay_id,
+                self.jobs,
+                np.flatnonzero(origin == index).tolist(),
+                user_groups(tables[index]).tolist() if by_group else [],
+            )
+            for index, process in enumerate(processes)
+        ]
+        for seat, period in zip(self._seats, periods, strict=False):
+            seat.period = period
+        self._holders = [seat for seat in self._seats if seat.period < math.inf]
+        self._may_restart = may_restart
+        self._messages = 0
+        self._restarts = 0
+        self._recovering = asyncio.Lock()
+        self._backoff = Backoff(RECOVERY_PAUSES, np.random.default_rng())
+        # Plain lists: element by element they are several times faster than arrays.
+        self._submit_time: list[float] = self.jobs.submit_time.tolist()
+        self._run_time: list[float] = self.jobs.run_time.tolist()
+        self._origin: list[int] = origin.tolist()
+
+    @property
+    def arrived(self) -> int:
+        """How many jobs have arrived and been decided, at all sites."""
+        return sum(seat.arrived for seat in self._seats)
+
+    @property
+    def places(self) -> list[list[str]]:
+        """Where the jobs of each site went, in order of arrival, as the site has said."""
+        return [seat.places for seat in self._seats]
+
+    async def conduct(self, progress: Progress | None = None) -> Conducted:
+        """Replays the whole workload.
+
+        `progress` is called now and then with the number of jobs that have arrived.
+
+        Raises:
+            LiveError: a daemon has ended or does not do what it should.
+        """
+        try:
+            for seat in self._seats:
+                await seat.sit_down()
+            await self._until_linked()
+            return await self._replay_and_keep(progress)
+        except aio.AioRpcError as error:
+            raise LiveError(
+                f"a daemon answers {error.code().name}: {error.details()}; see the logs in "
+                f"{self._seats[0].process.folder}"
+            ) from error
+        finally:
+            for seat in self._seats:
+                await seat.get_up()
+
+    async def _replay(self, progress: Progress | None) -> Conducted:
+        begin = time.perf_counter()
+        await self._arrivals(progress)
+        await self._drain()
+        elapsed = time.perf_counter() - begin
+        schedule = await self._collect()
+        return Conducted(schedule, elapsed, self._messages, self._restarts)
+
+    async def _replay_and_keep(self, progress: Progress | None) -> Conducted:
+        try:
+            async with asyncio.TaskGroup() as group:
+                keepers = [
+                    group.create_task(self._keep(seat), name=f"keep {seat.process.name}")
+                    for seat in self._seats
+                ]
+                done = await self._replay(progress)
+                for keeper in keepers:
+                    keeper.cancel()
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return done
+
+    async def _keep(self, seat: Seat) -> None:
+        # A daemon may wait for what only one that is dead can say, and the conductor for that
+        # daemon; so nobody may be left dead until somebody speaks to it.
+        while True:
+            await seat.process.ended()
+            if not self._may_restart:
+                raise LiveError(
+                    f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
+                )
+            async with self._recovering:
+                if not seat.process.pid:
+                    await self._bring_back(seat, ConnectionError(f"{seat.process.name} has ended"))
+
+    # --- the procedure -------------------------------------------------------------------------
+
+    async def _arrivals(self, progress: Progress | None) -> None:
+        submit_time, run_time, origin = self._submit_time, self._run_time, self._origin
+        count, row = len(origin), 0
+        next_progress = PROGRESS_ROWS
+        names = [seat.process.name for seat in self._seats]
+        others = [[seat for seat in self._seats if seat is not home] for home in self._seats]
+        while row < count:
+            home = origin[row]
+            moment = submit_time[row]
+            if self._holders:
+                await self._hold_rounds(moment)
+            # Ends that are due count in the decision, so they are reported first.
+            until = min(map(_next_report, others[home]), default=math.inf)
+            if until <= moment:
+                await self._report_until(moment, others[home])
+                until = min(map(_next_report, others[home]), default=math.inf)
+            # The home site takes further arrivals by itself until another site has a part in it.
+            for seat in self._holders:
+                until = min(until, seat.next_round)
+            last, most = row + 1, min(count, row + ROWS_MAX)
+            while last < most and origin[last] == home and submit_time[last] < until:
+                last += 1
+            name = names[home]
+            for place in await self._arrive(self._seats[home], last - row):
+                if place != name:
+                    there = self._seats[self._index[place]]
+                    earliest = submit_time[row] + run_time[row]
+                    there.next_report = min(there.next_report, earliest)
+                row += 1
+            if progress is not None and (row >= next_progress or row == count):
+                next_progress = row + PROGRESS_ROWS
+                progress(row)
+
+    async def _report_until(self, moment: float, seats: Sequence[Seat]) -> None:
+        due = [seat for seat in seats if seat.next_report <= moment]
+        if len(due) == 1:
+            await self._advance(due[0], moment)
+        elif due:
+            await asyncio.gather(*(self._advance(seat, moment) for seat in due))
+
+    async def _hold_rounds(self, until: float) -> None:
+        # The rounds up to a moment, before its arrivals: each site at the multiples of its period, after
+        # what ends at that instant. While nobody waits there is nothing to hold.
+        holders = self._holders
+        while True:
+            now = min((seat.next_round for seat in holders), default=math.inf)
+            waits = any(seat.waits for seat in holders)
+            if now > until or (not waits and until == math.inf):
+                return
+            if waits:
+                await self._report_until(now, self._seats)
+            past = now if waits else until
+            for seat in holders:
+                if seat.next_round <= now:
+                    if seat.waits:
+                        await self._hold_round(seat, now)
+                    seat.next_round = seat.period * (1.0 + math.floor(past / seat.period))
+
+    async def _hold_round(self, seat: Seat, moment: float) -> None:
+        answer = await self._asked(seat, lambda: seat.hold_round(moment))
+        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+        for moved in answer.moved:
+            if moved.executed_on not in self._index or moved.row >= len(seat.places):
+                raise LiveError(f"the daemon of {seat.process.name} says it has moved {moved}")
+            seat.places[moved.row] = moved.executed_on
+            there = self._seats[self._index[moved.executed_on]]
+            earliest = moment + self._run_time[seat.rows[moved.row]]
+            there.next_report = min(there.next_report, earliest)
+
+    async def _drain(self) -> None:
+        await self._hold_rounds(math.inf)
+        await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
+        # An end that was reported meanwhile leaves nothing to be done, but it may have come late.
+        await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
+
+    async def _advance(self, seat: Seat, moment: float) -> None:
+        answer = await self._asked(seat, lambda: seat.advance(moment))
+        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+
+    async def _arrive(self, seat: Seat, rows: int) -> Sequence[str]:
+        answer = await self._asked(seat, lambda: seat.arrive(rows))
+        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+        places: Sequence[str] = answer.executed_on
+        if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
+            raise LiveError(f"the daemon of {seat.process.name} says jobs went to {list(places)}")
+        seat.arrived += len(places)
+        seat.places += places
+        return places
+
+    async def _asked(self, seat: Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
+        self._messages += 1
+        while True:
+            sitting = seat.sittings
+            try:
+                if seat.advances is None:
+                    # It is being brought back, on behalf of somebody else.
+                    raise ConnectionError(f"{seat.process.name} is not there")  # noqa: TRY301  # as below
+                return await ask()
+            except (aio.AioRpcError, asyncio.InvalidStateError, ConnectionError) as error:
+                await self._recover(seat, sitting, error)
+            except asyncio.CancelledError as error:
+                # So a stream ends as well when its channel is closed here.
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                await self._recover(seat, sitting, ConnectionError(str(error)))
+
+    # --- daemons come and go -------------------------------------------------------------------
+
+    async def _recover(self, seat: Seat, sitting: int, error: Exception) -> None:
+        if isinstance(error, aio.AioRpcError) and not is_absent(error):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(seat.process.ended(), END_S)
+            if seat.process.pid:
+                raise LiveError(
+                    f"the daemon of {seat.process.name} answers {error.code().name}: "
+                    f"{error.details()}"
+                ) from error
+        if not self._may_restart:
+            raise LiveError(
+                f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
+            ) from error
+        async with self._recovering:
+            if seat.sittings == sitting:
+                await self._bring_back(seat, error)
+
+    async def _bring_back(self, seat: Seat, error: Exception) -> None:
+        self._backoff.reset()
+        await seat.get_up()
+        for _ in range(RECOVERIES_MAX):
+            # It may end again before it is where it was, and others may end meanwhile.
+            try:
+                for each in self._seats:
+                    if each.advances is None or not each.process.pid:
+                        await self._restart(each)
+                await self._until_linked()
+            except (aio.AioRpcError, LiveError, TimeoutError) as again:
+                error = again
+                await asyncio.sleep(self._backoff.next_s())
+            else:
+                return
+        raise LiveError(
+            f"the daemon of {seat.process.name} does not come back: {error}; see "
+            f"{seat.process.log_path}"
+        ) from error
+
+    async def _restart(self, seat: Seat) -> None:
+        await seat.get_up()
+        await seat.process.kill()
+        await seat.process.start()
+        self._restarts += 1
+        await seat.sit_down()
+
+    async def _until_linked(self) -> None:
+        await asyncio.gather(*(until_linked(seat.process) for seat in self._seats))
+
+    # --- the result ----------------------------------------------------------------------------
+
+    async def _collect(self) -> Schedule:
+        count = len(self.jobs)
+        start, end = np.full(count, np.nan), np.full(count, np.nan)
+        executed_on = np.full(count, -1, np.int16)
+        delegated: dict[tuple[str, str, int], int] = {}
+        guests: dict[tuple[str, str, int], tuple[float, float]] = {}
+        for seat in self._seats:
+            name = seat.process.name
+            assert seat.channel is not None
+            stub: Any = replay_pb2_grpc.ReplayServiceStub(seat.channel)
+            async for block in stub.Finish(replay_pb2.FinishRequest()):
+                for own in block.own:
+                    row = seat.rows[own.row]
+                    executed_on[row] = self._index[own.executed_on]
+                    if own.executed_on == name:
+                        start[row], end[row] = own.start_time_s, own.end_time_s
+                    else:
+                        delegated[own.executed_on, name, own.offer_number] = row
+                for guest in block.guests:
+                    key = (name, guest.home, guest.offer_number)
+                    guests[key] = (guest.start_time_s, guest.end_time_s)
+        if delegated.keys() != guests.keys():
+            lost, surplus = delegated.keys() - guests.keys(), guests.keys() - delegated.keys()
+            raise LiveError(
+                f"{len(lost)} delegated jobs did not run where they went, {len(surplus)} ran "
+                "without having been delegated"
+            )
+        for key, row in delegated.items():
+            start[row], end[row] = guests[key]
+        return Schedule(
+            jobs=self.jobs,
+            start_time=start,
+            end_time=end,
+            machines=self._machines,
+            submitted_to=self._submitted_to,
+            executed_on=executed_on,
+            log_job_id=self._log_job_id,
+        )

@@ -1,7 +1,0 @@
-"""What `scenario study nobody-loses` does, apart from its command line."""
-
-from scenarios.papers.frame import StudyCommand
-from scenarios.papers.nobody_loses.page import page_of
-from scenarios.papers.nobody_loses.study import run_study
-
-run_command = StudyCommand(run_study, page_of)

@@ -1,0 +1,1 @@
+"""The commands `scenario paper` and `scenario study`."""

@@ -1,0 +1,1 @@
+"""What all studies share: cases, samples, statements, tables, charts."""

@@ -1,0 +1,158 @@
+"""The study: which replays are made, what is kept of them, and all of it together."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from rich.console import Console
+
+from grms.federation.byzantine import ROGUES as KERNEL_ROGUES
+from scenarios.spec.spec import OVERLOADED
+from scenarios.spec.traces import TRACES, require_trace
+from scenarios.studies.common.frame import (
+    CaseStudy,
+    Evaluate,
+    having,
+    plain_options,
+    run_cases,
+    threads,
+)
+from scenarios.studies.nobody_loses.federations import (
+    STRESS_DAYS,
+    Case,
+    Workloads,
+    pairs_and_more,
+    run_case,
+)
+from scenarios.studies.nobody_loses.options import StudyOptions
+from scenarios.studies.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
+
+LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
+"""Where rogues and adoption are looked at."""
+
+BOTH: Final = ("fcfs", "easy")
+SHARES: Final = (0.1, 0.25, 0.5, 1.0)
+"""Headroom that is tried, as shares of the mean width of own jobs."""
+
+
+Found = tuple[tuple[Case, dict[str, Any]], ...]
+
+
+class Study(CaseStudy[Case]):
+    """What was measured."""
+
+    def of(self, part: str, **values: object) -> Found:
+        """Returns the replays of a part whose case has these values."""
+        return tuple(having(self.runs, part=part, **values))
+
+
+def window_of(case: Case) -> str:
+    """Returns the window of a case, a key of `reference.SETS`."""
+    window = case.sites[0].partition("-")[2]
+    return "stress" if window in {"f", "q"} else window
+
+
+def cases(options: StudyOptions) -> Iterator[Case]:
+    """Yields every replay of the study, each once for every part that it belongs to."""
+    makers: dict[str, Callable[[StudyOptions], Iterable[Case]]] = {
+        "grids": _grids,
+        "rogues": _rogues,
+        "jitter": _jitter,
+        "adoption": _adoption,
+        "headroom": _headroom,
+    }
+    for part in options.parts:
+        yield from makers[part](options)
+
+
+def _named(grid: Iterable[str], window: str) -> tuple[str, ...]:
+    return tuple(f"{log}-{window}" for log in grid)
+
+
+def _stressed() -> Iterator[tuple[str, str]]:
+    for fast in LOGS:
+        for other in LOGS:
+            if other != fast:
+                yield f"{fast}-f", f"{other}-q"
+
+
+def _grids(_: StudyOptions) -> Iterator[Case]:
+    grids: list[tuple[str, ...]] = [
+        _named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)
+    ]
+    for sites in [*grids, *_stressed()]:
+        for discipline in DISCIPLINES:
+            for policy in POLICIES:
+                yield Case("grids", sites, discipline, policy)
+
+
+def _rogues(options: StudyOptions) -> Iterator[Case]:
+    policies = tuple(POLICIES) if options.complete else ("fair-exchange", ROUNDS)
+    for policy in policies:
+        for rogue in ("", *KERNEL_ROGUES, OVERLOADED):
+            if (rogue, policy) == (OVERLOADED, ROUNDS) and not options.complete:
+                continue  # its queue grows without end, and each round goes through it
+            for sites, discipline in _large():
+                for who in range(len(sites)):
+                    yield Case("rogues", sites, discipline, policy, who if rogue else -1, rogue)
+                    if not rogue:
+                        break
+
+
+def _large() -> Iterator[tuple[tuple[str, ...], str]]:
+    for grid in LARGE_GRIDS:
+        for window in "56":
+            for discipline in BOTH:
+                yield _named(grid, window), discipline
+
+
+def _jitter(options: StudyOptions) -> Iterator[Case]:
+    for draw in range(1, options.draws + 1):
+        for window in "56" if options.complete else "6":
+            for grid in pairs_and_more(LOGS):
+                for discipline in DISCIPLINES:
+                    yield Case("jitter", _named(grid, window), discipline, ROUNDS, draw=draw)
+
+
+def _adoption(_: StudyOptions) -> Iterator[Case]:
+    for sites, discipline in _large():
+        yield Case("adoption", sites, discipline, "awf")
+        yield Case("adoption", sites, discipline, ROUNDS)
+        for who in range(len(sites)):
+            yield Case("adoption", sites, discipline, ROUNDS, who, others="awf")
+
+
+def _headroom(_: StudyOptions) -> Iterator[Case]:
+    words = [ROUNDS, *(f"{ROUNDS} headroom {share:g}" for share in SHARES)]
+    grids = [_named(grid, window) for window in "56" for grid in pairs_and_more(LOGS)]
+    wide = [
+        tuple(f"{log}-w" if log == one else f"{log}-6" for log in grid)
+        for grid in pairs_and_more(LOGS)
+        if len(grid) == 2
+        for one in grid
+    ]
+    for sites in [*grids, *wide]:
+        for discipline in ("easy",) if sites in wide else BOTH:
+            for word in words:
+                yield Case("headroom", sites, discipline, word)
+
+
+def run_study(options: StudyOptions, console: Console) -> Study:
+    """Runs what is still to be done and returns all of it.
+
+    Raises:
+        TraceMissingError: a log is not on this machine.
+        OutputError: the file of replays cannot be read or written.
+        KeyboardInterrupt: the user has enough; what is done is kept.
+    """
+    for key in LOGS:
+        require_trace(key)
+    workloads = Workloads()
+    every = list(cases(options))
+
+    wanted = {case.key: case for case in every}
+    evaluate: Evaluate[Case] = threads(lambda case: run_case(case, workloads), options.workers)
+    known = run_cases(options.folder, wanted, evaluate, console, what="replays")
+    plain = plain_options(options)
+    plain["processors"] = {key: TRACES[key].processors for key in LOGS}
+    plain["stress_days"] = STRESS_DAYS
+    return Study(plain, tuple((case, known[case.key]) for case in every))

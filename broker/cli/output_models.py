@@ -10,17 +10,17 @@ from pydantic import AliasPath, Field, RootModel
 
 from broker.v1 import plan_pb2
 from grms.daemon.messages import of_message
-from lrms_sim.cli.output_models import Shown
+from lrms_sim.cli.output_models import OutputModel
 
 
-class DemandShown(Shown):
+class DemandShown(OutputModel):
     """A resource, and how many units of it."""
 
     resource: str
     units: int
 
 
-class TaskShown(Shown):
+class TaskShown(OutputModel):
     """A task; moments are real once there are any, planned ones before."""
 
     name: str
@@ -33,7 +33,7 @@ class TaskShown(Shown):
     reason: str
 
 
-class WorkflowShown(Shown):
+class WorkflowShown(OutputModel):
     """A workflow as the broker shows it; in lists it has no tasks."""
 
     workflow_id: str
@@ -53,13 +53,13 @@ class WorkflowShown(Shown):
     revision: int
 
 
-class WorkflowsShown(Shown):
+class WorkflowsShown(OutputModel):
     """`gorba list`: workflows in the order in which they were received."""
 
     workflows: Sequence[WorkflowShown]
 
 
-class SearchShown(Shown):
+class SearchShown(OutputModel):
     """How far a search for a plan is."""
 
     plan: int = Field(validation_alias="number")
@@ -70,7 +70,7 @@ class SearchShown(Shown):
     fitness: float
 
 
-class PlanEndShown(Shown):
+class PlanEndShown(OutputModel):
     """What came of a search; `problem` says why there is no plan."""
 
     plan: int = Field(validation_alias="number")
@@ -84,7 +84,7 @@ class WatchedShown(RootModel[WorkflowShown | SearchShown | PlanEndShown]):
     """`gorba watch`: a workflow where one is named, else news of the searches for plans."""
 
 
-class ResourceShown(Shown):
+class ResourceShown(OutputModel):
     """A resource; its price is for a second of one unit."""
 
     name: str
@@ -100,13 +100,13 @@ class ResourceShown(Shown):
     requires: list[DemandShown] = Field(description="What tasks hold together with it.")
 
 
-class ResourcesShown(Shown):
+class ResourcesShown(OutputModel):
     """`gorba resources list`: what the broker may plan with."""
 
     resources: Sequence[ResourceShown]
 
 
-class StatusShown(Shown):
+class StatusShown(OutputModel):
     """`gorba status`: how a broker is."""
 
     now_s: float
@@ -121,7 +121,7 @@ class StatusShown(Shown):
     unplanned: int = Field(description="Tasks without one.")
 
 
-class CheckedShown(Shown):
+class CheckedShown(OutputModel):
     """`gorba validate`: what valid files hold; tasks are null where no resources were given too."""
 
     workflows: int
@@ -129,7 +129,7 @@ class CheckedShown(Shown):
     resources: int
 
 
-class PlanFiguresShown(Shown):
+class PlanFiguresShown(OutputModel):
     """What a plan is worth."""
 
     makespan: float
@@ -154,7 +154,7 @@ class MethodShown(PlanFiguresShown):
     evaluations: int | None
 
 
-class PlannedWorkflowShown(Shown):
+class PlannedWorkflowShown(OutputModel):
     """A workflow in a plan file; null is no moment or no limit."""
 
     name: str
@@ -168,7 +168,7 @@ class PlannedWorkflowShown(Shown):
     over_budget: float
 
 
-class LinkShown(Shown):
+class LinkShown(OutputModel):
     """A task of the critical path, and why it does not start sooner."""
 
     workflow: str
@@ -176,7 +176,7 @@ class LinkShown(Shown):
     reason: str
 
 
-class PlacementShown(Shown):
+class PlacementShown(OutputModel):
     """A task that has a place."""
 
     workflow: str
@@ -187,14 +187,14 @@ class PlacementShown(Shown):
     cost: float
 
 
-class UnplannedShown(Shown):
+class UnplannedShown(OutputModel):
     """A task without a place."""
 
     workflow: str
     task: str
 
 
-class PlanFileShown(Shown):
+class PlanFileShown(OutputModel):
     """`gorba plan`, `gorba jobshop`, `gorba plan show`: a plan file (docs/workflows.md)."""
 
     format: str

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import Field, RootModel, create_model
 
 from grms.client import Job, Outcome
-from lrms_sim.cli.output_models import Percent, Shown, fields_of
+from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 
-_Job: Any = create_model("_Job", __base__=Shown, **fields_of(Job, nan=False))
+_Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
 
 
 class JobShown(_Job):
@@ -30,7 +30,7 @@ class JobShown(_Job):
     )
 
 
-class GuardStatusShown(Shown):
+class GuardStatusShown(OutputModel):
     """What the site's guard does, and what it has found when it looked last."""
 
     stops: bool = Field(description="Exchange stands still, or it has not looked yet.")
@@ -44,7 +44,7 @@ class GuardStatusShown(Shown):
     cost: float = Field(description="Part of AWRT alone that exchange may cost own users.")
 
 
-class SiteShown(Shown):
+class SiteShown(OutputModel):
     """How a site is."""
 
     site: str
@@ -75,14 +75,14 @@ class StatusShown(RootModel[JobShown | SiteShown]):
     """`grms status`: a job where one is named, else the site."""
 
 
-class GuestOwnerShown(Shown):
+class GuestOwnerShown(OutputModel):
     """A user of a partner's, with open jobs here."""
 
     pseudonym: str = Field(description="Empty where the partner has not said.")
     jobs: Sequence[str] = Field(description="As the batch system names them; at most 100.")
 
 
-class PartnerShown(Shown):
+class PartnerShown(OutputModel):
     """What a site knows of a partner."""
 
     name: str
@@ -119,13 +119,13 @@ class PartnerShown(Shown):
     guest_owners: Sequence[GuestOwnerShown] = Field(description="Whose jobs of it are open here.")
 
 
-class PartnersShown(Shown):
+class PartnersShown(OutputModel):
     """`grms partners`: what the site knows of each."""
 
     partners: Sequence[PartnerShown]
 
 
-class ComparedShown(Shown):
+class ComparedShown(OutputModel):
     """Own users' jobs, with exchange as it was and alone; null of no jobs."""
 
     jobs: int
@@ -145,7 +145,7 @@ class PlaceShown(ComparedShown):
     place: str = Field(description="A partner; empty at home.")
 
 
-class TradedShown(Shown):
+class TradedShown(OutputModel):
     """What went to a partner and came from it."""
 
     name: str = Field(validation_alias="partner")
@@ -155,7 +155,7 @@ class TradedShown(Shown):
     taken_work: float
 
 
-class GuardShown(Shown):
+class GuardShown(OutputModel):
     """What the site's guard says by its journal."""
 
     cost: float = Field(description="Part of AWRT alone that exchange may cost own users.")
@@ -167,7 +167,7 @@ class GuardShown(Shown):
     stops: bool = Field(description="Exchange stands still.")
 
 
-class ExchangeShown(Shown):
+class ExchangeShown(OutputModel):
     """`grms exchange`: what exchange has brought own users, of jobs that ended in the window."""
 
     site: str
@@ -197,7 +197,7 @@ class ExchangeShown(Shown):
     guard: GuardShown | None = Field(description="Null of a site without one.")
 
 
-class AdvisedShown(Shown):
+class AdvisedShown(OutputModel):
     """What a policy would bring own users."""
 
     policy: str = Field(
@@ -216,7 +216,7 @@ class AdvisedShown(Shown):
     taken: int = Field(description="Partners' jobs that run here; of the whole journal.")
 
 
-class AdviceShown(Shown):
+class AdviceShown(OutputModel):
     """`grms advise`: own users' jobs under other transfer policies."""
 
     site: str
@@ -224,7 +224,7 @@ class AdviceShown(Shown):
     policies: Sequence[AdvisedShown]
 
 
-class PkiCertificateShown(Shown):
+class PkiCertificateShown(OutputModel):
     """A certificate in a file, or a request for one, which has neither an issuer nor dates."""
 
     file: str
@@ -242,13 +242,13 @@ class PkiCertificateShown(Shown):
     is_signature_valid: bool | None = Field(description="Of a request; else null.")
 
 
-class PkiCertificatesShown(Shown):
+class PkiCertificatesShown(OutputModel):
     """`grms pki show`: what files hold."""
 
     certificates: Sequence[PkiCertificateShown]
 
 
-class FindingShown(Shown):
+class FindingShown(OutputModel):
     """What was found of one thing that a site needs of its batch system."""
 
     level: str = Field(description="As in the table: ok, or what is wrong with it.")
@@ -257,7 +257,7 @@ class FindingShown(Shown):
     cure: str = Field(description="What to do; empty where nothing is to be done.")
 
 
-class ValidatedShown(Shown):
+class ValidatedShown(OutputModel):
     """`grms validate`: what a valid configuration says."""
 
     file: str
@@ -267,7 +267,7 @@ class ValidatedShown(Shown):
     partners: Sequence[str]
 
 
-class CheckShown(Shown):
+class CheckShown(OutputModel):
     """`grms lrms check`: whether everything is there; no findings of a simulated one."""
 
     kind: str
@@ -275,7 +275,7 @@ class CheckShown(Shown):
     findings: Sequence[FindingShown]
 
 
-class JudgedShown(Shown):
+class JudgedShown(OutputModel):
     """A policy on the jobs of a log; figures by objective, null where there is none."""
 
     name: str
@@ -285,7 +285,7 @@ class JudgedShown(Shown):
     gains_percent: dict[str, float | None]
 
 
-class TunedLogShown(Shown):
+class TunedLogShown(OutputModel):
     """What was learned beside the constants, on the jobs tuned on and on jobs never seen."""
 
     name: str
@@ -293,7 +293,7 @@ class TunedLogShown(Shown):
     unseen: Sequence[JudgedShown] = ()
 
 
-class TuningShown(Shown):
+class TuningShown(OutputModel):
     """`grms tune`: all figures; docs/tuning.md explains them."""
 
     format: int

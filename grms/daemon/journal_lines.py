@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from grms.daemon.journal import WRITTEN_BY, JournalError, JournalKind, reading
-from lrms_sim.cli.output_models import Shown
+from lrms_sim.cli.output_models import OutputModel
 from lrms_sim.util.json_output import escaped
 from lrms_sim.util.messages import unknown
 
@@ -33,7 +33,7 @@ def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> It
                 yield escaped(msgspec.json.encode(shown).decode())
 
 
-class JournalShown(Shown):
+class JournalShown(OutputModel):
     """What there is in a journal."""
 
     file: Path

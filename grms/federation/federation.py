@@ -19,7 +19,7 @@ from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.machine.machine import PROGRESS_ROWS, simulate, user_numbers
 from lrms_sim.machine.nodes import Demands, misfits, scheduler_on_nodes, simulate_on_nodes
 from lrms_sim.scheduling.disciplines import scheduler_of
-from lrms_sim.scheduling.user_defined import name_of_written
+from lrms_sim.scheduling.user_defined import name_of_user_defined
 from lrms_sim.workload.groups import Int8Array
 from lrms_sim.workload.jobs import FloatArray, Int32Array, Int64Array, concatenate
 from lrms_sim.workload.schedule import Int16Array, MachineInfo, Schedule
@@ -174,7 +174,7 @@ class Federation:
         return simulate_on_nodes(
             site.jobs,
             replace(site.nodes, name=site.name),
-            name_of_written(site.discipline),
+            name_of_user_defined(site.discipline),
             demands=site.demands,
             progress=progress,
         ).schedule
@@ -252,7 +252,7 @@ class Federation:
     def _scheduler(self, site: Site) -> Scheduler:
         if site.nodes is None or self._demands is None:
             return scheduler_of(site.discipline, self._log_job_id)
-        return scheduler_on_nodes(site.nodes, self._demands, name_of_written(site.discipline))
+        return scheduler_on_nodes(site.nodes, self._demands, name_of_user_defined(site.discipline))
 
     def _place_on_nodes(self, kernel: FederationKernel) -> None:
         # What a site could hold is known to its partners, like its size.

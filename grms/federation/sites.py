@@ -13,7 +13,7 @@ from lrms_sim.machine.machine import check_machine
 from lrms_sim.machine.node_kinds import NodeMachine
 from lrms_sim.machine.nodes import Demands, check_demands
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs, scheduler_of
-from lrms_sim.scheduling.user_defined import name_of_written
+from lrms_sim.scheduling.user_defined import name_of_user_defined
 from lrms_sim.workload.groups import Int8Array, check_groups, known_user_groups
 from lrms_sim.workload.jobs import JobTable
 
@@ -132,7 +132,7 @@ def _check_nodes(site: Site) -> None:
         raise ValueError(
             f"site {site.name!r} has {site.processors} processors, its nodes have {site.nodes.processors}"
         )
-    discipline = name_of_written(site.discipline)
+    discipline = name_of_user_defined(site.discipline)
     if discipline not in EXCHANGING_ON_NODES:
         raise ValueError(
             f"site {site.name!r}: discipline {discipline!r} knows no nodes in an exchange; there are "
@@ -166,7 +166,7 @@ def out_of_order(sites: Sequence[Site]) -> Iterator[tuple[str, str]]:
     for site in sites:
         if scheduler_of(site.discipline).any_order:
             continue
-        discipline = name_of_written(site.discipline)
+        discipline = name_of_user_defined(site.discipline)
         cannot = f"its discipline {discipline!r} cannot have guests that come out of order"
         if site.rogue and site.rogue.holds:
             yield site.name, f"puts guests aside ({site.rogue.name}); {cannot}"

@@ -10,7 +10,7 @@ from itertools import islice
 from types import FunctionType
 from typing import Any, Literal
 
-from lrms_sim.scheduling.user_defined import name_of_written
+from lrms_sim.scheduling.user_defined import name_of_user_defined
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class WrittenLocation:
     @property
     def name(self) -> str:
         """A word for people."""
-        return name_of_written(self.written)
+        return name_of_user_defined(self.written)
 
     @property
     def order(self) -> None:

@@ -24,7 +24,7 @@ from grms.policy.transfer import (
     WrittenTransfer,
     compiled_transfer,
 )
-from lrms_sim.scheduling.user_defined import load_written, names_written
+from lrms_sim.scheduling.user_defined import load_user_defined, names_user_defined
 from lrms_sim.util.plugins import LOCATION_GROUP, TRANSFER_GROUP
 
 _POLICIES: Final[tuple[TransferPolicy, ...]] = (
@@ -49,25 +49,25 @@ TRANSFER_WORDS: Final = (*TRANSFER_POLICIES, NO_EXCHANGE)
 """Values for the policy of a partner besides the path of a rule base file."""
 
 
-def is_written(name: str) -> bool:
+def is_user_defined(name: str) -> bool:
     """Returns whether a policy's name means one written in Python."""
-    return not name.endswith(".json") and names_written(TRANSFER_GROUP, name)
+    return not name.endswith(".json") and names_user_defined(TRANSFER_GROUP, name)
 
 
-def written_transfer(name: str) -> WrittenTransfer:
+def user_defined_transfer(name: str) -> WrittenTransfer:
     """Returns a transfer policy written in Python; `RuleBaseError` if it cannot be loaded or is no policy."""
     try:
-        written = load_written(TRANSFER_GROUP, name, "transfer policy")
+        written = load_user_defined(TRANSFER_GROUP, name, "transfer policy")
         compiled_transfer(written)
     except (TypeError, ValueError) as error:
         raise RuleBaseError(str(error)) from error
     return WrittenTransfer(written)
 
 
-def written_location(name: str) -> LocationPolicy:
+def user_defined_location(name: str) -> LocationPolicy:
     """Returns a location policy written in Python; `ValueError` if it cannot be loaded or is no policy."""
     try:
-        return location_of(load_written(LOCATION_GROUP, name, "location policy"))
+        return location_of(load_user_defined(LOCATION_GROUP, name, "location policy"))
     except TypeError as error:
         raise ValueError(str(error)) from error
 
@@ -94,7 +94,7 @@ def location_by_name(named: str | Sequence[str], awrt: str) -> LocationPolicy:
     if not isinstance(named, str):
         return FixedOrder(tuple(named))
     word = awrt if named == AWRT else named
-    return LOCATION_POLICIES[word] if word in LOCATION_POLICIES else written_location(word)
+    return LOCATION_POLICIES[word] if word in LOCATION_POLICIES else user_defined_location(word)
 
 
 class PolicyShelf:
@@ -117,7 +117,7 @@ class PolicyShelf:
         if name not in self._read:
             try:
                 self._read[name] = (
-                    written_transfer(name) if is_written(name) else load_rule_base(name)
+                    user_defined_transfer(name) if is_user_defined(name) else load_rule_base(name)
                 )
             except RuleBaseError as error:
                 self._read[name] = error

@@ -18,7 +18,7 @@ import numpy as np
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
 from grms.policy.constraints import FAIR_EXCHANGE, Rails
 from grms.policy.features import FURTHER_FEATURES
-from lrms_sim.scheduling.user_defined import name_of_written
+from lrms_sim.scheduling.user_defined import name_of_user_defined
 
 __all__ = [
     "AcceptWhenFit",
@@ -214,7 +214,7 @@ class WrittenTransfer(_CompiledOnce):
     @property
     def name(self) -> str:
         """A word for people."""
-        return name_of_written(self.written)
+        return name_of_user_defined(self.written)
 
     @cached_property
     def compiled(self) -> CompiledTransfer:
@@ -233,7 +233,7 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     """
     accept = policy if isinstance(policy, FunctionType) else getattr(policy, "accept", None)
     if callable(accept) and not isinstance(policy, type | CompiledTransfer):
-        name = name_of_written(policy)
+        name = name_of_user_defined(policy)
         return CompiledTransfer.written(lambda question: yes_or_no(accept(question), name))
     compiled = getattr(policy, "compiled", None)
     if type(compiled) is not CompiledTransfer or not compiled.decides:

@@ -72,7 +72,7 @@ def cli() -> None:
 
 
 @cli.command()
-@json_option("lrms-sim-disciplines", "lrms_sim.cli.output_models:DisciplinesShown")
+@json_option("lrms-sim-disciplines", "lrms_sim.cli.output_models:DisciplinesOutput")
 def disciplines(*, as_json: bool) -> None:
     """List the queue disciplines."""
     if as_json:
@@ -91,7 +91,7 @@ def disciplines(*, as_json: bool) -> None:
     metavar="N",
     help="Size of the machine.  [default: MaxProcs of the log's header]",
 )
-@json_option("lrms-sim-info", "lrms_sim.cli.output_models:LogShown")
+@json_option("lrms-sim-info", "lrms_sim.cli.output_models:LogOutput")
 @preparation_options
 def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> int:
     """Tell what a log holds.

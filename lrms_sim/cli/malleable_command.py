@@ -57,7 +57,7 @@ def utility() -> None:
 )
 @click.option("--gantt", type=FILE, metavar="FILE", help="Write a picture: .svg.")
 @click.option("--picture", metavar="A:B", help="The picture's span, in days (steps of the model).")
-@json_option("lrms-sim-utility-run", "lrms_sim.cli.malleable_models:UtilityRunShown")
+@json_option("lrms-sim-utility-run", "lrms_sim.cli.malleable_models:UtilityRunOutput")
 @source_options
 @machine_options
 def run(
@@ -146,7 +146,7 @@ def run(
 @click.option("--time-scale", type=click.FloatRange(0, min_open=True), metavar="S", help="What counts as a long time.  [default: the longest request]")  # fmt: skip
 @click.option("--horizon", type=SECONDS, metavar="S", help="Look at nothing that happens later, in each pass.  [default: the last end; 25000 of the model]")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on after the passes that are done.")
-@json_option("lrms-sim-utility-train", "lrms_sim.cli.malleable_models:UtilityTrainingShown")
+@json_option("lrms-sim-utility-train", "lrms_sim.cli.malleable_models:UtilityTrainingOutput")
 @source_options
 @machine_options
 def train(
@@ -206,7 +206,7 @@ def train(
 @click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Training runs of each policy that learns.")  # fmt: skip
 @click.option("--results", type=FILE, metavar="FILE", help="Keep the figures of every run: .json; what it holds is not run again.")  # fmt: skip
 @click.option("--picture", type=FILE, metavar="FILE", help="Write bars of share and suspensions: .svg.")  # fmt: skip
-@json_option("lrms-sim-utility-compare", "lrms_sim.cli.malleable_models:UtilityComparisonShown")
+@json_option("lrms-sim-utility-compare", "lrms_sim.cli.malleable_models:UtilityComparisonOutput")
 @source_options
 @machine_options
 def compare(
@@ -262,7 +262,7 @@ def compare(
 
 
 @utility.command()
-@json_option("lrms-sim-utility-policies", "lrms_sim.cli.malleable_models:PoliciesShown")
+@json_option("lrms-sim-utility-policies", "lrms_sim.cli.malleable_models:PoliciesOutput")
 def policies(*, as_json: bool) -> None:
     """List the policies."""
     from lrms_sim.malleable.policies import SENTENCES  # noqa: PLC0415  # see the module's docstring

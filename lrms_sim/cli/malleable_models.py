@@ -4,24 +4,24 @@ from typing import Any
 
 from pydantic import Field, create_model
 
-from lrms_sim.cli.output_models import NamedWord, Shown, fields_of
+from lrms_sim.cli.output_models import NamedWord, OutputModel, fields_of
 from lrms_sim.report.malleable_report import Figures
 
 
-class PoliciesShown(Shown):
+class PoliciesOutput(OutputModel):
     """`lrms-sim utility policies`: the policies for jobs with a utility."""
 
     policies: list[NamedWord]
 
 
-_UtilityFigures: Any = create_model("_UtilityFigures", __base__=Shown, **fields_of(Figures))
+_UtilityFigures: Any = create_model("_UtilityFigures", __base__=OutputModel, **fields_of(Figures))
 
 
-class UtilityFiguresShown(_UtilityFigures):
+class UtilityFiguresOutput(_UtilityFigures):
     """One run of a policy for jobs with a utility."""
 
 
-class UtilityRunShown(_UtilityFigures):
+class UtilityRunOutput(_UtilityFigures):
     """`lrms-sim utility run`: one run of a policy."""
 
     format: int
@@ -29,16 +29,16 @@ class UtilityRunShown(_UtilityFigures):
     processors: int
 
 
-class UtilityComparisonShown(Shown):
+class UtilityComparisonOutput(OutputModel):
     """`lrms-sim utility compare`: every run of every policy."""
 
     format: int
     source: str
     processors: int
-    runs: list[UtilityFiguresShown]
+    runs: list[UtilityFiguresOutput]
 
 
-class ValueFunctionShown(Shown):
+class ValueFunctionOutput(OutputModel):
     """A value function as its file has it."""
 
     format_: str = Field(alias="schema")
@@ -48,9 +48,9 @@ class ValueFunctionShown(Shown):
     provenance: dict[str, Any]
 
 
-class UtilityTrainingShown(Shown):
+class UtilityTrainingOutput(OutputModel):
     """`lrms-sim utility train`: what was learned; a lesson is number, share, updates, rho and p."""
 
     format: int
-    value: ValueFunctionShown
+    value: ValueFunctionOutput
     training: dict[str, Any]

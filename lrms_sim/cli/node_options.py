@@ -107,9 +107,9 @@ def replayed_on_nodes(
         ValueError: as for `lrms_sim.machine.nodes.simulate_on_nodes`.
     """
     from lrms_sim.machine.nodes import NODE_DISCIPLINES, simulate_on_nodes  # noqa: PLC0415  # help and errors come at once
-    from lrms_sim.scheduling.user_defined import WrittenDiscipline  # noqa: PLC0415  # same
+    from lrms_sim.scheduling.user_defined import UserDefinedDiscipline  # noqa: PLC0415  # same
 
-    discipline = queue if isinstance(queue, WrittenDiscipline) else queue.name
+    discipline = queue if isinstance(queue, UserDefinedDiscipline) else queue.name
     if isinstance(discipline, str) and discipline not in NODE_DISCIPLINES:
         raise click.UsageError(
             f"discipline {queue.name!r} knows no nodes; with --nodes there are "

@@ -26,7 +26,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Shown(BaseModel):
+class OutputModel(BaseModel):
     """Base of output models, without extra fields.
 
     Built from a mapping or an object's attributes; an attribute of another name is the field's
@@ -64,20 +64,20 @@ def fields_of(data: type[Any], *, nan: bool = True) -> dict[str, Any]:
     }
 
 
-class NamedWord(Shown):
+class NamedWord(OutputModel):
     """A word that an option takes."""
 
     name: str
     description: str
 
 
-class DisciplinesShown(Shown):
+class DisciplinesOutput(OutputModel):
     """`lrms-sim disciplines`: the queue disciplines."""
 
     disciplines: list[NamedWord]
 
 
-class UserGroupShown(Shown):
+class UserGroupOutput(OutputModel):
     """A user group, 1 to 5, and how it fares."""
 
     group: int
@@ -85,14 +85,14 @@ class UserGroupShown(Shown):
     awrt_s: float | None
 
 
-_Fairness: Any = create_model("_Fairness", __base__=Shown, **fields_of(UserFairness))
+_Fairness: Any = create_model("_Fairness", __base__=OutputModel, **fields_of(UserFairness))
 
 
-class UserFairnessShown(_Fairness):
+class UserFairnessOutput(_Fairness):
     """How alike users are served, by the mean bounded slowdown of each; jain is 1 where alike."""
 
 
-class IntervalShown(Shown):
+class IntervalOutput(OutputModel):
     """A mean and its 95 % confidence interval."""
 
     mean: float | None
@@ -100,7 +100,7 @@ class IntervalShown(Shown):
     high: float | None
 
 
-class NodeKindShown(Shown):
+class NodeKindOutput(OutputModel):
     """Nodes that are all alike."""
 
     name: str
@@ -112,7 +112,7 @@ class NodeKindShown(Shown):
     features: list[str]
 
 
-class UtilizationShown(Shown):
+class UtilizationOutput(OutputModel):
     """Shares that jobs held on average, 0 to 1; null of what there is none of."""
 
     cores: float
@@ -121,7 +121,7 @@ class UtilizationShown(Shown):
     licences: dict[str, float]
 
 
-class WaitsShown(Shown):
+class WaitsOutput(OutputModel):
     """How long the jobs of a class waited, seconds."""
 
     name: str
@@ -130,50 +130,50 @@ class WaitsShown(Shown):
     median: float | None
 
 
-class NodesShown(Shown):
+class NodesOutput(OutputModel):
     """A machine of nodes, and how it was used."""
 
-    kinds: list[NodeKindShown]
+    kinds: list[NodeKindOutput]
     placement: str
     licences: dict[str, int]
-    utilization: UtilizationShown
+    utilization: UtilizationOutput
     fragmentation: float = Field(
         description="Share of the core-seconds that were idle while the head asked for no more cores."
     )
     awrt_by_dominant_share_s: float | None = Field(
         description="AWRT with a job's dominant share as its weight in place of its processors."
     )
-    waits_by_gpus: list[WaitsShown]
-    waits_by_memory: list[WaitsShown]
+    waits_by_gpus: list[WaitsOutput]
+    waits_by_memory: list[WaitsOutput]
 
 
 _RunFigures: Any = create_model(
     "_RunFigures",
-    __base__=Shown,
+    __base__=OutputModel,
     lrms_sim=(str, ...),
     discipline=(str, ...),
     **fields_of(MachineMetrics),
 )
 
 
-class RunShown(_RunFigures):
+class RunOutput(_RunFigures):
     """`lrms-sim run`: the figures of a replay; lrms_sim is the version of the program."""
 
     makespan_origin_s: float
-    user_groups: list[UserGroupShown]
-    user_fairness: UserFairnessShown
+    user_groups: list[UserGroupOutput]
+    user_fairness: UserFairnessOutput
     preparation: PreparationReport
-    repetitions: dict[str, IntervalShown] = Field(
+    repetitions: dict[str, IntervalOutput] = Field(
         default_factory=dict,
         description="With shifted arrivals; only where --repeat asks for them.",
     )
-    nodes: NodesShown | None = Field(default=None, description="Only with --nodes.")
+    nodes: NodesOutput | None = Field(default=None, description="Only with --nodes.")
 
 
-_LogFigures: Any = create_model("_LogFigures", __base__=Shown, **fields_of(LogDescription))
+_LogFigures: Any = create_model("_LogFigures", __base__=OutputModel, **fields_of(LogDescription))
 
 
-class LogShown(_LogFigures):
+class LogOutput(_LogFigures):
     """`lrms-sim info`: what a log holds."""
 
     preparation: PreparationReport

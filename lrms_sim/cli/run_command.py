@@ -90,7 +90,7 @@ LONG_JOBS = 500_000
 @click.option(
     "--name", metavar="NAME", help="The machine's name.  [default: the log's, or that in --nodes]"
 )
-@json_option("lrms-sim-run", "lrms_sim.cli.output_models:RunShown")
+@json_option("lrms-sim-run", "lrms_sim.cli.output_models:RunOutput")
 @field_options(RepeatOptions)
 @preparation_options
 def run(

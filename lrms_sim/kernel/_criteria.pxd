@@ -48,7 +48,8 @@ cdef inline double criterion_value(
 
 
 cdef inline const Criterion* criterion_in_force(Priority* priority, seconds_t now) noexcept nogil:
-    # The criterion of the situation at a moment; see lrms_sim.scheduling.situations for what lies beyond.
+    # The criterion of the situation at a moment; see lrms_sim.scheduling.situations for what lies
+    # beyond.
     cdef const seconds_t* switch_time = priority.switch_time
     cdef seconds_t first, last
     cdef seconds_t week = 604800.0

@@ -1,4 +1,5 @@
-"""One machine as one object, over job columns that the caller owns; see lrms_sim.machine.machine."""
+"""One machine as one object, over job columns that the caller owns; see
+lrms_sim.machine.machine."""
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t

@@ -38,7 +38,8 @@ cdef class Scheduler:
         if self.ops.decide == NULL or type(self).__flags__ & Py_TPFLAGS_HEAPTYPE:
             raise TypeError(
                 f"{type(self).__name__} is no compiled scheduler, and one written in Python cannot "
-                "run; a queue discipline is one of those in lrms_sim.scheduling.disciplines, or a kernel of "
+                "run; a queue discipline is one of those in "
+                "lrms_sim.scheduling.disciplines, or a kernel of "
                 "its own (CONTRIBUTING.md says how)"
             )
         if self.taken:
@@ -50,6 +51,7 @@ cdef class Scheduler:
         if self.needs_groups and not groups:
             raise ValueError(
                 "this discipline orders jobs by user group, and the groups of the jobs are not "
-                "given; lrms_sim.workload.groups.user_groups makes them of a workload whose users are known"
+                "given; lrms_sim.workload.groups.user_groups makes them of a workload whose "
+                "users are known"
             )
         return 0

@@ -20,7 +20,7 @@ from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.machine.machine import replayed
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.scheduling.disciplines import Discipline, discipline_by_name, scheduler_of
-from lrms_sim.scheduling.user_defined import Decides, MachineView, WrittenDiscipline
+from lrms_sim.scheduling.user_defined import Decides, MachineView, UserDefinedDiscipline
 from lrms_sim.workload.jobs import Int32Array, Int64Array, JobTable
 from lrms_sim.workload.requests import COUNT_MAX, Request
 from lrms_sim.workload.schedule import Schedule
@@ -220,7 +220,7 @@ _UNCOUNTED = 2**60
 def simulate_on_nodes(
     jobs: JobTable,
     machine: NodeMachine,
-    discipline: str | WrittenDiscipline | Decides | Callable[[MachineView], object] = "easy",
+    discipline: str | UserDefinedDiscipline | Decides | Callable[[MachineView], object] = "easy",
     *,
     demands: Demands | None = None,
     places: bool = False,
@@ -313,7 +313,7 @@ def _written_on(
     machine: NodeMachine,
     demands: Demands,
     nodes: NodeScheduler,
-    discipline: WrittenDiscipline | Decides | Callable[[MachineView], object],
+    discipline: UserDefinedDiscipline | Decides | Callable[[MachineView], object],
     jobs: JobTable,
 ) -> Scheduler:
     scheduler = scheduler_of(cast("Discipline", discipline), jobs.job_id)

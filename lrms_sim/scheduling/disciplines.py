@@ -21,10 +21,10 @@ from lrms_sim.kernel._strategies import StrategyScheduler
 from lrms_sim.scheduling.criteria import GroupOrder, KeyOrder, StaticOrder
 from lrms_sim.scheduling.strategies import ALGORITHMS, Strategy
 from lrms_sim.scheduling.user_defined import (
-    WrittenDiscipline,
+    UserDefinedDiscipline,
     decides_in_python,
-    load_written,
-    names_written,
+    load_user_defined,
+    names_user_defined,
 )
 from lrms_sim.util.plugins import DISCIPLINE_GROUP
 
@@ -187,14 +187,14 @@ def discipline_by_name(name: str) -> Discipline:
     """
     if name in DISCIPLINES:
         return DISCIPLINES[name]()
-    if not names_written(DISCIPLINE_GROUP, name):
+    if not names_user_defined(DISCIPLINE_GROUP, name):
         raise ValueError(
             f"unknown discipline {name!r}; there are: {', '.join(DISCIPLINES)}, and "
             "package.module:name of one written in Python"
         )
-    discipline: Discipline = load_written(DISCIPLINE_GROUP, name, "discipline")
+    discipline: Discipline = load_user_defined(DISCIPLINE_GROUP, name, "discipline")
     if decides_in_python(discipline):
-        discipline = WrittenDiscipline(discipline)
+        discipline = UserDefinedDiscipline(discipline)
     try:
         scheduler_of(discipline)
     except TypeError as error:
@@ -260,7 +260,7 @@ def scheduler_of(
         TypeError: it is no discipline, or its scheduler cannot be run.
     """
     if decides_in_python(discipline):
-        discipline = WrittenDiscipline(discipline)
+        discipline = UserDefinedDiscipline(discipline)
     make = getattr(discipline, "scheduler", None)
     scheduler = make() if callable(make) and not isinstance(discipline, type) else None
     if not isinstance(scheduler, Scheduler):

@@ -27,11 +27,11 @@ __all__ = [
     "Decides",
     "MachineView",
     "QueuedJob",
-    "WrittenDiscipline",
+    "UserDefinedDiscipline",
     "decides_in_python",
-    "load_written",
-    "name_of_written",
-    "names_written",
+    "load_user_defined",
+    "name_of_user_defined",
+    "names_user_defined",
 ]
 
 
@@ -43,7 +43,7 @@ class Decides(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenDiscipline:
+class UserDefinedDiscipline:
     """A queue discipline written in Python.
 
     In addition to `decide(view)` a discipline may have: `name`; `submitted(view, job)` and
@@ -62,7 +62,7 @@ class WrittenDiscipline:
     @property
     def name(self) -> str:
         """The word for this discipline in reports."""
-        return name_of_written(self.written)
+        return name_of_user_defined(self.written)
 
     @property
     def per_event(self) -> bool:
@@ -136,23 +136,23 @@ class WrittenDiscipline:
 
 def decides_in_python(discipline: object) -> bool:
     """Returns whether this is a discipline written in Python: a function, or with `decide`."""
-    if isinstance(discipline, type | WrittenDiscipline):
+    if isinstance(discipline, type | UserDefinedDiscipline):
         return False
     return isinstance(discipline, FunctionType) or callable(getattr(discipline, "decide", None))
 
 
-def name_of_written(written: object) -> str:
+def name_of_user_defined(written: object) -> str:
     """Returns its `name`, or that of the function or class."""
     named = getattr(written, "name", None) or getattr(written, "__name__", None)
     return str(named or type(written).__name__)
 
 
-def names_written(group: str, name: str) -> bool:
+def names_user_defined(group: str, name: str) -> bool:
     """Returns whether a name means something written in Python: an entry point, or with a colon."""
     return ":" in name or is_plugin(group, name)
 
 
-def load_written(group: str, name: str, what: str) -> Any:
+def load_user_defined(group: str, name: str, what: str) -> Any:
     """Returns the object of a name, `package.module:name` or an entry point; of a class a new instance.
 
     `what` is the word for it in errors.

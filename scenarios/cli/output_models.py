@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, create_model
 
-from lrms_sim.cli.output_models import Shown, fields_of
+from lrms_sim.cli.output_models import OutputModel, fields_of
 from scenarios.cli.listing import site_words
 from scenarios.run.broker_result import BrokerResult
 from scenarios.run.results import SiteResult, WorkloadNote
@@ -18,7 +18,7 @@ from scenarios.spec.spec import ScenarioSpec
 from scenarios.spec.traces import TRACES, find_trace
 
 
-class ListedShown(Shown):
+class ListedShown(OutputModel):
     """A scenario that comes with the program."""
 
     name: str
@@ -28,13 +28,13 @@ class ListedShown(Shown):
     logs_missing: Sequence[str] = Field(description="Logs that `scenario fetch` has not got.")
 
 
-class ListShown(Shown):
+class ListShown(OutputModel):
     """`scenario list`: the scenarios that come with the program."""
 
     scenarios: Sequence[ListedShown]
 
 
-class ScenarioSiteShown(Shown):
+class ScenarioSiteShown(OutputModel):
     """A site of a scenario, in the words of the table."""
 
     name: str
@@ -45,7 +45,7 @@ class ScenarioSiteShown(Shown):
     transfer: str
 
 
-class ScenarioShown(Shown):
+class ScenarioShown(OutputModel):
     """`scenario show`: what a scenario is about."""
 
     name: str
@@ -57,7 +57,7 @@ class ScenarioShown(Shown):
     logs_missing: Sequence[str]
 
 
-class ValidShown(Shown):
+class ValidShown(OutputModel):
     """`scenario validate`: of a file that is valid."""
 
     file: str
@@ -65,7 +65,7 @@ class ValidShown(Shown):
     logs_missing: Sequence[str]
 
 
-class FlowShown(Shown):
+class FlowShown(OutputModel):
     """Who gave work to whom: rows are the sites that gave, columns those that ran it."""
 
     sites: Sequence[str]
@@ -73,21 +73,21 @@ class FlowShown(Shown):
     area_processor_s: Sequence[Sequence[float]]
 
 
-class NotesShown(Shown):
+class NotesShown(OutputModel):
     """What the preparation of a site's workload did."""
 
     site: str
     records: Sequence[WorkloadNote]
 
 
-_SiteFigures: Any = create_model("_SiteFigures", __base__=Shown, **fields_of(SiteResult))
+_SiteFigures: Any = create_model("_SiteFigures", __base__=OutputModel, **fields_of(SiteResult))
 
 
 class SiteFiguresShown(_SiteFigures):
     """A site alone and in the federation; docs/glossary.md says what the figures are."""
 
 
-class ResultShown(Shown):
+class ResultShown(OutputModel):
     """`scenario run`, `scenario report`, and result.json of a run."""
 
     format: int

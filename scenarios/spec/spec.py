@@ -23,10 +23,10 @@ from grms.daemon.config_base import Model, absolute, wrong
 from grms.federation.byzantine import ROGUES, Rogue
 from grms.policy.constraints import Rails
 from grms.policy.constraints_table import RailsField, ReofferField, rails_said
-from grms.policy.registry import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_written
+from grms.policy.registry import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_user_defined
 from lrms_sim.scheduling.disciplines import DISCIPLINES
 from lrms_sim.scheduling.situations import zone_named
-from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.scheduling.user_defined import names_user_defined
 from lrms_sim.util.messages import shown as shown_value
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.plugins import DISCIPLINE_GROUP, LOCATION_GROUP
@@ -56,7 +56,7 @@ _WORKLOAD_STREAM: Final = 0
 
 def _discipline(value: str) -> str:
     # A name of ours first: entry points are looked up in the files of all that is installed.
-    if value in DISCIPLINES or names_written(DISCIPLINE_GROUP, value):
+    if value in DISCIPLINES or names_user_defined(DISCIPLINE_GROUP, value):
         return value
     return known(value, "discipline", tuple(DISCIPLINES))
 
@@ -89,7 +89,7 @@ def _pool_transfer(value: str, info: ValidationInfo) -> str:
 
 
 def _policy(value: str, info: ValidationInfo, words: tuple[str, ...]) -> str:
-    if value in words or is_written(value):
+    if value in words or is_user_defined(value):
         return value
     if not value.endswith(".json"):
         text = unknown("transfer policy", value, words)
@@ -102,7 +102,7 @@ def _location(value: str | list[str]) -> str | list[str]:
     if (
         isinstance(value, str)
         and value not in LOCATION_WORDS
-        and not names_written(LOCATION_GROUP, value)
+        and not names_user_defined(LOCATION_GROUP, value)
     ):
         words = ", ".join(LOCATION_WORDS)
         text = f"{shown_value(value)} is no location policy; there are: {words}, and a list of all partners"

@@ -10,7 +10,7 @@ from lrms_sim.scheduling.selection import StrategyRules, StrategyTable, with_loc
 from lrms_sim.scheduling.situations import zone_named
 from lrms_sim.scheduling.strategies import Strategy
 from lrms_sim.scheduling.strategy_files import load_strategy
-from lrms_sim.scheduling.user_defined import WrittenDiscipline
+from lrms_sim.scheduling.user_defined import UserDefinedDiscipline
 
 UNIX_FIRST: Final = 1_577_836_800.0
 UNIX_LAST: Final = 2_524_608_000.0
@@ -37,7 +37,7 @@ def configured_queue(
     """
     if strategy is None:
         chosen = discipline_by_name(discipline)
-        if isinstance(chosen, WrittenDiscipline):
+        if isinstance(chosen, UserDefinedDiscipline):
             # Without it the batch system cannot continue, which its operator must read and fix.
             chosen = replace(chosen, fails_as=LrmsError)
         if group_order is None:

@@ -25,13 +25,13 @@ from grms.lrms.simulated.machine import SteppedMachine
 from grms.lrms.simulated.queue import configured_queue
 from grms.util.outcomes import Outcome
 from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
-from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.scheduling.user_defined import names_user_defined
 from lrms_sim.util.plugins import DISCIPLINE_GROUP
 
 
 def _discipline(value: str) -> str:
     if value not in DISCIPLINES:
-        if names_written(DISCIPLINE_GROUP, value):
+        if names_user_defined(DISCIPLINE_GROUP, value):
             return value
         raise wrong(f"{value!r} is no discipline; there are: {', '.join(DISCIPLINES)}")
     if value == "easy-plus-plus":

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from grms.daemon.config_base import Count, FilePath, Model, SocketPath, TlsConfig, absolute, wrong
-from grms.policy.registry import TRANSFER_DEFAULT, TRANSFER_WORDS, is_written
+from grms.policy.registry import TRANSFER_DEFAULT, TRANSFER_WORDS, is_user_defined
 from grms.util.names import (
     ACCOUNT,
     PSEUDONYM,
@@ -39,7 +39,7 @@ def _endpoint(value: str) -> str:
 
 
 def _transfer(value: str, info: ValidationInfo) -> str:
-    if value in TRANSFER_WORDS or is_written(value):
+    if value in TRANSFER_WORDS or is_user_defined(value):
         return value
     if not value.endswith(".json"):
         words = ", ".join(TRANSFER_WORDS)

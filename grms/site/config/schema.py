@@ -36,7 +36,7 @@ from grms.site.config.connections import (
 )
 from grms.util.names import parse_endpoint
 from lrms_sim.machine.node_kinds import KINDS_MAX
-from lrms_sim.scheduling.user_defined import names_written
+from lrms_sim.scheduling.user_defined import names_user_defined
 from lrms_sim.util.plugins import LOCATION_GROUP
 from lrms_sim.workload.requests import MEMORY_MAX
 
@@ -296,7 +296,7 @@ class SiteConfig(Model):
         if isinstance(value, list) and all(isinstance(name, str) for name in value):
             return value
         if value not in LOCATION_WORDS and not (
-            isinstance(value, str) and names_written(LOCATION_GROUP, value)
+            isinstance(value, str) and names_user_defined(LOCATION_GROUP, value)
         ):
             words = ", ".join(map(repr, LOCATION_WORDS))
             raise wrong(f"is {value!r}; it must be {words} or a list of partners' names")

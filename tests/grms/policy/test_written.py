@@ -13,7 +13,7 @@ import pytest
 from grms.federation.federation import Federation, Site, replay
 from grms.lrms.simulated.simulated import SimulatedSettings
 from grms.policy.location import AwrtLocation, PartnerRecord, WrittenLocation, location_of
-from grms.policy.registry import PolicyShelf, written_location
+from grms.policy.registry import PolicyShelf, user_defined_location
 from grms.policy.transfer import (
     AcceptWhenFit,
     Gaussian,
@@ -205,7 +205,7 @@ def test_names_in_files(mine: Any) -> None:
     assert isinstance(policy, WrittenTransfer)
     assert policy.name == "my-threshold"
     assert isinstance(policy.written, mine.Threshold)
-    assert written_location("my_policies:slowest_last") == WrittenLocation(mine.slowest_last)
+    assert user_defined_location("my_policies:slowest_last") == WrittenLocation(mine.slowest_last)
 
 
 def site_config(transfer: str, location: str, discipline: str) -> SiteConfig:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError, create_model
 
-from lrms_sim.cli.output_models import Shown, fields_of
+from lrms_sim.cli.output_models import OutputModel, fields_of
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Pair:
 
 def test_a_figure_may_have_no_meaning() -> None:
     """A float may be null, nothing else; and there are no other fields."""
-    made: Any = create_model("made", __base__=Shown, **fields_of(Pair))
+    made: Any = create_model("made", __base__=OutputModel, **fields_of(Pair))
     assert made.model_validate({"count": 1, "mean": None}).model_dump() == {
         "count": 1,
         "mean": None,

@@ -11,7 +11,7 @@ from hypothesis import given
 from lrms_sim.machine.machine import simulate
 from lrms_sim.machine.stepped import Machine
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from lrms_sim.scheduling.user_defined import WrittenDiscipline
+from lrms_sim.scheduling.user_defined import UserDefinedDiscipline
 from lrms_sim.workload.jobs import JobTable
 from tests.plugins import install
 from tests.random_workloads import random_jobs
@@ -62,7 +62,7 @@ def test_larger_workloads(mine: Any) -> None:
 def test_step_by_step_and_by_name(mine: Any) -> None:
     """A machine that is driven runs it too, found as `module:name`; a withdrawn job is gone."""
     discipline = discipline_by_name("my_policies:Sjf")
-    assert isinstance(discipline, WrittenDiscipline)
+    assert isinstance(discipline, UserDefinedDiscipline)
     assert (discipline.name, discipline.per_event) == ("my-sjf", False)
     assert type(discipline.written) is mine.Sjf
     machine = Machine(4, discipline)
@@ -196,7 +196,7 @@ def test_what_is_given_runs_whatever_its_truth_value() -> None:
     """An empty container with `decide` is a discipline; what is none is not taken for the default."""
     jobs = JobTable.from_columns(submit_time=[0, 0], processors=[4, 4], run_time=[5, 5])
     assert simulate(jobs, 4, Stack()).start_time.tolist() == [5, 0]
-    machine = Machine(4, WrittenDiscipline(Stack()))
+    machine = Machine(4, UserDefinedDiscipline(Stack()))
     for _ in range(2):
         machine.submit(submit_time=0.0, processors=4, requested_time=5.0, run_time=5.0)
     machine.advance(100)
@@ -317,7 +317,7 @@ def test_a_failure_can_be_told_as_an_error_of_another_kind() -> None:
             raise KeyError("no such queue")
 
     with pytest.raises(OSError, match="discipline 'never-mind' has failed: KeyError") as error:
-        simulate(BLOCKED, 4, WrittenDiscipline(NeverMind(), fails_as=OSError))
+        simulate(BLOCKED, 4, UserDefinedDiscipline(NeverMind(), fails_as=OSError))
     assert isinstance(error.value.__cause__, KeyError)
     with pytest.raises(KeyError):
         simulate(BLOCKED, 4, NeverMind())

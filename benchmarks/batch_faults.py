@@ -36,7 +36,7 @@ from typing import Any, Final
 
 from benchmarks.batch_operators import SPARE_LINE, Certificates, Operators, Scene, disks
 from benchmarks.batch_sites import Cluster, Daemon, daemons
-from benchmarks.batch_verdict import SCRIPT, judge, read_lines, releases, slips_of
+from benchmarks.batch_verdict import SCRIPT, anomalies_of, judge, read_lines, releases
 from benchmarks.exactly_once import Federation
 from benchmarks.run import machine
 from grms.client import Client, Job
@@ -101,11 +101,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """Result of a run: violations in words, counts of faults and findings, and slips of the batch systems."""
+    """Result of a run: violations in words, counts of faults and findings, and anomalies of the batch systems."""
 
     problems: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    slips: Counter[str] = field(default_factory=Counter)
+    anomalies: Counter[str] = field(default_factory=Counter)
 
 
 def cluster_of(kind: str, folder: Path) -> Cluster:
@@ -325,17 +325,17 @@ def _metric_problems(site: Daemon) -> list[str]:
         text = answer.read().decode()
     shown = {
         what: int(float(count))
-        for what, count in re.findall(r'hanse_lrms_slips_total\{what="(\w+)"\} (\S+)', text)
+        for what, count in re.findall(r'hanse_lrms_anomalies_total\{what="(\w+)"\} (\S+)', text)
     }
     logged: Counter[str] = Counter()
     for entry in site.lines():
         if entry.get("event") == "serving":
             logged.clear()
-        elif entry.get("event") == "lrms_slip":
+        elif entry.get("event") == "lrms_anomaly":
             logged[str(entry["what"])] += 1
     if shown and Counter(shown) == logged:
         return []
-    return [f"{site.name} shows slips {shown}, and has logged {dict(logged)}"]
+    return [f"{site.name} shows anomalies {shown}, and has logged {dict(logged)}"]
 
 
 def _judge(
@@ -370,8 +370,8 @@ def _judge(
         if where - {f"jobs-{place}"}:
             outcome.problems.append(f"{word} ran in {sorted(where)}; by the journals at {place}")
     for site in sites.values():
-        slips = slips_of(site.lines())
-        outcome.slips.update({what: len(names) for what, names in slips.items()})
+        anomalies = anomalies_of(site.lines())
+        outcome.anomalies.update({what: len(names) for what, names in anomalies.items()})
         for line in site.log_path.read_text(errors="replace").splitlines():
             if "Traceback" in line:
                 outcome.problems.append(f"{site.name} wrote: {line:.2000}")
@@ -389,7 +389,7 @@ def figures_of(plan: Plan, outcome: Outcome, seconds: float) -> dict[str, Any]:
         "machine": machine(),
         "plan": asdict(plan),
         **dict(sorted(outcome.counts.items())),
-        "slips": dict(sorted(outcome.slips.items())),
+        "anomalies": dict(sorted(outcome.anomalies.items())),
         "problems": len(outcome.problems),
         "seconds": round(seconds, 1),
     }

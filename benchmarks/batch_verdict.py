@@ -135,10 +135,10 @@ def _twice(
     return f"{story}, by the batch system itself"
 
 
-def slips_of(entries: Iterable[Mapping[str, object]]) -> dict[str, set[str]]:
-    """Returns the jobs of each kind of slip that a daemon has logged, as the batch system names them."""
+def anomalies_of(entries: Iterable[Mapping[str, object]]) -> dict[str, set[str]]:
+    """Returns the jobs of each kind of anomaly that a daemon has logged, as the batch system names them."""
     found: dict[str, set[str]] = {}
     for entry in entries:
-        if entry.get("event") == "lrms_slip":
+        if entry.get("event") == "lrms_anomaly":
             found.setdefault(str(entry["what"]), set()).add(str(entry["lrms_job"]))
     return found

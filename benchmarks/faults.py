@@ -2,7 +2,7 @@
 
     python -m benchmarks.faults                        on from where faults.json ends, to 100,000 runs
     python -m benchmarks.faults --anew                 from seed 0 on, and what faults.json has is dropped
-    python -m benchmarks.faults --together             rails, rounds of offers and a rogue in every run
+    python -m benchmarks.faults --together             constraints, rounds of offers and a Byzantine partner in every run
     python -m benchmarks.faults --count 1000 --first 5000 --dry
 
 Every run that is not as it has to be is printed with the command that replays it; then the status
@@ -60,8 +60,8 @@ class Tally:
     """Result of some runs.
 
     Attributes:
-        counts: of runs, the figures of `FIGURES_OF_RUNS`, and runs by kind of rogue.
-        longest: maximum time of a job at a rogue beyond its deadline, seconds.
+        counts: of runs, the figures of `FIGURES_OF_RUNS`, and runs by kind of Byzantine partner.
+        longest: maximum time of a job at a Byzantine partner beyond its deadline, seconds.
         problems: of failed runs, by seed.
     """
 
@@ -100,7 +100,7 @@ class Record:
     """Results of all runs so far, by commit, in a file.
 
     `here` is the present machine and commit; `anew` drops the file's content. Only runs with the same `on_lost` and
-    `together` (rails, rounds and a rogue) count.
+    `together` (constraints, rounds and a Byzantine partner) count.
     """
 
     def __init__(
@@ -176,7 +176,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--on-lost", choices=("wait", "resubmit"), default="wait")
     parser.add_argument("--anew", action="store_true", help="drop what faults.json has")
-    parser.add_argument("--together", action="store_true", help="rails, rounds, rogues in each run")
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="constraints, rounds, Byzantine partners in each run",
+    )
     parser.add_argument("--dry", action="store_true", help="do not write faults.json")
     arguments = parser.parse_args()
     together = arguments.together

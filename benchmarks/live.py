@@ -4,7 +4,7 @@
     python -m benchmarks.live --first 20000    the first of them, to the terminal alone
     python -m benchmarks.live --scenario FILE  another scenario, to the terminal alone
 
-Three daemons with their journals on, gRPC between them, one conductor. Beside arrivals a second of
+Three daemons with their journals on, gRPC between them, one coordinator. Beside arrivals a second of
 real time, which depend on what else the machine does, stands the processor time of each process:
 its own and the kernel's for it, from the daemons' first word to the collected schedule. The
 benchmark fails where the schedule is not that of the replay in one process. Recorded logs are taken
@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.run import machine
 from lrms_sim.workload.schedule import Schedule
 from scenarios.library import scenario_path
-from scenarios.live.coordinator import Conducted, Conductor
+from scenarios.live.coordinator import Conducted, Coordinator
 from scenarios.live.daemons import daemons
 from scenarios.live.live import on_one_core
 from scenarios.live.sites import LiveSettings, SiteProcess
@@ -45,7 +45,7 @@ class LiveFigures:
 
     Attributes:
         delegated: jobs that ran at a partner.
-        messages: answered requests of the conductor.
+        messages: answered requests of the coordinator.
         elapsed_s: real time from the first arrival to the last end, seconds.
         arrivals_per_s: per second of this time.
         processor_s_per_1000: total per thousand arrivals, seconds.
@@ -111,9 +111,9 @@ async def conduct(
             print("processes:", os.getpid(), *(process.pid for process in processes), flush=True)
             await asyncio.sleep(pause_s)
         before, own = used(processes), time.process_time()
-        conductor = Conductor(processes, tables, expected.machines, replay_id=spec.name)
-        done = await conductor.conduct()
-        spent = {"conductor": time.process_time() - own}
+        coordinator = Coordinator(processes, tables, expected.machines, replay_id=spec.name)
+        done = await coordinator.conduct()
+        spent = {"coordinator": time.process_time() - own}
         return done, spent | {name: value - before[name] for name, value in used(processes).items()}
 
 

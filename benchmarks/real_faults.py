@@ -39,7 +39,7 @@ from grms.daemon.ports import free_ports
 from grms.site.runtime.journal import Journal
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo
-from scenarios.live.coordinator import Conductor
+from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons
 from scenarios.live.sites import LiveSettings, SiteProcess
 from scenarios.spec.files import parse_spec
@@ -270,7 +270,7 @@ async def ordeal(
         spec = parse_spec(_scenario().encode(), folder=folder, shown="faults.toml")
         settings = LiveSettings(folder, sockets, survives=plan.survives)
         async with daemons(spec, settings, amend) as processes:
-            conductor = Conductor(
+            coordinator = Coordinator(
                 processes,
                 tables,
                 [MachineInfo(name, size) for name, size in SITES.items()],
@@ -284,27 +284,27 @@ async def ordeal(
                 lines=lines,
                 broker=broker,
                 disk=disk,
-                arrived=lambda: conductor.arrived,
+                arrived=lambda: coordinator.arrived,
             )
             async with asyncio.TaskGroup() as group:
                 watcher = Watcher(broker.port) if broker is not None else None
                 reading = None if watcher is None else group.create_task(watcher.run(), name="mqtt")
                 breaking = group.create_task(faults.run(), name="faults")
-                done = await conductor.conduct(tell)
+                done = await coordinator.conduct(tell)
                 await breaking
                 for process in processes:
-                    # The conductor restarts no daemon any more.
+                    # The coordinator restarts no daemon any more.
                     if not process.pid:
                         await process.start()
                 await _well(processes, watcher, outcome)
                 if reading is not None:
                     reading.cancel()
         outcome.elapsed_s = done.elapsed_s
-        counts["arrivals"], counts["restarts"] = conductor.arrived, done.restarts
+        counts["arrivals"], counts["restarts"] = coordinator.arrived, done.restarts
         counts["starts"] = sum(process.starts for process in processes)
         if watcher is not None:
             counts["telemetry_events_seen"] = watcher.events
-        _judge(outcome, folder, disk, conductor.places, tables)
+        _judge(outcome, folder, disk, coordinator.places, tables)
         _judge_starts(outcome, processes)
     return outcome
 

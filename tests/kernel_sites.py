@@ -4,30 +4,30 @@ import math
 
 import numpy as np
 
-from grms.federation.byzantine import ROGUES
+from grms.federation.byzantine import BYZANTINE_PARTNERS
 from grms.federation.federation import Site
-from grms.policy.constraints import Promise, Rails
-from grms.policy.rebalancing import Rounds
+from grms.policy.constraints import ExchangeConstraints, Promise
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import location_by_name
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysAgree,
     AlwaysKeep,
+    Constrained,
     Gaussian,
-    Railed,
     Rule,
     RuleBase,
     TransferPolicy,
 )
 from lrms_sim.scheduling.disciplines import discipline_by_name
-from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
-from tests.oracles.rails import PlainRails
+from tests.oracles.constraints import PlainConstraints
+from tests.oracles.federation import PlainConstrained, PlainPolicy, PlainRule, PlainSite
 
 
 def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
     """Returns the project's policy for the oracle's."""
-    if isinstance(policy, PlainRailed):
-        return Railed(kernel_rails(policy.rails), kernel_policy(policy.inner))
+    if isinstance(policy, PlainConstrained):
+        return Constrained(kernel_constraints(policy.rails), kernel_policy(policy.inner))
     if policy == "agree":
         return AlwaysAgree()
     if policy == "awf":
@@ -47,9 +47,9 @@ def kernel_policy(policy: PlainPolicy) -> TransferPolicy:
     )
 
 
-def kernel_rails(rails: PlainRails) -> Rails:
-    """Returns the project's rails for the oracle's."""
-    return Rails(
+def kernel_constraints(rails: PlainConstraints) -> ExchangeConstraints:
+    """Returns the project's constraints for the oracle's."""
+    return ExchangeConstraints(
         start_now=rails.start_now,
         guest_length=None if math.isinf(rails.guest_length) else rails.guest_length,
         balance=None if math.isinf(rails.balance) else rails.balance,
@@ -72,12 +72,12 @@ def plain_policy(rule_base: RuleBase) -> tuple[PlainRule, ...]:
     )
 
 
-def kernel_rounds(site: PlainSite) -> float | Rounds | None:
+def kernel_rounds(site: PlainSite) -> float | Rebalancing | None:
     """Returns when a site offers its waiting jobs again."""
     if site.reoffer is None or site.rounds is None:
         return site.reoffer
     order, questions, pause = site.rounds
-    return Rounds(site.reoffer, "widest" if order == "widest" else "queue", questions, pause)
+    return Rebalancing(site.reoffer, "widest" if order == "widest" else "queue", questions, pause)
 
 
 def kernel_site(site: PlainSite) -> Site:
@@ -94,5 +94,5 @@ def kernel_site(site: PlainSite) -> Site:
         reoffer=kernel_rounds(site),
         partners_asked=site.partners_asked,
         groups=None if site.groups is None else np.array(site.groups, np.int8),
-        rogue=ROGUES[site.rogue] if site.rogue else None,
+        rogue=BYZANTINE_PARTNERS[site.rogue] if site.rogue else None,
     )

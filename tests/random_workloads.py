@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from lrms_sim.workload.jobs import JobTable
-from tests.oracles.federation import PlainPolicy, PlainRailed, PlainRule, PlainSite
-from tests.oracles.rails import PlainRails
+from tests.oracles.constraints import PlainConstraints
+from tests.oracles.federation import PlainConstrained, PlainPolicy, PlainRule, PlainSite
 from tests.strategies import DISCIPLINES, UNITS
 
 NAMES = ("a", "b", "c", "d")
@@ -99,13 +99,13 @@ def random_sites(rng: np.random.Generator, jobs_max: int) -> list[PlainSite]:
     return sites
 
 
-def random_rails(rng: np.random.Generator, unit: float) -> PlainRails:
-    """Returns rails so tight that every rule is felt, each of them in force now and then."""
+def random_constraints(rng: np.random.Generator, unit: float) -> PlainConstraints:
+    """Returns constraints so tight that every rule is felt, each of them in force now and then."""
 
     def perhaps(value: float) -> float:
         return float(value) if rng.random() < 0.5 else math.inf
 
-    return PlainRails(
+    return PlainConstraints(
         start_now=bool(rng.random() < 0.8),
         guest_length=perhaps(rng.choice((0.5, 1, 2))),
         balance=perhaps(unit * rng.choice((0, 3, 20))),
@@ -121,10 +121,10 @@ def random_rails(rng: np.random.Generator, unit: float) -> PlainRails:
     )
 
 
-def railed_sites(rng: np.random.Generator, jobs_max: int, *, rounds: bool) -> list[PlainSite]:
-    """Returns sites of which most keep to rails, beside some that accept and do not start.
+def constrained_sites(rng: np.random.Generator, jobs_max: int, *, rounds: bool) -> list[PlainSite]:
+    """Returns sites of which most keep to constraints, beside some that accept and do not start.
 
-    All times are whole seconds: what sites sum up for their rails is exact in any order.
+    All times are whole seconds: what sites sum up for their constraints is exact in any order.
     """
     unit = float(rng.choice((1.0, 60.0)))
 
@@ -135,9 +135,9 @@ def railed_sites(rng: np.random.Generator, jobs_max: int, *, rounds: bool) -> li
         if draw < 0.2 and not in_order:
             return random_policy(rng)
         inner = "agree" if draw < 0.7 else random_policy(rng)
-        assert not isinstance(inner, PlainRailed)
-        rails = random_rails(rng, unit)
-        return PlainRailed(replace(rails, start_now=rails.start_now or in_order), inner)
+        assert not isinstance(inner, PlainConstrained)
+        rails = random_constraints(rng, unit)
+        return PlainConstrained(replace(rails, start_now=rails.start_now or in_order), inner)
 
     return [
         replace(

@@ -56,7 +56,7 @@ READ_OF_HOME = {
 READ_OF_JOB = {"job.processors", "job.requested_time"}
 READ_OF_OWN_SITE = {
     "site.transfer",
-    "site.takes",  # the same, but at a rogue of a replay
+    "site.takes",  # the same, but at a Byzantine partner of a replay
     "site.core",  # for the questions whether its own machine has room for the job, and would start it
     "site.shape",  # the job's request
     "site.memory",
@@ -513,7 +513,7 @@ def test_a_decision_is_given_a_sites_own_load_only() -> None:
     assert members(header, "SiteLoad") == OWN_LOAD
     assert members(header, "KnownJob") == KNOWN_OF_A_JOB
     assert members(header, "NodeTotals") == OF_NODES
-    rails = (ROOT / HEADER).with_name("_rails.pxd").read_text(encoding="utf-8")
+    rails = (ROOT / HEADER).with_name("_constraints.pxd").read_text(encoding="utf-8")
     assert members(rails, "Books") == OWN_BOOKS
 
 

@@ -1,6 +1,6 @@
 """The state of the broker: what happens goes in, what is to be done comes out.
 
-`BrokerState.handle(event, now)` is the one door. It reads no clock, draws no random number, opens
+`BrokerState.handle(event, now)` is the one entry point. It reads no clock, draws no random number, opens
 nothing. The parts:
 
 - `memory`: what survives a restart, changed by journal records alone;

@@ -77,7 +77,7 @@ discipline_option = click.option(
 @click.argument("config", type=click.Path(path_type=Path))
 @since_option
 @discipline_option
-@json_option("grms-exchange", "grms.cli.output_models:ExchangeShown")
+@json_option("grms-exchange", "grms.cli.output_models:ExchangeOutput")
 def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: bool) -> None:
     """Say what exchange has brought the site's own users, in all and with each partner.
 
@@ -87,19 +87,21 @@ def exchange(config: Path, *, since_s: float, discipline: str | None, as_json: b
 
     docs/how-to/what-exchange-brings.md explains every figure and what it cannot say.
     """
-    from grms.cli.accounting_output import exchange_document, guard_words  # noqa: PLC0415  # see the module's docstring
+    from grms.cli.accounting_output import circuit_breaker_words, exchange_document  # noqa: PLC0415  # see the module's docstring
     from grms.site.accounting.report import exchange_of_site, own_gain  # noqa: PLC0415  # same
-    from grms.site.config.circuit_breaker_table import guard_of  # noqa: PLC0415  # same
+    from grms.site.config.circuit_breaker_table import circuit_breaker_of  # noqa: PLC0415  # same
     from grms.site.config.load import load_config  # noqa: PLC0415  # same
 
     settings = load_config(config)
-    guard = guard_of(settings.guard)
+    circuit_breaker = circuit_breaker_of(settings.circuit_breaker)
     found, word = exchange_of_site(settings, since_s, discipline)
-    seen = None if guard is None else own_gain(settings, guard)
+    seen = None if circuit_breaker is None else own_gain(settings, circuit_breaker)
     if as_json:
         print_json("grms-exchange", exchange_document(found, settings, word, seen))
     else:
-        click.echo("\n".join(_lines(found, settings, word, guard_words(guard, seen))))
+        click.echo(
+            "\n".join(_lines(found, settings, word, circuit_breaker_words(circuit_breaker, seen)))
+        )
 
 
 def _lines(
@@ -209,7 +211,7 @@ def _jobs(count: int) -> str:
     multiple=True,
     metavar="POLICY",
     help="A transfer policy for all partners: a word, or a rule base file; as often as wanted.  "
-    "[default: the words for rails]",
+    "[default: the words for constraints]",
 )
 @click.option(
     "--candidate",
@@ -217,12 +219,12 @@ def _jobs(count: int) -> str:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A site file as it may become: its policies and rails, with all numbers.",
+    help="A site file as it may become: its policies and constraints, with all numbers.",
 )
 @since_option
 @discipline_option
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), default=1, show_default=True)
-@json_option("grms-advise", "grms.cli.output_models:AdviceShown")
+@json_option("grms-advise", "grms.cli.output_models:AdviceOutput")
 def advise(  # an option each
     config: Path,
     *,
@@ -242,9 +244,9 @@ def advise(  # an option each
 
     docs/how-to/what-exchange-brings.md explains every figure, and the model.
     """
-    from grms.policy.constraints import RAILS  # noqa: PLC0415  # see the module's docstring
+    from grms.policy.constraints import CONSTRAINTS  # noqa: PLC0415  # see the module's docstring
     from grms.policy.registry import PolicyShelf  # noqa: PLC0415  # same
-    from grms.policy.transfer import without_rails  # noqa: PLC0415  # same
+    from grms.policy.transfer import without_constraints  # noqa: PLC0415  # same
     from grms.site.accounting.report import advice_for_site  # noqa: PLC0415  # see the module's docstring
     from grms.site.config.load import load_config, load_policies  # noqa: PLC0415  # same
 
@@ -256,9 +258,9 @@ def advise(  # an option each
     if not partners:
         raise click.UsageError(f"{config}: the site exchanges jobs with no partner")
     shelf = PolicyShelf()
-    for word in ("awf", *(words or RAILS)):
+    for word in ("awf", *(words or CONSTRAINTS)):
         policy = shelf.policy_by_name(word)
-        if why := without_rails(policy):
+        if why := without_constraints(policy):
             text = f"{word}: {why}; or put it into a copy of the site's file and name that with --candidate"
             raise click.UsageError(text)
         policies[word] = dict.fromkeys(partners, policy)

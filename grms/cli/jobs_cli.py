@@ -62,7 +62,7 @@ STATES = [
     "--stuck", is_flag=True, help="Only jobs that do not go on by themselves, each with its reason."
 )
 @click.option("--limit", type=click.IntRange(1), help="So many at most.  [default: all]")
-@json_option("grms-jobs", "grms.cli.output_models:JobShown", lines=True)
+@json_option("grms-jobs", "grms.cli.output_models:JobOutput", lines=True)
 def jobs(
     socket: Path,
     *,
@@ -240,7 +240,7 @@ def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
 @click.argument("job_id", metavar="JOB")
 @site_option
 @timeout_option
-@json_option("grms-watch", "grms.cli.output_models:JobShown", lines=True)
+@json_option("grms-watch", "grms.cli.output_models:JobOutput", lines=True)
 def watch(job_id: str, socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show a job and every change, until its end."""
     with client_of(socket, timeout_s) as site:

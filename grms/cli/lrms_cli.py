@@ -33,7 +33,7 @@ def lrms() -> None:
     show_default=True,
     help="Seconds in which that job has to end.",
 )
-@json_option("grms-lrms-check", "grms.cli.output_models:CheckShown")
+@json_option("grms-lrms-check", "grms.cli.output_models:CheckOutput")
 def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     """Say whether everything is there that a site above this batch system needs.
 

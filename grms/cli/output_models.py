@@ -15,7 +15,7 @@ from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 _Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
 
 
-class JobShown(_Job):
+class JobOutput(_Job):
     """A job as its site shows it."""
 
     executed_on: str = Field(description="The site that has it or has run it; empty while open.")
@@ -30,8 +30,8 @@ class JobShown(_Job):
     )
 
 
-class GuardStatusShown(OutputModel):
-    """What the site's guard does, and what it has found when it looked last."""
+class CircuitBreakerStatusOutput(OutputModel):
+    """What the site's circuit breaker does, and what it has found when it looked last."""
 
     stops: bool = Field(description="Exchange stands still, or it has not looked yet.")
     stopped_since_s: float | None = Field(
@@ -44,7 +44,7 @@ class GuardStatusShown(OutputModel):
     cost: float = Field(description="Part of AWRT alone that exchange may cost own users.")
 
 
-class SiteShown(OutputModel):
+class SiteOutput(OutputModel):
     """How a site is."""
 
     site: str
@@ -65,24 +65,26 @@ class SiteShown(OutputModel):
     lrms_problem: str
     lrms_load_age_s: float | None
     lrms_commands_open: int
-    guard: GuardStatusShown | None = Field(description="null of a site without one.")
+    circuit_breaker: CircuitBreakerStatusOutput | None = Field(
+        description="null of a site without one."
+    )
     clock_ahead_s: float | None = Field(
         description="So far the site's time is ahead of its clock; null where it is not."
     )
 
 
-class StatusShown(RootModel[JobShown | SiteShown]):
+class StatusOutput(RootModel[JobOutput | SiteOutput]):
     """`grms status`: a job where one is named, else the site."""
 
 
-class GuestOwnerShown(OutputModel):
+class GuestOwnerOutput(OutputModel):
     """A user of a partner's, with open jobs here."""
 
     pseudonym: str = Field(description="Empty where the partner has not said.")
     jobs: Sequence[str] = Field(description="As the batch system names them; at most 100.")
 
 
-class PartnerShown(OutputModel):
+class PartnerOutput(OutputModel):
     """What a site knows of a partner."""
 
     name: str
@@ -116,16 +118,16 @@ class PartnerShown(OutputModel):
     breaches: int = Field(description="Promises that it has broken.")
     overdue: int
     suspended_until_s: float | None
-    guest_owners: Sequence[GuestOwnerShown] = Field(description="Whose jobs of it are open here.")
+    guest_owners: Sequence[GuestOwnerOutput] = Field(description="Whose jobs of it are open here.")
 
 
-class PartnersShown(OutputModel):
+class PartnersOutput(OutputModel):
     """`grms partners`: what the site knows of each."""
 
-    partners: Sequence[PartnerShown]
+    partners: Sequence[PartnerOutput]
 
 
-class ComparedShown(OutputModel):
+class ComparedOutput(OutputModel):
     """Own users' jobs, with exchange as it was and alone; null of no jobs."""
 
     jobs: int
@@ -139,13 +141,13 @@ class ComparedShown(OutputModel):
     )
 
 
-class PlaceShown(ComparedShown):
+class PlaceOutput(ComparedOutput):
     """The same of those that ran at one place."""
 
     place: str = Field(description="A partner; empty at home.")
 
 
-class TradedShown(OutputModel):
+class TradedOutput(OutputModel):
     """What went to a partner and came from it."""
 
     name: str = Field(validation_alias="partner")
@@ -155,8 +157,8 @@ class TradedShown(OutputModel):
     taken_work: float
 
 
-class GuardShown(OutputModel):
-    """What the site's guard says by its journal."""
+class CircuitBreakerOutput(OutputModel):
+    """What the site's circuit breaker says by its journal."""
 
     cost: float = Field(description="Part of AWRT alone that exchange may cost own users.")
     window_s: float
@@ -167,7 +169,7 @@ class GuardShown(OutputModel):
     stops: bool = Field(description="Exchange stands still.")
 
 
-class ExchangeShown(OutputModel):
+class ExchangeOutput(OutputModel):
     """`grms exchange`: what exchange has brought own users, of jobs that ended in the window."""
 
     site: str
@@ -177,9 +179,9 @@ class ExchangeShown(OutputModel):
         validation_alias="begin", description="Of the window; null of a journal without jobs."
     )
     end_s: float | None = Field(validation_alias="end")
-    total: ComparedShown
-    places: Sequence[PlaceShown]
-    partners: Sequence[TradedShown]
+    total: ComparedOutput
+    places: Sequence[PlaceOutput]
+    partners: Sequence[TradedOutput]
     open: int = Field(description="Own jobs that have not ended; not compared, as the next three.")
     never_ran: int
     disbelieved: int = Field(description="Own jobs of which a partner's report cannot be true.")
@@ -194,10 +196,10 @@ class ExchangeShown(OutputModel):
     guests_known_since_s: float | None = Field(
         validation_alias="guests_known_since", description="Same, of partners' jobs."
     )
-    guard: GuardShown | None = Field(description="Null of a site without one.")
+    circuit_breaker: CircuitBreakerOutput | None = Field(description="Null of a site without one.")
 
 
-class AdvisedShown(OutputModel):
+class AdvisedOutput(OutputModel):
     """What a policy would bring own users."""
 
     policy: str = Field(
@@ -216,15 +218,15 @@ class AdvisedShown(OutputModel):
     taken: int = Field(description="Partners' jobs that run here; of the whole journal.")
 
 
-class AdviceShown(OutputModel):
+class AdviceOutput(OutputModel):
     """`grms advise`: own users' jobs under other transfer policies."""
 
     site: str
     seed: int
-    policies: Sequence[AdvisedShown]
+    policies: Sequence[AdvisedOutput]
 
 
-class PkiCertificateShown(OutputModel):
+class PkiCertificateOutput(OutputModel):
     """A certificate in a file, or a request for one, which has neither an issuer nor dates."""
 
     file: str
@@ -242,13 +244,13 @@ class PkiCertificateShown(OutputModel):
     is_signature_valid: bool | None = Field(description="Of a request; else null.")
 
 
-class PkiCertificatesShown(OutputModel):
+class PkiCertificatesOutput(OutputModel):
     """`grms pki show`: what files hold."""
 
-    certificates: Sequence[PkiCertificateShown]
+    certificates: Sequence[PkiCertificateOutput]
 
 
-class FindingShown(OutputModel):
+class FindingOutput(OutputModel):
     """What was found of one thing that a site needs of its batch system."""
 
     level: str = Field(description="As in the table: ok, or what is wrong with it.")
@@ -257,7 +259,7 @@ class FindingShown(OutputModel):
     cure: str = Field(description="What to do; empty where nothing is to be done.")
 
 
-class ValidatedShown(OutputModel):
+class ValidatedOutput(OutputModel):
     """`grms validate`: what a valid configuration says."""
 
     file: str
@@ -267,15 +269,15 @@ class ValidatedShown(OutputModel):
     partners: Sequence[str]
 
 
-class CheckShown(OutputModel):
+class CheckOutput(OutputModel):
     """`grms lrms check`: whether everything is there; no findings of a simulated one."""
 
     kind: str
     job_run: bool
-    findings: Sequence[FindingShown]
+    findings: Sequence[FindingOutput]
 
 
-class JudgedShown(OutputModel):
+class JudgedOutput(OutputModel):
     """A policy on the jobs of a log; figures by objective, null where there is none."""
 
     name: str
@@ -285,15 +287,15 @@ class JudgedShown(OutputModel):
     gains_percent: dict[str, float | None]
 
 
-class TunedLogShown(OutputModel):
+class TunedLogOutput(OutputModel):
     """What was learned beside the constants, on the jobs tuned on and on jobs never seen."""
 
     name: str
-    training: Sequence[JudgedShown]
-    unseen: Sequence[JudgedShown] = ()
+    training: Sequence[JudgedOutput]
+    unseen: Sequence[JudgedOutput] = ()
 
 
-class TuningShown(OutputModel):
+class TuningOutput(OutputModel):
     """`grms tune`: all figures; docs/tuning.md explains them."""
 
     format: int
@@ -306,7 +308,7 @@ class TuningShown(OutputModel):
     found_in_generation: int
     stopped: str
     warnings: Sequence[str]
-    workloads: Sequence[TunedLogShown]
+    workloads: Sequence[TunedLogOutput]
     provenance: dict[str, Any] = Field(description="Every option and seed.")
     slurm: dict[str, Any] = Field(
         default_factory=dict, description="Settings; only where --slurm asks for them."

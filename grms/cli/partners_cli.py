@@ -25,7 +25,7 @@ _COLUMNS = "{:<24} {:>7} {:<4} {:>8} {:>8} {:>6} {:>6} {:>9}"
 @click.argument("words", nargs=-1, metavar="[pardon NAME]")
 @site_option
 @timeout_option
-@json_option("grms-partners", "grms.cli.output_models:PartnersShown")
+@json_option("grms-partners", "grms.cli.output_models:PartnersOutput")
 def partners(words: tuple[str, ...], socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show what the site knows of its partners; for operators.
 

@@ -208,7 +208,7 @@ def renew(certificate: Path, *, authority: Path, days: int) -> None:
     metavar="DAYS",
     help=f"End with status {EXIT_EXPIRES} if one of them ends so soon; for a timer.",
 )
-@json_option("grms-pki-show", "grms.cli.output_models:PkiCertificatesShown")
+@json_option("grms-pki-show", "grms.cli.output_models:PkiCertificatesOutput")
 def show(files: tuple[Path, ...], *, expires_within: int | None, as_json: bool) -> None:
     """Show what certificates say, and requests for them.
 

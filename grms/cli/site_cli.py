@@ -57,7 +57,7 @@ def serve(config: Path, *, until_eof: bool, behind: bool) -> None:
 
 @click.command(short_help="Check a site's configuration, and the policies that it names.")
 @click.argument("config", type=click.Path(path_type=Path))
-@json_option("grms-validate", "grms.cli.output_models:ValidatedShown")
+@json_option("grms-validate", "grms.cli.output_models:ValidatedOutput")
 def validate(config: Path, *, as_json: bool) -> None:
     """Check a site's configuration, and the policies that it names, offline.
 
@@ -136,7 +136,7 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
         f"  processors  {answer.processors}, {answer.processors_free} free, "
         f"{answer.processors_waiting} waited for"
     )
-    for line in (*_lrms_lines(answer), *guard_lines(answer)):
+    for line in (*_lrms_lines(answer), *circuit_breaker_lines(answer)):
         click.echo(line)
     for what, counts in (("own jobs", answer.jobs), ("guests", answer.guest_jobs)):
         words = ", ".join(f"{counts[key]} {key.lower()}" for key in sorted(counts))
@@ -158,27 +158,29 @@ def _lrms_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
     return lines
 
 
-def guard_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
-    """Returns what a site's guard does, in lines for the terminal; none if it has no guard."""
-    if not answer.HasField("guard"):
+def circuit_breaker_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
+    """Returns what a site's circuit breaker does, in lines for the terminal; none if it has no circuit breaker."""
+    if not answer.HasField("circuit_breaker"):
         return []
-    guard = answer.guard
-    jobs = "1 own job" if guard.jobs == 1 else f"{guard.jobs:,} own jobs"
-    cost = f"what it may cost is {100 * guard.cost:g}%"
-    way = "cost" if guard.improvement_percent < 0 else "brought"
-    found = f"it has {way} {jobs} {share(abs(guard.improvement_percent) / 100)} of AWRT alone"
-    if not guard.HasField("looked_s"):
+    circuit_breaker = answer.circuit_breaker
+    jobs = "1 own job" if circuit_breaker.jobs == 1 else f"{circuit_breaker.jobs:,} own jobs"
+    cost = f"what it may cost is {100 * circuit_breaker.cost:g}%"
+    way = "cost" if circuit_breaker.improvement_percent < 0 else "brought"
+    found = (
+        f"it has {way} {jobs} {share(abs(circuit_breaker.improvement_percent) / 100)} of AWRT alone"
+    )
+    if not circuit_breaker.HasField("looked_s"):
         words = "no guests are accepted until it has looked"
-    elif guard.stops:
-        since = moment(guard.stopped_since_s, wall=answer.clock == "wall")
+    elif circuit_breaker.stops:
+        since = moment(circuit_breaker.stopped_since_s, wall=answer.clock == "wall")
         words = f"exchange has been stopped since {since}: {found}; {cost}"
-    elif guard.jobs < guard.jobs_min:
-        words = f"exchange goes on; to judge by it has {jobs} of {guard.jobs_min:,}"
+    elif circuit_breaker.jobs < circuit_breaker.jobs_min:
+        words = f"exchange goes on; to judge by it has {jobs} of {circuit_breaker.jobs_min:,}"
     else:
         words = f"exchange goes on: {found}; {cost}"
     indent = " " * 14
     return textwrap.wrap(
-        f"  guard       {words}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
+        f"  circuit breaker       {words}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
     )
 
 

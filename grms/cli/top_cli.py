@@ -88,8 +88,8 @@ def screen(
     head.append(f"{status.clock} clock at {status.now_s:,.0f} s", style="dim")
     if status.draining:
         head.append("  draining: takes no work", style="bold red")
-    elif status.guard.stops:
-        head.append("  guard: takes no guests", style="bold red")
+    elif status.circuit_breaker.stops:
+        head.append("  circuit breaker: takes no guests", style="bold red")
     machine = Text("█" * full + "·" * (BAR_WIDTH - full))
     machine.append(f" {busy:,} of {status.processors:,} busy, {share:.0%}")
     own = sum(number for state, number in status.jobs.items() if state != "ENDED")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grms.learning.transfer.command import TrainOptions
 
 ARCHIVE = 2
-"""Default sets of an archive: the rails alone, and the best so far."""
+"""Default sets of an archive: the constraints alone, and the best so far."""
 
 
 @click.command()
@@ -28,7 +28,7 @@ ARCHIVE = 2
     multiple=True,
     type=click.Choice(FEATURE_WORDS),
     metavar="WORD",
-    help=f"What rules use besides queue and width: {', '.join(FEATURE_WORDS)}.  [default: with rails "
+    help=f"What rules use besides queue and width: {', '.join(FEATURE_WORDS)}.  [default: with constraints "
     "requested-time and starts-now, else none]",
 )
 @click.option(
@@ -66,11 +66,11 @@ def train(**chosen: Any) -> None:
       grms train three-sites-6 --site KTH --partner CTC
 
     \b
-    Within rails, all sites evolving, judged on months that were not learned from:
+    Within constraints, all sites evolving, judged on months that were not learned from:
       grms train spring.toml --site ours --partner theirs --rails fair-exchange \\
         --self-play --objective no-loser --unseen summer.toml
 
-    Use what was learned within rails only where it beats the rails alone on unseen workloads, with
+    Use what was learned within constraints only where it beats the constraints alone on unseen workloads, with
     several --seed: the last lines say whether it does. docs/training.md explains the rest.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     from grms.learning.session import TrainingInterrupted  # noqa: PLC0415  # see `grms.cli.main`

@@ -53,7 +53,7 @@ def _paths(_: click.Context, __: click.Parameter, value: tuple[Path, ...]) -> tu
 @click.option("--offspring", type=int, help="λ  [default: 105; symbiotic: 350]")
 @field_options(Workers)
 @field_options(SearchOptions, ("output", "resume"))
-@json_option("grms-tune", "grms.cli.output_models:TuningShown")
+@json_option("grms-tune", "grms.cli.output_models:TuningOutput")
 @click.option("--slurm", is_flag=True, help="Print the order of groups as settings for Slurm.")
 @preparation_options
 def tune(*, as_json: bool, slurm: bool, **chosen: Any) -> None:

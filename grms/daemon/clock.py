@@ -1,4 +1,4 @@
-"""The clocks of daemons: real time, scaled time, and time that a conductor tells.
+"""The clocks of daemons: real time, scaled time, and time that a coordinator tells.
 
 The first two are made to go on from a moment that they have not reached yet (`BehindClock`), where a
 journal was written while the system's clock was ahead.

@@ -58,7 +58,7 @@ def journal_group(
 
     @journal.command("check", short_help="Read all of a journal.")
     @click.argument("file", type=_FILE)
-    @json_option("journal-check", "grms.daemon.journal_lines:JournalShown")
+    @json_option("journal-check", "grms.daemon.journal_lines:JournalOutput")
     def check(file: Path, *, as_json: bool) -> None:
         """Read all of FILE, as the daemon does at its start, and say what there is.
 

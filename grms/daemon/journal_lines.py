@@ -33,7 +33,7 @@ def lines(path: Path, kind: JournalKind[Any], names: Collection[str] = ()) -> It
                 yield escaped(msgspec.json.encode(shown).decode())
 
 
-class JournalShown(OutputModel):
+class JournalOutput(OutputModel):
     """What there is in a journal."""
 
     file: Path
@@ -44,7 +44,7 @@ class JournalShown(OutputModel):
     written_by: str
 
 
-def checked(path: Path, kind: JournalKind[Any]) -> JournalShown:
+def checked(path: Path, kind: JournalKind[Any]) -> JournalOutput:
     """Reads a whole journal, and returns a summary.
 
     Raises:
@@ -55,7 +55,7 @@ def checked(path: Path, kind: JournalKind[Any]) -> JournalShown:
         size = os.fstat(scan.descriptor).st_size  # of this file, whatever has its name by the end
         for batch in scan.batches():
             scan.decoded(batch)
-        return JournalShown(
+        return JournalOutput(
             file=path,
             notes=scan.notes,
             records=scan.count,

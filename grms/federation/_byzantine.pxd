@@ -5,7 +5,7 @@ from grms.policy._decisions cimport TransferPolicy
 from lrms_sim.kernel._memory cimport doubled, safe_realloc
 from lrms_sim.kernel._types cimport job_index_t
 
-cdef struct RogueNotes:
+cdef struct ByzantineNotes:
     const TransferPolicy** takes     # by partner: what decides about its offers
     bint lies                        # it reports run times that hide how long guests have waited
     bint holds                       # guests are put aside for now
@@ -14,26 +14,26 @@ cdef struct RogueNotes:
     Py_ssize_t capacity
 
 
-cdef inline RogueNotes* rogue_open(Py_ssize_t sites, bint lies, bint holds) except NULL:
-    cdef RogueNotes* rogue = <RogueNotes*> calloc(1, sizeof(RogueNotes))
+cdef inline ByzantineNotes* byzantine_open(Py_ssize_t sites, bint lies, bint holds) except NULL:
+    cdef ByzantineNotes* rogue = <ByzantineNotes*> calloc(1, sizeof(ByzantineNotes))
     if rogue != NULL:
         rogue.lies = lies
         rogue.holds = holds
         rogue.takes = <const TransferPolicy**> calloc(sites, sizeof(TransferPolicy*))
     if rogue == NULL or rogue.takes == NULL:
-        rogue_close(rogue)
+        byzantine_close(rogue)
         raise MemoryError(f"no memory for {sites} sites")
     return rogue
 
 
-cdef inline void rogue_close(RogueNotes* rogue) noexcept nogil:
+cdef inline void byzantine_close(ByzantineNotes* rogue) noexcept nogil:
     if rogue != NULL:
         free(rogue.takes)
         free(rogue.held)
         free(rogue)
 
 
-cdef inline int rogue_hold(RogueNotes* rogue, job_index_t job) except -1 nogil:
+cdef inline int byzantine_hold(ByzantineNotes* rogue, job_index_t job) except -1 nogil:
     cdef Py_ssize_t capacity
     if rogue.count == rogue.capacity:
         capacity = doubled(rogue.capacity, 64)

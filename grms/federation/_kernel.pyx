@@ -28,7 +28,7 @@ from grms.federation._order cimport (
     partner_at,
     take_turns,
 )
-from grms.federation._byzantine cimport rogue_hold
+from grms.federation._byzantine cimport byzantine_hold
 from grms.federation._rebalancing cimport (
     RoundNotes,
     rounds_add,
@@ -42,7 +42,7 @@ from grms.federation._sites cimport (
     SiteRun,
     book_end,
     let_go,
-    rogue_make,
+    byzantine_make,
     site_alloc,
     site_bound,
     site_free,
@@ -104,7 +104,7 @@ cdef int advance_site(
             if home.count_open:
                 close_job(home, index, jobs, job)
             learn(home, index, consumption, jobs.end_time[job] - jobs.submit_time[job])
-        if federation.railed:
+        if federation.constrained:
             book_end(federation, site, index, job, worked, consumption)
     site.core.ended.count = 0
     return 0
@@ -142,7 +142,7 @@ cdef inline bint wants(
         site.totals.job_memory = site.memory[site.shape[job.number]]
         site.totals.job_gpus = site.gpus[site.shape[job.number]]
         load.nodes = &site.totals
-    if policy.railed:
+    if policy.constrained:
         if ask and policy.rails.start_now:
             site.core.view.now = now    # nothing of its own is due there, or it has been done
             load.starts_now = core_job_starts_now(
@@ -161,7 +161,7 @@ cdef inline bint entrusts(
     # Whether the home site trusts a partner enough to offer it a job.
     cdef const TransferPolicy* policy = home.transfer[index]
     cdef PartnerNotes* ledger
-    if not (policy.railed and policy.rails.promise):
+    if not (policy.constrained and policy.rails.promise):
         return True
     ledger = &home.ledger[index]
     ledger_review(ledger, &policy.rails, &federation.delegated, &federation.jobs, now)
@@ -272,7 +272,7 @@ cdef inline int place(
     cdef SiteRun* home
     federation.executed_on[job] = target
     if site.rogue != NULL and site.rogue.holds and home_index != target:
-        rogue_hold(site.rogue, job)
+        byzantine_hold(site.rogue, job)
     else:
         core_set_clock(&site.core, now)
         core_enqueue(&site.core, job)
@@ -285,10 +285,10 @@ cdef inline int place(
     home = &federation.sites[home_index]
     if home.count_open:
         open_job(home, target, jobs, job)
-    if federation.railed:
+    if federation.constrained:
         if site.ledger != NULL:
             site.ledger[home_index].taken += jobs.requested_time[job] * jobs.processors[job]
-        if home.transfer[target].railed and home.transfer[target].rails.promise:
+        if home.transfer[target].constrained and home.transfer[target].rails.promise:
             if home.ledger[target].capacity == 0:
                 home.ledger[target].after = home.delegated_to
                 home.delegated_to = &home.ledger[target]
@@ -460,7 +460,7 @@ cdef class FederationKernel:
             if reoffer is not None and reoffer[i] is not None:
                 site_rounds(&self.federation, site, reoffer[i])
             if rogues is not None and i in rogues:
-                rogue_make(&self.federation, site, rogues[i])
+                byzantine_make(&self.federation, site, rogues[i])
             site_order(site, i, count, self.keep_alive[2][i])
             if partners_asked is not None and partners_asked[i] is not None:
                 site_bound(site, count, partners_asked[i], known)
@@ -534,7 +534,7 @@ cdef class FederationKernel:
             self.federation.executed_on = &executed_on[0]
         for i in range(self.federation.count):
             core_bind(&self.federation.sites[i].core, jobs[0])
-        if self.federation.railed or self.federation.lied_to:
+        if self.federation.constrained or self.federation.lied_to:
             delegated_room(&self.federation.delegated, count)
         if self.federation.bounded:
             free(self.federation.pause_row)

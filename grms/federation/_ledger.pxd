@@ -1,9 +1,10 @@
-# What each site of a replay records of its partners for its rails (grms/policy/_constraints.pxd).
+# What each site of a replay records of its partners for its constraints
+# (grms/policy/_constraints.pxd).
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t
 from libc.stdlib cimport free
 
-from grms.policy._constraints cimport RailNumbers, Trust, broken_fast, late_fast, overdue_fast
+from grms.policy._constraints cimport ConstraintNumbers, Trust, broken_fast, late_fast, overdue_fast
 from lrms_sim.kernel._machine cimport JobColumns
 from lrms_sim.kernel._memory cimport doubled, safe_calloc, safe_realloc
 from lrms_sim.kernel._types cimport job_index_t, seconds_t
@@ -51,7 +52,8 @@ cdef inline seconds_t misreported(
 
 
 cdef inline int ledger_delegate(
-    PartnerNotes* ledger, const RailNumbers* rails, Delegated* delegated, const JobColumns* jobs,
+    PartnerNotes* ledger, const ConstraintNumbers* rails, Delegated* delegated,
+    const JobColumns* jobs,
     job_index_t job, seconds_t now,
 ) except -1 nogil:
     cdef Py_ssize_t capacity
@@ -75,7 +77,8 @@ cdef inline int ledger_delegate(
 
 
 cdef inline void ledger_review(
-    PartnerNotes* ledger, const RailNumbers* rails, Delegated* delegated, const JobColumns* jobs,
+    PartnerNotes* ledger, const ConstraintNumbers* rails, Delegated* delegated,
+    const JobColumns* jobs,
     seconds_t now,
 ) noexcept nogil:
     # Updates the record with all open jobs there, in order of delegation. Done before every offer;

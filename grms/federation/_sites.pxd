@@ -5,7 +5,7 @@ from libc.stdlib cimport calloc, free
 
 from grms.federation._due cimport DueTimes, due_set
 from grms.federation._ledger cimport MARK_ENDED, Delegated, PartnerNotes, ledger_free
-from grms.federation._byzantine cimport RogueNotes, rogue_close, rogue_open
+from grms.federation._byzantine cimport ByzantineNotes, byzantine_close, byzantine_open
 from grms.federation._rebalancing cimport RoundNotes, rounds_close, rounds_open
 from grms.policy._awrt_order cimport Standing, site_index_t
 from grms.policy._decisions cimport WRITTEN, CompiledTransfer, NodeTotals, TransferPolicy
@@ -40,11 +40,12 @@ cdef struct SiteRun:
     Py_ssize_t settled_merged        # so many of them of `settled`
     Standing* standing               # by partner, where the order is by AWRT
     const TransferPolicy** transfer  # by partner
-    const TransferPolicy** takes     # by partner, for its offers: `transfer`, but at a rogue
-    RogueNotes* rogue                # NULL: an honest site
-    PartnerNotes* ledger             # by partner; NULL where no policy has rails
+    # by partner, for its offers: `transfer`, but at a Byzantine partner
+    const TransferPolicy** takes
+    ByzantineNotes* rogue                # NULL: an honest site
+    PartnerNotes* ledger             # by partner; NULL where no policy has constraints
     PartnerNotes* delegated_to       # one of those that had a job of the site; the next is `after`
-    double own_work                  # see Books; kept where anybody has rails
+    double own_work                  # see Books; kept where anybody has constraints
     double own_requested
     seconds_t reoffer                # waiting jobs are offered again at its multiples; 0 for never
     RoundNotes* rounds               # NULL: every partner is asked about every job in every round
@@ -71,12 +72,12 @@ cdef struct Federation:
     const site_index_t* submitted_to
     site_index_t* executed_on
     void* failures                   # a list: what choosers have raised
-    bint railed                      # some policy has rails
+    bint constrained                      # some policy has constraints
     bint rounds                      # some site offers again
     seconds_t round_time             # when the next of these does
     bint bounded                     # and puts no more questions than it is told
     bint lied_to                     # some site misreports guests
-    Delegated delegated              # where `railed` or `lied_to`
+    Delegated delegated              # where `constrained` or `lied_to`
     int32_t* pause_row               # by job, where a site's rounds are bounded; see rounds_add
 
 
@@ -127,7 +128,7 @@ cdef inline void site_free(SiteRun* site) noexcept:
         site.delegated_to = site.delegated_to.after
     free(site.ledger)
     rounds_close(site.rounds)
-    rogue_close(site.rogue)
+    byzantine_close(site.rogue)
     free(site.partners)
     free(site.consumption)
     free(site.open_jobs)
@@ -141,7 +142,8 @@ cdef inline void book_end(
     Federation* federation, SiteRun* site, site_index_t index, job_index_t job,
     double worked, double consumption,
 ) noexcept nogil:
-    # What parties with rails record when a job has ended at site `index`; its home only knows the
+    # What parties with constraints record when a job has ended at site `index`; its home only
+    # knows the
     # reported work.
     cdef JobColumns* jobs = &federation.jobs
     cdef site_index_t home_index = federation.submitted_to[job]
@@ -159,12 +161,13 @@ cdef inline void book_end(
         federation.delegated.mark[job] |= MARK_ENDED
 
 
-cdef inline int rogue_make(Federation* federation, SiteRun* site, rogue) except -1:
-    # Makes a site a rogue: its policies for others' offers, and its treatment of guests.
+cdef inline int byzantine_make(Federation* federation, SiteRun* site, rogue) except -1:
+    # Makes a site a Byzantine partner: its policies for others' offers, and its treatment of
+    # guests.
     cdef CompiledTransfer policy
     cdef Py_ssize_t i
     takes, lies, holds = rogue
-    site.rogue = rogue_open(federation.count, lies, holds)
+    site.rogue = byzantine_open(federation.count, lies, holds)
     site.takes = site.rogue.takes
     for i in range(federation.count):
         if takes[i] is not None:
@@ -179,7 +182,7 @@ cdef inline int let_go(Federation* federation, seconds_t now) except -1 nogil:
     # Deferred guests enter their machines' queues, each machine's with one pass.
     cdef site_index_t index
     cdef SiteRun* site
-    cdef RogueNotes* rogue
+    cdef ByzantineNotes* rogue
     cdef Py_ssize_t i
     for index in range(<site_index_t> federation.count):
         site = &federation.sites[index]
@@ -228,15 +231,15 @@ cdef inline int keep_policy(
 ) except -1:
     # Checks whether a site can have a policy, and allocates what it needs.
     cdef SiteRun* site = &federation.sites[index]
-    if policy.policy.further and not policy.policy.railed:
+    if policy.policy.further and not policy.policy.constrained:
         raise ValueError(
             f"a rule base of site {index} looks at more than queue and width, and so "
-            f"decides within rails alone"
+            f"decides within constraints alone"
         )
     if policy.policy.kind == WRITTEN:
         written.append(policy)
-    if policy.policy.railed and site.ledger == NULL:
-        federation.railed = True
+    if policy.policy.constrained and site.ledger == NULL:
+        federation.constrained = True
         site.ledger = <PartnerNotes*> calloc(federation.count, sizeof(PartnerNotes))
         if site.ledger == NULL:
             raise MemoryError(f"no memory for {federation.count} sites")

@@ -1,6 +1,6 @@
 """Dishonest sites, for replays that measure what honest ones lose.
 
-Honest sites do not know them: a rogue has other policies than it shows, defers its guests, or misreports
+Honest sites do not know them: a Byzantine partner has other policies than it shows, defers its guests, or misreports
 them.
 """
 
@@ -16,7 +16,7 @@ Share = Literal["rules", "fit", "everything", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rogue:
+class ByzantinePartner:
     """A kind of dishonest partner.
 
     Attributes:
@@ -47,32 +47,36 @@ _POLICIES: Final[Mapping[Share, TransferPolicy]] = MappingProxyType(
     {"fit": AcceptWhenFit(), "everything": AlwaysAgree(), "nothing": AlwaysKeep()}
 )
 
-_ROGUES: Final = (
-    Rogue(
+_BYZANTINE: Final = (
+    ByzantinePartner(
         "black-hole",
         "takes every job into its queue, and offers what does not fit",
         gives="fit",
         takes="everything",
     ),
-    Rogue(
+    ByzantinePartner(
         "starts-nothing",
         "takes every job and starts no guest before the last arrival of all",
         takes="everything",
         holds=True,
     ),
-    Rogue("takes-all", "takes every job and gives none", gives="nothing", takes="everything"),
-    Rogue("free-rider", "offers by its rules and takes nothing", takes="nothing"),
-    Rogue(
+    ByzantinePartner(
+        "takes-all", "takes every job and gives none", gives="nothing", takes="everything"
+    ),
+    ByzantinePartner("free-rider", "offers by its rules and takes nothing", takes="nothing"),
+    ByzantinePartner(
         "free-rider-all", "offers every job and takes nothing", gives="everything", takes="nothing"
     ),
-    Rogue(
+    ByzantinePartner(
         "liar",
         "takes every job, and reports that it has run since it came",
         takes="everything",
         lies=True,
     ),
-    Rogue("awf-taker", "offers by its rules and takes what fits", takes="fit"),
-    Rogue("awf", "offers and takes by accept when fit", gives="fit", takes="fit"),
+    ByzantinePartner("awf-taker", "offers by its rules and takes what fits", takes="fit"),
+    ByzantinePartner("awf", "offers and takes by accept when fit", gives="fit", takes="fit"),
 )
 
-ROGUES: Final[Mapping[str, Rogue]] = MappingProxyType({rogue.name: rogue for rogue in _ROGUES})
+BYZANTINE_PARTNERS: Final[Mapping[str, ByzantinePartner]] = MappingProxyType(
+    {rogue.name: rogue for rogue in _BYZANTINE}
+)

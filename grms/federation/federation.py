@@ -10,10 +10,10 @@ from grms.federation.sites import Site, check_sites, groups_of, taking
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.location import (
     PartnerRecord,
-    WrittenLocation,
+    UserDefinedLocation,
     location_of,
 )
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.kernel._scheduler import Scheduler
 from lrms_sim.machine.machine import PROGRESS_ROWS, simulate, user_numbers
@@ -27,7 +27,7 @@ from lrms_sim.workload.schedule import Int16Array, MachineInfo, Schedule
 __all__ = [
     "Federation",
     "FederationReplay",
-    "ReplayScratch",
+    "ReplayWorkspace",
     "Site",
     "location_order",
     "replay",
@@ -43,7 +43,7 @@ class FederationReplay:
     offers: tuple[int, ...]
 
 
-class ReplayScratch:
+class ReplayWorkspace:
     """Reusable memory for one replay at a time of up to `count` jobs."""
 
     def __init__(self, count: int) -> None:
@@ -182,7 +182,7 @@ class Federation:
     def awrt(
         self,
         instead: Mapping[tuple[str, str], CompiledTransfer] | None = None,
-        scratch: ReplayScratch | None = None,
+        workspace: ReplayWorkspace | None = None,
     ) -> list[float]:
         """Replays with some policies replaced and returns each site's AWRT alone.
 
@@ -191,13 +191,13 @@ class Federation:
 
         Args:
             instead: compiled policies by (site, partner), which replace the sites' own.
-            scratch: memory of the calling thread; allocated if not given.
+            workspace: memory of the calling thread; allocated if not given.
 
         Returns:
             The AWRT of each site's own users, seconds, in site order; nan for a site without jobs.
         """
         jobs = self.jobs
-        scratch = scratch or ReplayScratch(len(jobs))
+        workspace = workspace or ReplayWorkspace(len(jobs))
         kernel = self._kernel(instead or {})
         kernel.bind(
             jobs.submit_time,
@@ -205,9 +205,9 @@ class Federation:
             jobs.requested_time,
             jobs.run_time,
             self._submitted_to,
-            scratch.start_time,
-            scratch.end_time,
-            scratch.executed_on,
+            workspace.start_time,
+            workspace.end_time,
+            workspace.executed_on,
             self._groups,
             self._users,
         )
@@ -245,7 +245,11 @@ class Federation:
             [location_order(site, index) for site in sites],
             [location_of(site.location_policy).count_open for site in sites],
             [_rounds(site) for site in sites],
-            {i: _as_rogue(site, sites) for i, site in enumerate(sites) if site.rogue is not None},
+            {
+                i: _as_byzantine(site, sites)
+                for i, site in enumerate(sites)
+                if site.rogue is not None
+            },
             [site.partners_asked for site in sites],
         )
 
@@ -320,7 +324,7 @@ def location_order(
     location = location_of(site.location_policy)
     if location.order is not None:
         return [index[name] for name in location.order]
-    if not isinstance(location, WrittenLocation):
+    if not isinstance(location, UserDefinedLocation):
         return None
     written = location
 
@@ -350,16 +354,16 @@ def replay_alone(
 def _rounds(site: Site) -> tuple[float, tuple[int, float, bool] | None] | None:
     if site.reoffer is None:
         return None
-    if isinstance(site.reoffer, Rounds):
+    if isinstance(site.reoffer, Rebalancing):
         return site.reoffer.period, site.reoffer.bounds
     return site.reoffer, None
 
 
-def _as_rogue(
+def _as_byzantine(
     site: Site, sites: Sequence[Site]
 ) -> tuple[list[CompiledTransfer | None], bool, bool]:
-    """Returns what the kernel needs of a rogue besides its offers."""
-    assert site.rogue is not None, "only rogues are asked"
+    """Returns what the kernel needs of a Byzantine partner besides its offers."""
+    assert site.rogue is not None, "only Byzantine partners are asked"
     policies = [taking(site, other.name) for other in sites]
     takes = [None if policy is None else compiled_transfer(policy) for policy in policies]
     return takes, site.rogue.lies, site.rogue.holds

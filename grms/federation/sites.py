@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grms.federation.byzantine import Rogue
+from grms.federation.byzantine import ByzantinePartner
 from grms.policy.location import AwrtLocation, LocationPolicy, location_of
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from lrms_sim.machine.machine import check_machine
 from lrms_sim.machine.node_kinds import NodeMachine
@@ -36,7 +36,7 @@ class Site:
         transfer_policies: by partner's name. Partners without one exchange no jobs.
         location_policy: the order in which partners are asked.
         reoffer: own waiting jobs are offered again at the multiples of this many seconds, at least 1, all
-            to all partners, or as `Rounds` says; `None`: jobs are offered only on arrival.
+            to all partners, or as `Rebalancing` says; `None`: jobs are offered only on arrival.
         partners_asked: most partners asked about a job in one decision, the first in the order of the location
             policy; `None`: all.
         groups: the user group 1 to 5 of each job, wherever it runs; if not given but needed by some site's
@@ -55,10 +55,10 @@ class Site:
     discipline: Discipline = field(default_factory=Fcfs)
     transfer_policies: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location_policy: LocationPolicy = field(default_factory=AwrtLocation)
-    reoffer: float | Rounds | None = None
+    reoffer: float | Rebalancing | None = None
     partners_asked: int | None = None
     groups: Int8Array | None = None
-    rogue: Rogue | None = None
+    rogue: ByzantinePartner | None = None
     nodes: NodeMachine | None = None
     demands: Demands | None = None
     tells: Literal["requests", "processors"] = "requests"

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 
 @dataclass(slots=True)
-class Slips:
+class Anomalies:
     """Counts since the daemon's start, by kind.
 
     Attributes:
@@ -32,9 +32,9 @@ class Slips:
 
 
 @runtime_checkable
-class WithSlips(Protocol):
+class WithAnomalies(Protocol):
     """An LRMS that may not keep what it says."""
 
     @property
-    def slips(self) -> Slips:
+    def anomalies(self) -> Anomalies:
         """What it has not kept so far."""

@@ -1,8 +1,8 @@
 """Jobs that users submit to the batch system itself, and that a site may move to a partner.
 
 Such a job is the *original*; the site makes a job of its own from it. Exactly one of the two may run. The choice is
-made once, in a file that is durable before anything follows from it: `HOME` releases the original, and the site's
-job is never submitted; `AWAY` cancels the original, and the site's job runs, wherever that is. The original is held
+made once, in a file that is durable before anything follows from it: `HOME` releases the native job, and the site's
+job is never submitted; `AWAY` cancels the native job, and the site's job runs, wherever that is. The native job is held
 from before the site's job is known until one of the two has happened, so that whatever a crash of the batch system
 undoes is a held job.
 """
@@ -25,7 +25,7 @@ VARIABLE: Final = "HANSE_ORIGINAL"
 
 
 class Fate(Enum):
-    """Which of the two runs: the original at home, or the site's job."""
+    """Which of the two runs: the native job at home, or the site's job."""
 
     HOME = "home"
     AWAY = "away"
@@ -37,8 +37,8 @@ def word_of(number: str, submitted: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
-    """Note about an original.
+class NativeJob:
+    """Note about an native job.
 
     Attributes:
         token: opaque name.
@@ -46,7 +46,7 @@ class Original:
         held_at: just after the hold that prevents its start, seconds since 1970; 0 before.
         job_id: of the site's job; empty until known.
         fate: which of the two runs; `None` while undecided.
-        done: the original was seen to proceed at home and is left alone.
+        done: the native job was seen to proceed at home and is left alone.
     """
 
     token: str
@@ -64,7 +64,7 @@ class Original:
         return word_of(self.number, self.submitted)
 
 
-class OriginalNotes:
+class NativeJobNotes:
     """The notes' files; every method accesses the disk.
 
     Raises:
@@ -76,47 +76,47 @@ class OriginalNotes:
         self._folder = folder
         self._lock = threading.Lock()
 
-    def all(self) -> list[Original]:
+    def all(self) -> list[NativeJob]:
         """Returns what is kept, in no order that means anything."""
         if not self._folder.is_dir():
             return []
         found = [self._read(path.name) for path in sorted(self._folder.iterdir())]
-        return [original for original in found if original is not None]
+        return [native_job for native_job in found if native_job is not None]
 
-    def begin(self, number: str, submitted: int, user: str) -> Original:
+    def begin(self, number: str, submitted: int, user: str) -> NativeJob:
         """Notes an original before it is held."""
-        original = Original(secrets.token_hex(16), number, submitted, user)
+        native_job = NativeJob(secrets.token_hex(16), number, submitted, user)
         with self._lock:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            self._write(original)
-        return original
+            self._write(native_job)
+        return native_job
 
-    def change(self, token: str, **values: object) -> Original:
-        """Notes more of an original, but of its fate; it is on the disk when this returns."""
+    def change(self, token: str, **values: object) -> NativeJob:
+        """Notes more of an native job, but of its fate; it is on the disk when this returns."""
         assert "fate" not in values
         with self._lock:
-            original = self._read(token)
-            assert original is not None
-            changed = replace(original, **values)  # type: ignore[arg-type]  # of its fields
+            native_job = self._read(token)
+            assert native_job is not None
+            changed = replace(native_job, **values)  # type: ignore[arg-type]  # of its fields
             self._write(changed)
         return changed
 
     def choose(self, token: str, fate: Fate) -> Fate | None:
         """Returns which of the two runs: `fate` if undecided, the first decision otherwise.
 
-        Returns `None` if the original is unknown here.
+        Returns `None` if the native job is unknown here.
         """
         with self._lock:
-            original = self._read(token)
-            if original is None:
+            native_job = self._read(token)
+            if native_job is None:
                 return None
-            if original.fate is None:
-                original = replace(original, fate=fate)
-                self._write(original)
-            return original.fate
+            if native_job.fate is None:
+                native_job = replace(native_job, fate=fate)
+                self._write(native_job)
+            return native_job.fate
 
-    def of(self, token: str) -> Original | None:
-        """Returns the note about an original; `None` if it is unknown here."""
+    def of(self, token: str) -> NativeJob | None:
+        """Returns the note about an native job; `None` if it is unknown here."""
         return self._read(token)
 
     def forget(self, token: str) -> None:
@@ -127,14 +127,14 @@ class OriginalNotes:
     def _place(self, token: str) -> Path:
         return self._folder / token
 
-    def _read(self, token: str) -> Original | None:
+    def _read(self, token: str) -> NativeJob | None:
         if len(token) != 32 or not token.isalnum():  # digits of `token_hex(16)`
             return None  # a user may have set the variable
         place = self._place(token)
         try:
             said = json.loads(place.read_text(encoding="utf-8"))
             fate = None if said["fate"] is None else Fate(said["fate"])
-            return Original(**{**said, "fate": fate})
+            return NativeJob(**{**said, "fate": fate})
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -143,17 +143,17 @@ class OriginalNotes:
                 f"{place}: the note of a job is damaged: {error!r}"
             ) from error
 
-    def _write(self, original: Original) -> None:
-        said = asdict(original)
-        said["fate"] = None if original.fate is None else original.fate.value
-        write_durable(self._place(original.token), said)
+    def _write(self, native_job: NativeJob) -> None:
+        said = asdict(native_job)
+        said["fate"] = None if native_job.fate is None else native_job.fate.value
+        write_durable(self._place(native_job.token), said)
 
 
 # --- what a batch system does for it -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class OriginalRow:
+class NativeJobRow:
     """A job in the batch system's queue, of any user.
 
     Attributes:
@@ -181,7 +181,7 @@ class OriginalRow:
 
 
 @dataclass(frozen=True, slots=True)
-class OriginalWanted:
+class NativeJobRequest:
     """What a site's job is made of.
 
     Attributes:
@@ -197,13 +197,13 @@ class OriginalWanted:
     request: Request | None = None
 
 
-class OriginalSystem(Protocol):
+class NativeJobSystem(Protocol):
     """A batch system whose jobs are watched; calls raise `LrmsError` where they are not answered or refused."""
 
-    async def rows(self) -> Sequence[OriginalRow]:
+    async def rows(self) -> Sequence[NativeJobRow]:
         """Returns the jobs that were offered, and all that have ended a moment ago or not at all."""
 
-    async def wanted(self, row: OriginalRow) -> OriginalWanted:
+    async def wanted(self, row: NativeJobRow) -> NativeJobRequest:
         """Returns what a job asks for."""
 
     async def hold(self, number: str) -> None:
@@ -232,14 +232,14 @@ class Watched:
     Polls come every `poll_s` seconds; holds older than `settle_s` seconds survive a crash of the batch system.
     """
 
-    system: OriginalSystem
-    notes: OriginalNotes
+    system: NativeJobSystem
+    notes: NativeJobNotes
     poll_s: float
     settle_s: float
 
 
 @runtime_checkable
-class WithOriginals(Protocol):
+class WithNativeJobs(Protocol):
     """An LRMS whose own users' jobs may be watched."""
 
     @property

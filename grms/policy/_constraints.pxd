@@ -1,4 +1,4 @@
-# Rails: what an exchange has to keep to, whatever a transfer policy would like.
+# ExchangeConstraints: what an exchange has to keep to, whatever a transfer policy would like.
 #
 # A site knows its local users' completed jobs, what it has taken from a partner and given to it,
 # and how the partner has kept its promise: nothing else is used here. docs/fair-exchange.md gives
@@ -7,7 +7,7 @@ from libc.math cimport INFINITY
 
 from lrms_sim.kernel._types cimport processors_t, seconds_t
 
-cdef struct RailNumbers:
+cdef struct ConstraintNumbers:
     bint start_now               # offer what would not start at once, take what would
     double guest_length          # a guest's request over that of own jobs, at most; infinity: any
     seconds_t balance            # work taken beyond what was given, in seconds of the whole machine
@@ -35,7 +35,7 @@ cdef struct Trust:
 
 
 cdef inline bint takes_guest_fast(
-    const RailNumbers* rails,
+    const ConstraintNumbers* rails,
     processors_t width,
     seconds_t request,
     processors_t processors,
@@ -53,7 +53,7 @@ cdef inline bint takes_guest_fast(
 
 
 cdef inline bint may_offer_fast(
-    const RailNumbers* rails,
+    const ConstraintNumbers* rails,
     const Trust* trust,
     seconds_t now,
     processors_t width,
@@ -69,20 +69,21 @@ cdef inline bint may_offer_fast(
 
 
 cdef inline bint late_fast(
-    const RailNumbers* rails, seconds_t delegated, seconds_t lasted, seconds_t ended
+    const ConstraintNumbers* rails, seconds_t delegated, seconds_t lasted, seconds_t ended
 ) noexcept nogil:
     # Whether a job that has ended was not started as promised.
     return ended - delegated - lasted > rails.tolerance
 
 
 cdef inline bint overdue_fast(
-    const RailNumbers* rails, seconds_t delegated, seconds_t request, seconds_t now
+    const ConstraintNumbers* rails, seconds_t delegated, seconds_t request, seconds_t now
 ) noexcept nogil:
     # Whether a job that has not ended should have, by its request.
     return now > delegated + request + rails.tolerance
 
 
-cdef inline void broken_fast(const RailNumbers* rails, Trust* trust, seconds_t now) noexcept nogil:
+cdef inline void broken_fast(
+        const ConstraintNumbers* rails, Trust* trust, seconds_t now) noexcept nogil:
     # A promise was broken; a site notices before its next offer.
     cdef seconds_t until
     trust.credit = 0.0
@@ -95,5 +96,5 @@ cdef inline void broken_fast(const RailNumbers* rails, Trust* trust, seconds_t n
         trust.suspended_until = until
 
 
-cdef class CompiledRails:
-    cdef RailNumbers rails
+cdef class CompiledConstraints:
+    cdef ConstraintNumbers rails

@@ -1,5 +1,5 @@
-class CompiledRails:
-    """Rails in the form that every host executes, with the values of `grms.policy.constraints`.
+class CompiledConstraints:
+    """Exchange constraints in the form that every host executes, with the values of `grms.policy.constraints`.
 
     Work in `balance` is in seconds of the whole machine; `promise` is tolerance, trust and
     suspension in seconds, and the number of doublings, or `None` if it is not enforced.

@@ -1,4 +1,5 @@
-"""Rails around a transfer policy, compiled; the values are in `grms.policy.constraints`."""
+"""Exchange constraints around a transfer policy, compiled; the values are in
+`grms.policy.constraints`."""
 
 from libc.math cimport INFINITY
 from libc.string cimport memset
@@ -6,7 +7,7 @@ from libc.string cimport memset
 from lrms_sim.kernel._types cimport processors_t
 
 
-cdef class CompiledRails:
+cdef class CompiledConstraints:
     def __cinit__(
         self,
         *,
@@ -16,7 +17,7 @@ cdef class CompiledRails:
         double balance_weight=1.0,
         promise=None,
     ):
-        cdef RailNumbers* rails = &self.rails
+        cdef ConstraintNumbers* rails = &self.rails
         rails.start_now = start_now
         rails.guest_length = guest_length
         rails.balance = balance

@@ -1,7 +1,7 @@
 # Transfer decisions: one compiled function, for every host that decides.
 from libc.stdint cimport int64_t, uint32_t
 
-from grms.policy._constraints cimport Books, CompiledRails, RailNumbers
+from grms.policy._constraints cimport Books, CompiledConstraints, ConstraintNumbers
 from lrms_sim.kernel._types cimport job_index_t, processors_sum_t, processors_t, seconds_t
 
 cdef enum TransferKind:
@@ -10,7 +10,8 @@ cdef enum TransferKind:
     ACCEPT_WHEN_FIT
     RULE_BASE
     WRITTEN            # in Python
-    ALWAYS_AGREE       # offers every job and takes every other: what rails allow is decided by them
+    # offers every job and takes every other: what constraints allow is decided by them
+    ALWAYS_AGREE
 
 cdef enum FeatureBit:
     # Features that rules may use besides the two of the paper, as bits.
@@ -59,8 +60,8 @@ cdef struct TransferPolicy:
     int further                      # features of the rules beside NWP and NJP
     MembershipCache* cache           # NULL: compute every membership anew
     void* written                    # for WRITTEN: the CompiledTransfer, which outlives this
-    bint railed                      # it decides among what the rails allow
-    RailNumbers rails
+    bint constrained                      # it decides among what the constraints allow
+    ConstraintNumbers rails
 
 cdef struct NodeTotals:
     # On a machine of nodes, besides processors: memory in MiB, 0 where it is not counted, and GPUs.
@@ -110,5 +111,5 @@ cdef class CompiledTransfer:
     cdef MembershipTable table
     cdef object answer               # of WRITTEN: what is asked
     cdef readonly object failure     # what it has raised, after which it is asked no more
-    cdef CompiledTransfer inner      # owns the rules of a policy within rails
-    cdef readonly CompiledRails rails    # None: there are none
+    cdef CompiledTransfer inner      # owns the rules of a policy within constraints
+    cdef readonly CompiledConstraints rails    # None: there are none

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 
-from grms.policy._constraints import CompiledRails
+from grms.policy._constraints import CompiledConstraints
 
 class MembershipTable:
     """Memory for the memberships of one rule base at a time, for one site and one thread.
@@ -41,7 +41,7 @@ class TransferQuestion:
 
     @property
     def starts_now(self) -> bool:
-        """Whether the site's batch system would start the job at once; only within rails."""
+        """Whether the site's batch system would start the job at once; only within constraints."""
 
     @property
     def fits(self) -> bool:
@@ -83,17 +83,17 @@ class CompiledTransfer:
         """Whether there is a policy, made by a constructor below."""
 
     @property
-    def rails(self) -> CompiledRails | None: ...
+    def rails(self) -> CompiledConstraints | None: ...
     @property
-    def needs_rails(self) -> bool:
-        """Whether its rules need rails, and it has none."""
+    def needs_constraints(self) -> bool:
+        """Whether its rules need constraints, and it has none."""
 
     @staticmethod
     def always_keep() -> CompiledTransfer: ...
     @staticmethod
     def always_agree() -> CompiledTransfer: ...
-    def railed(self, rails: CompiledRails) -> CompiledTransfer:
-        """Returns this policy within rails."""
+    def constrained(self, rails: CompiledConstraints) -> CompiledTransfer:
+        """Returns this policy within constraints."""
 
     @staticmethod
     def accept_when_fit() -> CompiledTransfer: ...
@@ -139,8 +139,8 @@ class CompiledTransfer:
         On a machine of nodes `fits` is whether there is room for it now, by default whether as many
         processors are free; memory and GPUs are those of the job and of the site.
 
-        Only rails, and rules within them, use the requested time and whether the job would start
-        at once; only rails use the books: own work, own requested, taken and given, as in
+        Only constraints, and rules within them, use the requested time and whether the job would start
+        at once; only constraints use the books: own work, own requested, taken and given, as in
         `grms.policy.constraints`.
         """
 

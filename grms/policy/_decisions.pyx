@@ -8,7 +8,7 @@ from libc.math cimport exp, fmax, log10
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from grms.policy._constraints cimport Books, CompiledRails, takes_guest_fast
+from grms.policy._constraints cimport Books, CompiledConstraints, takes_guest_fast
 from lrms_sim.kernel._types cimport processors_sum_t, processors_t, seconds_t
 
 
@@ -195,7 +195,7 @@ cdef bint accept_fast(
 ) noexcept nogil:
     # Does the site want to run this job itself, now? Zero means no, in every policy.
     cdef FurtherValues values
-    if policy.railed:
+    if policy.constrained:
         if own:
             if policy.rails.start_now and load.starts_now:
                 return True
@@ -278,7 +278,7 @@ cdef class CompiledTransfer:
         self.policy.cache = NULL
         self.policy.stamp = 0
         self.policy.written = NULL
-        self.policy.railed = False
+        self.policy.constrained = False
 
     def __dealloc__(self):
         free(self.owned_rules)
@@ -299,16 +299,17 @@ cdef class CompiledTransfer:
         compiled.policy.kind = ALWAYS_AGREE
         return compiled
 
-    def railed(self, CompiledRails rails not None):
+    def constrained(self, CompiledConstraints rails not None):
         cdef CompiledTransfer compiled = CompiledTransfer()
-        if self.policy.railed:
-            raise ValueError("this policy has rails already")
+        if self.policy.constrained:
+            raise ValueError("this policy has constraints already")
         if self.policy.further & STARTS_NOW and not rails.rails.start_now:
             raise ValueError(
-                "rules that look at whether a job would start need rails that ask it (start_now)"
+                "rules that look at whether a job would start need constraints that ask it "
+                "(start_now)"
             )
         compiled.policy = self.policy
-        compiled.policy.railed = True
+        compiled.policy.constrained = True
         compiled.policy.rails = rails.rails
         compiled.inner = self
         compiled.rails = rails
@@ -321,8 +322,8 @@ cdef class CompiledTransfer:
         return compiled
 
     @property
-    def needs_rails(self):
-        return self.policy.further != 0 and not self.policy.railed
+    def needs_constraints(self):
+        return self.policy.further != 0 and not self.policy.constrained
 
     @staticmethod
     def rule_base(
@@ -416,9 +417,10 @@ cdef class CompiledTransfer:
         cdef NodeTotals nodes
         cdef KnownJob job
         cdef Books own_books
-        if self.needs_rails:
+        if self.needs_constraints:
             raise ValueError(
-                "a rule base that looks at more than queue and width decides within rails alone"
+                "a rule base that looks at more than queue and width decides within constraints "
+                "alone"
             )
         if not 1 <= job_processors <= processors:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 The effect of exchange is computed from the site's own journal (`grms.site.accounting.counterfactual`): completed jobs
 of local users as they ran, compared with a replay of the same jobs without partners. It lags, as the run
-time of running jobs is unknown. So the guard is a periodic check rather than a rule of each decision.
+time of running jobs is unknown. So the circuit breaker is a periodic check rather than a rule of each decision.
 
 It is stateless: whether exchange is stopped follows from the journal and these numbers alone, so that a
 restart yields the same result. docs/fair-exchange.md explains it for operators.
@@ -16,8 +16,8 @@ DAY: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class GuardFound:
-    """Result of the guard's latest check.
+class CircuitBreakerFound:
+    """Result of the circuit breaker's latest check.
 
     Attributes:
         looked: its time, seconds on the site's clock.
@@ -38,8 +38,8 @@ class GuardFound:
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeGuard:
-    """Parameters of the guard.
+class CircuitBreaker:
+    """Parameters of the circuit breaker.
 
     Attributes:
         cost: largest tolerated loss, as a fraction of the AWRT that local users would have had alone; at
@@ -72,10 +72,10 @@ class ExchangeGuard:
         return jobs >= self.jobs and improvement < -self.cost
 
     def found(
-        self, before: GuardFound | None, now: float, jobs: int, improvement: float
-    ) -> GuardFound:
+        self, before: CircuitBreakerFound | None, now: float, jobs: int, improvement: float
+    ) -> CircuitBreakerFound:
         """Returns the result of a check at `now` (seconds); the other arguments are as in `stops`."""
         since = math.nan
         if self.stops(jobs, improvement):
             since = before.stopped_since if before is not None and before.stops else now
-        return GuardFound(now, jobs, improvement, since)
+        return CircuitBreakerFound(now, jobs, improvement, since)

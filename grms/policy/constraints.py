@@ -1,6 +1,6 @@
-"""Rails: constraints of an exchange, whatever the transfer policy within them.
+"""Exchange constraints: constraints of an exchange, whatever the transfer policy within them.
 
-A transfer policy says what a site wants; rails say what is fair. A site enforces them by itself, from
+A transfer policy says what a site wants; constraints say what is fair. A site enforces them by itself, from
 what it knows anyway, so that its own users lose less, or nothing. They do not bound losses: in half-years
 of recorded logs hardly a site has lost by them, yet four jobs can make one lose nearly everything.
 docs/fair-exchange.md gives their purpose, docs/disciplines.md the tie rules.
@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from grms.policy._constraints import CompiledRails
+from grms.policy._constraints import CompiledConstraints
 
 HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
@@ -58,7 +58,7 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Rails:
+class ExchangeConstraints:
     """The constraints of an exchange; the defaults are those of `fair-exchange`.
 
     Attributes:
@@ -90,10 +90,10 @@ class Rails:
         return {name: value for name, value in vars(self).items() if name != "compiled"}
 
     @cached_property
-    def compiled(self) -> CompiledRails:
-        """The rails as every host keeps to them."""
+    def compiled(self) -> CompiledConstraints:
+        """The constraints as every host keeps to them."""
         promise = self.promise
-        return CompiledRails(
+        return CompiledConstraints(
             start_now=self.start_now,
             guest_length=math.inf if self.guest_length is None else self.guest_length,
             balance=math.inf if self.balance is None else self.balance,
@@ -104,15 +104,15 @@ class Rails:
         )
 
 
-START_NOW: Final = Rails(guest_length=None, balance=None, promise=None)
+START_NOW: Final = ExchangeConstraints(guest_length=None, balance=None, promise=None)
 """Offers what would not start at once, takes what would; nothing else."""
 
-SHORT_GUESTS: Final = Rails(balance=None, promise=None)
+SHORT_GUESTS: Final = ExchangeConstraints(balance=None, promise=None)
 """The same, and no guest much longer than own users' jobs."""
 
-FAIR_EXCHANGE: Final = Rails()
+FAIR_EXCHANGE: Final = ExchangeConstraints()
 """All four: start now, length of guests, balance, promise."""
 
-RAILS: Final[Mapping[str, Rails]] = MappingProxyType(
+CONSTRAINTS: Final[Mapping[str, ExchangeConstraints]] = MappingProxyType(
     {"start-now": START_NOW, "short-guests": SHORT_GUESTS, "fair-exchange": FAIR_EXCHANGE}
 )

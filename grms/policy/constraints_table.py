@@ -1,4 +1,4 @@
-"""Rails and time spans in files of scenarios and sites, as validated models."""
+"""Exchange constraints and time spans in files of scenarios and sites, as validated models."""
 
 from dataclasses import replace
 from typing import Annotated, Final
@@ -16,14 +16,16 @@ from pydantic import (
 )
 
 from grms.daemon.config_base import wrong
-from grms.policy.constraints import DOUBLINGS_MAX, RAILS, Promise, Rails
-from grms.policy.rebalancing import ROUND_ORDERS, RoundOrder, Rounds
+from grms.policy.constraints import CONSTRAINTS, DOUBLINGS_MAX, ExchangeConstraints, Promise
+from grms.policy.rebalancing import ROUND_ORDERS, Rebalancing, RoundOrder
 from lrms_sim.util.messages import duration_of, unknown
 from lrms_sim.util.messages import shown as shown_value
 
-NO_RAILS: Final = "none"
-_NO_RULE: Final = Rails(start_now=False, guest_length=None, balance=None, promise=None)
-RAILS_WORDS: Final = (*RAILS, NO_RAILS)
+NO_CONSTRAINTS: Final = "none"
+_NO_RULE: Final = ExchangeConstraints(
+    start_now=False, guest_length=None, balance=None, promise=None
+)
+CONSTRAINTS_WORDS: Final = (*CONSTRAINTS, NO_CONSTRAINTS)
 
 SPAN_MAX: Final = 1e9
 
@@ -45,9 +47,9 @@ def span(value: object) -> float:
     return seconds
 
 
-def _rails_word(value: str) -> str:
-    if value not in RAILS_WORDS:
-        text = unknown("word for rails", value, RAILS_WORDS)
+def _constraints_word(value: str) -> str:
+    if value not in CONSTRAINTS_WORDS:
+        text = unknown("word for constraints", value, CONSTRAINTS_WORDS)
         raise wrong(text)
     return value
 
@@ -68,20 +70,20 @@ def _period(value: float) -> float:
 
 Span = Annotated[float, BeforeValidator(span)]
 Period = Annotated[float, BeforeValidator(span), AfterValidator(_period)]
-RailsWord = Annotated[str, AfterValidator(_rails_word)]
+ConstraintsWord = Annotated[str, AfterValidator(_constraints_word)]
 Factor = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
-class RailsSpec(BaseModel):
-    """Rails with other numbers than those of their word; a number enables its rule.
+class ConstraintsSpec(BaseModel):
+    """Exchange constraints with other numbers than those of their word; a number enables its rule.
 
     `rules` is the word; the numbers are those of `grms.policy.constraints`, with spans of time as in `span`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    rules: RailsWord = "fair-exchange"
+    rules: ConstraintsWord = "fair-exchange"
     guest_length: Factor | None = None
     balance: Span | None = None
     balance_weight: Weight | None = None
@@ -91,16 +93,16 @@ class RailsSpec(BaseModel):
     doublings: Annotated[int, Field(ge=0, le=DOUBLINGS_MAX)] | None = None
 
     @property
-    def rails(self) -> Rails | None:
+    def rails(self) -> ExchangeConstraints | None:
         """The same for a transfer policy; `None` if nothing is in force."""
         given = self.model_dump(exclude_none=True, exclude={"rules"})
-        rails = rails_by_word(self.rules)
+        rails = constraints_by_word(self.rules)
         if rails is None:
             if not given:
                 return None
             rails = _NO_RULE
         if "balance_weight" in given and rails.balance is None:
-            given.setdefault("balance", Rails.balance)
+            given.setdefault("balance", ExchangeConstraints.balance)
         promise = {
             name: given.pop(name)
             for name in ("tolerance", "trust", "suspension", "doublings")
@@ -111,7 +113,7 @@ class RailsSpec(BaseModel):
         return replace(rails, **given)
 
 
-class RoundsSpec(BaseModel):
+class RebalancingSpec(BaseModel):
     """Rounds of offers with fewer questions, as `grms.policy.rebalancing.Rounds`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -131,37 +133,38 @@ class RoundsSpec(BaseModel):
         return value
 
     @property
-    def rounds(self) -> Rounds:
+    def rounds(self) -> Rebalancing:
         """The same for a replay."""
         order: RoundOrder = "widest" if self.order == "widest" else "queue"
-        return Rounds(self.every, order, self.questions, self.pause)
+        return Rebalancing(self.every, order, self.questions, self.pause)
 
 
 def _kind(value: object) -> str:
     return "table" if isinstance(value, (dict, BaseModel)) else "word"
 
 
-RailsField = Annotated[
-    Annotated[RailsWord, Tag("word")] | Annotated[RailsSpec, Tag("table")], Discriminator(_kind)
+ConstraintsField = Annotated[
+    Annotated[ConstraintsWord, Tag("word")] | Annotated[ConstraintsSpec, Tag("table")],
+    Discriminator(_kind),
 ]
 
 ReofferField = Annotated[
-    Annotated[Period, Tag("word")] | Annotated[RoundsSpec, Tag("table")], Discriminator(_kind)
+    Annotated[Period, Tag("word")] | Annotated[RebalancingSpec, Tag("table")], Discriminator(_kind)
 ]
 
 
-def rails_by_word(word: str) -> Rails | None:
-    """Returns the rails of a word; `None` for none."""
-    return None if word == NO_RAILS else RAILS[word]
+def constraints_by_word(word: str) -> ExchangeConstraints | None:
+    """Returns the constraints of a word; `None` for none."""
+    return None if word == NO_CONSTRAINTS else CONSTRAINTS[word]
 
 
-def rails_said(said: str | RailsSpec | None) -> Rails | None:
-    """Returns the rails of a file: of a word, a table, or `None`."""
-    if isinstance(said, RailsSpec):
+def constraints_said(said: str | ConstraintsSpec | None) -> ExchangeConstraints | None:
+    """Returns the constraints of a file: of a word, a table, or `None`."""
+    if isinstance(said, ConstraintsSpec):
         return said.rails
-    return None if said is None else rails_by_word(said)
+    return None if said is None else constraints_by_word(said)
 
 
-def rounds_said(said: float | RoundsSpec | None) -> float | Rounds | None:
+def rounds_said(said: float | RebalancingSpec | None) -> float | Rebalancing | None:
     """Returns the rounds of a file in the form of a replay: of a period in seconds, a table, or `None`."""
-    return said.rounds if isinstance(said, RoundsSpec) else said
+    return said.rounds if isinstance(said, RebalancingSpec) else said

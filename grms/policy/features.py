@@ -1,6 +1,6 @@
 """Further features for rules, besides the two of paper 003.
 
-The paper's rules use the queue (NWP) and the job's width (NJP). Within rails, rules may also use
+The paper's rules use the queue (NWP) and the job's width (NJP). Within constraints, rules may also use
 numbers that a decision reads anyway: the requested time of the job, whether the site's own batch
 system would start it at once, and on machines of nodes the job's shares of memory and GPUs
 (docs/rule-bases.md). A replay, a site's core and its daemon obtain
@@ -23,7 +23,7 @@ PAPER_FEATURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FurtherFeature:
-    """A feature that rules within rails may use.
+    """A feature that rules within constraints may use.
 
     Attributes:
         name: in files and in `grms.policy.transfer.Rule`.

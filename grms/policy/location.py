@@ -105,7 +105,7 @@ class PartnerRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenLocation:
+class UserDefinedLocation:
     """A location policy written in Python: a function, or an object with a method `ask`.
 
     It gets a `PartnerRecord` of each partner, in site order, and returns the names to ask, in order;
@@ -129,7 +129,7 @@ class WrittenLocation:
         """Completed jobs alone count."""
         return False
 
-    def among(self, _partners: Collection[str]) -> "WrittenLocation":
+    def among(self, _partners: Collection[str]) -> "UserDefinedLocation":
         """Returns itself: a written policy is given the partners with every job."""
         return self
 
@@ -159,7 +159,7 @@ class WrittenLocation:
         return names
 
 
-LocationPolicy = AwrtLocation | FixedOrder | WrittenLocation
+LocationPolicy = AwrtLocation | FixedOrder | UserDefinedLocation
 
 
 def location_of(policy: Any) -> LocationPolicy:
@@ -171,7 +171,7 @@ def location_of(policy: Any) -> LocationPolicy:
     # First what has a method `ask`: a user's class may derive from one of those above.
     asks = callable(getattr(policy, "ask", None)) and not isinstance(policy, type)
     if isinstance(policy, FunctionType) or asks:
-        return WrittenLocation(policy)
+        return UserDefinedLocation(policy)
     if isinstance(policy, LocationPolicy):
         return policy
     raise TypeError(

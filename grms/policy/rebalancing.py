@@ -18,11 +18,11 @@ ROUND_ORDERS: Final[tuple[RoundOrder, ...]] = get_args(RoundOrder)
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class Rebalancing:
     """When waiting jobs are offered again, with fewer questions.
 
     In a round a partner that has declined a job is not asked about jobs at least as wide and with at least
-    its request. If partners take what starts at once and use rails but no other policy, jobs go where they
+    its request. If partners take what starts at once and use constraints but no other policy, jobs go where they
     would go if every question were asked.
 
     Attributes:
@@ -58,8 +58,8 @@ class Rounds:
         return self.questions or QUESTIONS_MAX, self.pause or 0.0, self.order == "widest"
 
 
-def period_of(reoffer: float | Rounds | None) -> float:
+def period_of(reoffer: float | Rebalancing | None) -> float:
     """Returns the period of rounds in seconds; infinity without rounds."""
     if reoffer is None:
         return math.inf
-    return reoffer.period if isinstance(reoffer, Rounds) else reoffer
+    return reoffer.period if isinstance(reoffer, Rebalancing) else reoffer

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 
 REFUSALS_MAX: Final = 16
 """Most refusals remembered per partner and round."""
@@ -27,10 +27,10 @@ class Waiting(NamedTuple):
     requested_time: float
 
 
-def ordered(waiting: Iterable[Waiting], rounds: float | Rounds | None) -> list[Waiting]:
+def ordered(waiting: Iterable[Waiting], rounds: float | Rebalancing | None) -> list[Waiting]:
     """Returns waiting jobs, given in queue order, in the order in which a round offers them."""
     order = list(waiting)
-    if not isinstance(rounds, Rounds) or rounds.order == "queue" or len(order) < 2:
+    if not isinstance(rounds, Rebalancing) or rounds.order == "queue" or len(order) < 2:
         return order
     # Sorting is stable. A partner that declines the easiest job is hardly asked further.
     widest = sorted(order, key=lambda one: -one.processors)
@@ -39,7 +39,7 @@ def ordered(waiting: Iterable[Waiting], rounds: float | Rounds | None) -> list[W
     return [easiest, *widest]
 
 
-def lengthen(pauses: Pauses, rounds: Rounds, job: int, partner: str, now: float) -> None:
+def lengthen(pauses: Pauses, rounds: Rebalancing, job: int, partner: str, now: float) -> None:
     """Records a refusal: the partner is not asked about the job for a while, longer each time."""
     if rounds.pause is None:
         return
@@ -49,11 +49,11 @@ def lengthen(pauses: Pauses, rounds: Rounds, job: int, partner: str, now: float)
     of_job[partner] = (now + length, length)
 
 
-class RoundMemory:
+class RebalancingNotes:
     """Notes of one site's rounds; `left` is the number of questions left in this round."""
 
-    def __init__(self, rounds: float | Rounds, pauses: Pauses | None = None) -> None:
-        self._rounds = rounds if isinstance(rounds, Rounds) else None
+    def __init__(self, rounds: float | Rebalancing, pauses: Pauses | None = None) -> None:
+        self._rounds = rounds if isinstance(rounds, Rebalancing) else None
         self.left: float = math.inf
         self._refusals: dict[str, list[tuple[int, float]]] = {}
         self._pauses: Pauses = {job: dict(of_job) for job, of_job in (pauses or {}).items()}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from grms.policy.constraints import RAILS
+from grms.policy.constraints import CONSTRAINTS
 from grms.policy.files import RuleBaseError, load_rule_base
 from grms.policy.location import (
     AwrtLocation,
@@ -19,9 +19,9 @@ from grms.policy.location import (
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
-    Railed,
+    Constrained,
     TransferPolicy,
-    WrittenTransfer,
+    UserDefinedTransfer,
     compiled_transfer,
 )
 from lrms_sim.scheduling.user_defined import load_user_defined, names_user_defined
@@ -30,7 +30,7 @@ from lrms_sim.util.plugins import LOCATION_GROUP, TRANSFER_GROUP
 _POLICIES: Final[tuple[TransferPolicy, ...]] = (
     AcceptWhenFit(),
     AlwaysKeep(),
-    *(Railed(rails, name=word) for word, rails in RAILS.items()),
+    *(Constrained(rails, name=word) for word, rails in CONSTRAINTS.items()),
 )
 
 TRANSFER_POLICIES: Final[Mapping[str, TransferPolicy]] = MappingProxyType(
@@ -54,14 +54,14 @@ def is_user_defined(name: str) -> bool:
     return not name.endswith(".json") and names_user_defined(TRANSFER_GROUP, name)
 
 
-def user_defined_transfer(name: str) -> WrittenTransfer:
+def user_defined_transfer(name: str) -> UserDefinedTransfer:
     """Returns a transfer policy written in Python; `RuleBaseError` if it cannot be loaded or is no policy."""
     try:
         written = load_user_defined(TRANSFER_GROUP, name, "transfer policy")
         compiled_transfer(written)
     except (TypeError, ValueError) as error:
         raise RuleBaseError(str(error)) from error
-    return WrittenTransfer(written)
+    return UserDefinedTransfer(written)
 
 
 def user_defined_location(name: str) -> LocationPolicy:

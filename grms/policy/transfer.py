@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
-from grms.policy.constraints import FAIR_EXCHANGE, Rails
+from grms.policy.constraints import FAIR_EXCHANGE, ExchangeConstraints
 from grms.policy.features import FURTHER_FEATURES
 from lrms_sim.scheduling.user_defined import name_of_user_defined
 
@@ -24,13 +24,13 @@ __all__ = [
     "AcceptWhenFit",
     "AlwaysAgree",
     "AlwaysKeep",
+    "Constrained",
     "Gaussian",
-    "Railed",
     "Rule",
     "RuleBase",
     "TransferPolicy",
     "TransferQuestion",
-    "WrittenTransfer",
+    "UserDefinedTransfer",
     "compiled_transfer",
 ]
 
@@ -80,7 +80,7 @@ class AcceptWhenFit(_CompiledOnce):
 
 @dataclass(frozen=True)
 class AlwaysAgree(_CompiledOnce):
-    """Offers every own job and takes every other; of use within rails alone."""
+    """Offers every own job and takes every other; of use within constraints alone."""
 
     name: str = "agree"
 
@@ -91,17 +91,17 @@ class AlwaysAgree(_CompiledOnce):
 
 
 @dataclass(frozen=True)
-class Railed(_CompiledOnce):
-    """A policy that decides within rails; without `policy` it always agrees."""
+class Constrained(_CompiledOnce):
+    """A policy that decides within constraints; without `policy` it always agrees."""
 
-    rails: Rails = FAIR_EXCHANGE
+    rails: ExchangeConstraints = FAIR_EXCHANGE
     policy: TransferPolicy = field(default_factory=AlwaysAgree)
-    name: str = "railed"
+    name: str = "constrained"
 
     @cached_property
     def compiled(self) -> CompiledTransfer:
         """The policy as every host executes it."""
-        return compiled_transfer(self.policy).railed(self.rails.compiled)
+        return compiled_transfer(self.policy).constrained(self.rails.compiled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class RuleBase(_CompiledOnce):
     """A Takagi-Sugeno-Kang rule base with binary recommendations (the paper, section 4).
 
     The site wants the job iff Σφy > 0, φ being the product of a rule's memberships (equations 2, 7, 8). If
-    all memberships vanish, the sum is 0 and the answer no. Rules that use more than NWP and NJP need rails.
+    all memberships vanish, the sum is 0 and the answer no. Rules that use more than NWP and NJP need constraints.
 
     Attributes:
         rules: at least one; all use the same features.
@@ -206,7 +206,7 @@ class RuleBase(_CompiledOnce):
 
 
 @dataclass(frozen=True)
-class WrittenTransfer(_CompiledOnce):
+class UserDefinedTransfer(_CompiledOnce):
     """A named transfer policy written in Python: a function, or an object with a method `accept`."""
 
     written: Any
@@ -239,7 +239,7 @@ def compiled_transfer(policy: object) -> CompiledTransfer:
     if type(compiled) is not CompiledTransfer or not compiled.decides:
         raise TypeError(
             f"{policy!r} is no transfer policy that can run; possible are AlwaysKeep, "
-            "AcceptWhenFit, RuleBase and Railed of grms.policy.transfer, what compiles to them, a function, "
+            "AcceptWhenFit, RuleBase and Constrained of grms.policy.transfer, what compiles to them, a function, "
             "and an object with a method accept(question)"
         )
     return compiled
@@ -261,19 +261,19 @@ def yes_or_no(answer: object, name: str) -> bool:
     )
 
 
-def without_rails(policy: object, rails: Rails | None = None) -> str:
-    """Returns why a policy cannot decide with these rails alone, for people; empty if it can."""
+def without_constraints(policy: object, rails: ExchangeConstraints | None = None) -> str:
+    """Returns why a policy cannot decide with these constraints alone, for people; empty if it can."""
     if not isinstance(policy, RuleBase):
         return ""
     if rails is not None and not rails.start_now and "starts_now" in policy.further:
         return (
-            f"the rule base {policy.name} looks at starts_now, which rails without start-now do not ask; "
-            'give the site rails with rules = "start-now" or more'
+            f"the rule base {policy.name} looks at starts_now, which constraints without start-now do not ask; "
+            'give the site constraints with rules = "start-now" or more'
         )
     if rails is None and policy.further:
         return (
             f"the rule base {policy.name} looks at {' and '.join(policy.further)}, which are known "
-            'within rails alone; give the site rails = "fair-exchange", or name a rule base of queue '
+            'within constraints alone; give the site rails = "fair-exchange", or name a rule base of queue '
             "and width"
         )
     return ""

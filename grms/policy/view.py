@@ -51,10 +51,10 @@ def _sections(rule_base: RuleBase) -> list[tuple[str, bool]]:
     )
     if STARTS_NOW.name in further:
         return [
-            (f"Within rails, own jobs that would not start now, {request}:", False),
-            (f"Within rails, guests that would start now, {request}:", True),
+            (f"Within constraints, own jobs that would not start now, {request}:", False),
+            (f"Within constraints, guests that would start now, {request}:", True),
         ]
-    return [(f"Within rails, {request}:" if further else "", False)]
+    return [(f"Within constraints, {request}:" if further else "", False)]
 
 
 def decision_lines(rule_base: RuleBase, nwp_max: float, *, starts_now: bool = False) -> list[str]:

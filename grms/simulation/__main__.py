@@ -18,9 +18,11 @@ from grms.simulation.fault_run import run_trial
     default="wait",
     help="What sites do about jobs at a lost partner.",
 )
-@click.option("--rails", is_flag=True, help="Sites keep to rails.")
+@click.option("--rails", is_flag=True, help="Sites keep to constraints.")
 @click.option("--reoffers", is_flag=True, help="Sites offer again what waits.")
-@click.option("--rogues", is_flag=True, help="One of the sites is a rogue in every run.")
+@click.option(
+    "--rogues", is_flag=True, help="One of the sites is a Byzantine partner in every run."
+)
 def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, rogues: bool) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
@@ -39,7 +41,7 @@ def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, ro
                 f"{verdict.jobs} jobs, {verdict.delegated} of them run elsewhere, "
                 f"{verdict.cancelled} cancelled; {verdict.crashes} crashes"
                 f"{f'; {verdict.moved} left a queue' if reoffers else ''}"
-                f"{f'; the rogue {verdict.rogue}' if verdict.rogue else ''}"
+                f"{f'; the Byzantine partner {verdict.rogue}' if verdict.rogue else ''}"
             )
         for problem in verdict.problems:
             click.echo(f"seed {number}: {problem}")

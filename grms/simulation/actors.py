@@ -1,4 +1,4 @@
-"""The people of a fault test: users with their wishes, and operators who look after what a rogue has.
+"""The people of a fault test: users with their wishes, and operators who look after what a Byzantine partner has.
 
 Users ask until they are heard. Operators look at what their sites show, and act on it.
 """
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from grms.simulation.clock import ManualClock
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.simulation.simulated_site import SimulatedSite
-from grms.simulation.waits import WaitJudge
+from grms.simulation.waits import WaitChecker
 from grms.site.model.commands import Append, Command, ReplyJob
 from grms.site.model.events import Cancel, Resubmit, Submit, TakeBack
 from grms.site.model.jobs import HomeJob, Request
@@ -21,11 +21,11 @@ LOOK_S = 5.0
 """Interval at which operators look for stuck jobs, seconds."""
 
 SLACK_S = 15.0
-"""Tolerance for waits on a rogue while its site is up: the site looks every 5 s, its operator looks
+"""Tolerance for waits on a Byzantine partner while its site is up: the site looks every 5 s, its operator looks
 every 5 s, and his decision has to be recorded."""
 
 ANSWER_S = 60.0
-"""Time for a job to come back from a rogue that answers: calls are repeated after pauses."""
+"""Time for a job to come back from a Byzantine partner that answers: calls are repeated after pauses."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Users:
     """
 
     clock: ManualClock
-    draws: Draws
+    draws: RandomSource
     sites: Mapping[str, SimulatedSite]
     rogue: str
     problems: list[str]
@@ -119,16 +119,16 @@ class Users:
 
 @dataclass(slots=True)
 class Operators:
-    """Looks after the jobs that a rogue has.
+    """Looks after the jobs that a Byzantine partner has.
 
     Attributes:
         rogue: its name; empty if all are honest.
         tolerance: of promises; infinity if nobody is held to one.
         healed: when the network is well, seconds.
         problems: gets what is not as it has to be, in sentences.
-        resubmitted: jobs that were decided anew, whatever the rogue does with them.
-        taken_back: jobs that the rogue was told to end.
-        longest: so long a job was with the rogue beyond its deadline at most, seconds.
+        resubmitted: jobs that were decided anew, whatever the Byzantine partner does with them.
+        taken_back: jobs that the Byzantine partner was told to end.
+        longest: so long a job was with the Byzantine partner beyond its deadline at most, seconds.
     """
 
     clock: ManualClock
@@ -141,7 +141,7 @@ class Operators:
     taken_back: set[str] = field(default_factory=set)
     longest: float = 0.0
     _untold: set[str] = field(default_factory=set)
-    _judges: dict[str, WaitJudge] = field(default_factory=dict)
+    _judges: dict[str, WaitChecker] = field(default_factory=dict)
 
     def look_after(self, site: SimulatedSite) -> None:
         """Looks at a site now and then, from now on."""
@@ -149,12 +149,12 @@ class Operators:
 
     def begin(self, site: SimulatedSite) -> None:
         """Takes note of a site that has just started."""
-        judge = WaitJudge(site.settings, self.tolerance, site.now)
+        judge = WaitChecker(site.settings, self.tolerance, site.now)
         judge.follow(site.journal)
         self._judges[site.settings.name] = judge
 
     def follow(self, site: SimulatedSite, commands: Iterable[Command]) -> None:
-        """Takes note of what a site that is no rogue writes down."""
+        """Takes note of what a site that is no Byzantine partner writes down."""
         judge = self._judges.get(site.settings.name)
         if judge is not None:
             for command in commands:
@@ -185,7 +185,7 @@ class Operators:
             self.problems.append(f"{site}: {problem}")
 
     def _resubmit(self, site: SimulatedSite) -> None:
-        # Takes out of the rogue's hands what it holds beyond its deadline.
+        # Takes out of the Byzantine partner's hands what it holds beyond its deadline.
         for job in list(site.state.jobs()):
             if job.partner != self.rogue or not site.state.why_stuck(job, site.now):
                 continue
@@ -199,7 +199,7 @@ class Operators:
             self.resubmitted.add(job.job_id)
             self._act(site, job, Resubmit)
 
-    def _take_back(self, site: SimulatedSite, judge: WaitJudge) -> None:
+    def _take_back(self, site: SimulatedSite, judge: WaitChecker) -> None:
         # Asks for what was to start at once, and has not ended.
         well = max(self.healed + site.clock_offset, judge.since)
         for number, late in judge.beyond_promise(self.rogue, site.now):

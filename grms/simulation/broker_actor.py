@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from grms.simulation.clock import ManualClock
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.simulation.simulated_site import SimulatedSite
 from grms.site.model.commands import Command, Refusal, Refuse, ReplyReservation
 from grms.site.model.events import (
@@ -49,7 +49,7 @@ _EXPECTED: Final = frozenset({Refusal.PRECONDITION, Refusal.UNAVAILABLE})
 """Errors a broker may get: it was too late, or another was quicker."""
 
 
-def resource(draws: Draws) -> Resource:
+def resource(draws: RandomSource) -> Resource:
     """Returns what a site has to reserve."""
     return Resource("r", processors=draws.integer(1, 3), speed=(0.5, 1.0, 2.0)[draws.integer(0, 2)])
 
@@ -78,7 +78,7 @@ class Brokers:
     """
 
     clock: ManualClock
-    draws: Draws
+    draws: RandomSource
     problems: list[str] = field(default_factory=list)
     answers: int = 0
     _wishes: list[_Wish] = field(default_factory=list)

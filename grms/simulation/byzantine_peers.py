@@ -176,17 +176,17 @@ class HoardsPlaces(SimulatedSite):
             super()._send(command)
 
 
-ROGUES: Final[dict[str, type[SimulatedSite]]] = {
+BYZANTINE_PARTNERS: Final[dict[str, type[SimulatedSite]]] = {
     "rubbish": TalksRubbish,
     "liar": Lies,
     "put back": PutBack,
 }
 """What one of the sites may be."""
 
-RAILED_ROGUES: Final = ROGUES | {"starts nothing": StartsNothing}
+CONSTRAINED_BYZANTINE: Final = BYZANTINE_PARTNERS | {"starts nothing": StartsNothing}
 """If sites have exchange constraints, which protect against these."""
 
-EVERY_ROGUE: Final = RAILED_ROGUES | {
+EVERY_BYZANTINE: Final = CONSTRAINED_BYZANTINE | {
     "never heard": NeverHeard,
     "denies places": DeniesPlaces,
     "ends places": EndsPlaces,

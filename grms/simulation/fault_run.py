@@ -17,13 +17,13 @@ forget jobs, start them anew, let others hold and cancel them (`grms.simulation.
 for that either; one of which the batch system cannot say what it did has ended as unknown or lost.
 
 In many runs batch systems forget ended jobs, journals are compacted while their sites run, and
-operators reload other policies and partners. In some, one site is a rogue for good: it talks rubbish,
-lies, has its journal put back from an older copy or, with rails, starts nothing (`grms.simulation.byzantine_peers`). Then an operator at each
-honest site resubmits what the rogue holds beyond its deadline, and of the honest sites
+operators reload other policies and partners. In some, one site is a Byzantine partner for good: it talks rubbish,
+lies, has its journal put back from an older copy or, with constraints, starts nothing (`grms.simulation.byzantine_peers`). Then an operator at each
+honest site resubmits what the Byzantine partner holds beyond its deadline, and of the honest sites
 
 - every acknowledged job has ended, and was run by honest sites at most once;
-- one that ended anywhere but at the rogue has run to its end;
-- no job was with the rogue for longer than its deadline without being shown as overdue.
+- one that ended anywhere but at the Byzantine partner has run to its end;
+- no job was with the Byzantine partner for longer than its deadline without being shown as overdue.
 
 And of every submission that led to an offer: the partner was the right one to be asked first, by
 records alone (`grms.simulation.order`).
@@ -35,15 +35,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from grms.policy.location import AwrtLocation, FixedOrder, LocationPolicy
-from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase, TransferPolicy
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    Constrained,
+    Gaussian,
+    Rule,
+    RuleBase,
+    TransferPolicy,
+)
 from grms.simulation.actors import Operators, Users, Wish
 from grms.simulation.batch_system import FakeLrms
 from grms.simulation.broker_actor import Brokers, resource
 from grms.simulation.byzantine_peers import (
     ANSWERING,
-    EVERY_ROGUE,
-    RAILED_ROGUES,
-    ROGUES,
+    BYZANTINE_PARTNERS,
+    CONSTRAINED_BYZANTINE,
+    EVERY_BYZANTINE,
     TAKERS,
     PutBack,
 )
@@ -51,11 +58,11 @@ from grms.simulation.clock import ManualClock
 from grms.simulation.fault_injection import Crashes, Faults, Timing
 from grms.simulation.findings import Judgement, Verdict, unfinished
 from grms.simulation.network import Network
-from grms.simulation.order import NumberJudge, OrderJudge
-from grms.simulation.promises import PromiseJudges, drawn_rails
-from grms.simulation.random_source import Draws
+from grms.simulation.order import NumberChecker, OrderChecker
+from grms.simulation.promises import PromiseCheckers, drawn_constraints
+from grms.simulation.random_source import RandomSource
 from grms.simulation.rebalance_checks import draw_rounds
-from grms.simulation.scripted_executor import drawn_moods
+from grms.simulation.scripted_executor import drawn_lrms_faults
 from grms.simulation.scripted_site import ScriptedSite
 from grms.simulation.simulated_site import SimulatedSite
 from grms.simulation.state_host import StateFactory
@@ -75,13 +82,13 @@ PATIENCE = 2000.0
 """Time after that for the sites to come to rest, seconds."""
 
 _GIVE = RuleBase((Rule(Gaussian(0.0, 1.0), Gaussian(0.0, 1.0), accept=False),), "give")
-RAILED_JOBS = 12
+CONSTRAINED_JOBS = 12
 """Additional jobs if sites have exchange constraints: who has given a job comes back with
 another."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
-_RESOURCES, _BROKERS, _RAILS, _ROUNDS = 6, 7, 8, 9
+_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS = 6, 7, 8, 9
 
 
 @dataclass(slots=True)
@@ -92,9 +99,9 @@ class Trial:
         factory: makes the state of a site; a test of this test makes one that is wrong.
         scripted: batch systems are behind the port in every run, and not in half of them.
         queue: the class of their queues of commands.
-        rails: honest sites keep to rails, so tight that honest partners break promises too.
+        rails: honest sites keep to constraints, so tight that honest partners break promises too.
         reoffers: honest sites offer again what waits.
-        rogues: one site is a rogue in every run, and not in half of them; it may be of any kind.
+        rogues: one site is a Byzantine partner in every run, and not in half of them; it may be of any kind.
             Operators also take back what it was to start at once, and has not ended.
     """
 
@@ -111,46 +118,46 @@ class Trial:
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
-    _rogue: str = ""
+    _byzantine: str = ""
     _manner: str = ""
     _users: Users = field(init=False)
     _operators: Operators = field(init=False)
-    _numbers: NumberJudge = field(default_factory=NumberJudge)
-    _judges: dict[str, OrderJudge] = field(default_factory=dict)
+    _numbers: NumberChecker = field(default_factory=NumberChecker)
+    _judges: dict[str, OrderChecker] = field(default_factory=dict)
     _judged: int = 0
     _partners: dict[str, tuple[PartnerSettings, ...]] = field(default_factory=dict)
-    _promises: PromiseJudges = field(default_factory=PromiseJudges)
+    _promises: PromiseCheckers = field(default_factory=PromiseCheckers)
 
     def run(self) -> Verdict:
         """Runs it, and judges."""
-        plan = Draws(self.seed, _PLAN)
+        plan = RandomSource(self.seed, _PLAN)
         faults = Faults(
             loss=(0.0, 0.1, 0.3)[plan.integer(0, 2)],
             duplication=(0.0, 0.2)[plan.integer(0, 1)],
             late=(0.0, 0.1, 0.3)[plan.integer(0, 2)],
         )
-        network = Network(self.clock, Draws(self.seed, _NETWORK), faults)
+        network = Network(self.clock, RandomSource(self.seed, _NETWORK), faults)
         if self.rails:
-            self._promises.rails = drawn_rails(Draws(self.seed, _RAILS))
+            self._promises.rails = drawn_constraints(RandomSource(self.seed, _CONSTRAINTS))
         self._make_sites(plan, network)
         if self.reoffers:
-            draw_rounds(Draws(self.seed, _ROUNDS), self.sites.values())
+            draw_rounds(RandomSource(self.seed, _ROUNDS), self.sites.values())
         rails = self._promises.rails
         held = rails is not None and rails.promise is not None and self.rogues
         self._operators = Operators(
             clock=self.clock,
-            rogue=self._rogue,
+            rogue=self._byzantine,
             answers=self._manner in ANSWERING,
             tolerance=rails.promise.tolerance if held and rails and rails.promise else math.inf,
             healed=FAULTS_UNTIL,
             problems=self._problems,
         )
-        draws = Draws(self.seed, _USERS)
-        self._users = Users(self.clock, draws, self.sites, self._rogue, self._problems)
+        draws = RandomSource(self.seed, _USERS)
+        self._users = Users(self.clock, draws, self.sites, self._byzantine, self._problems)
         self._make_wishes(plan)
         self._make_faults(plan, network)
-        self._make_world(Draws(self.seed, _WORLD + 1))
-        brokers = Brokers(self.clock, Draws(self.seed, _BROKERS), self._problems)
+        self._make_world(RandomSource(self.seed, _WORLD + 1))
+        brokers = Brokers(self.clock, RandomSource(self.seed, _BROKERS), self._problems)
         brokers.want(self._honest())
         for site in self.sites.values():
             site.start()
@@ -160,7 +167,7 @@ class Trial:
             site.crashes.probability = 0.0
             site.crashes.down_mean = 1.0
             if isinstance(site, ScriptedSite):
-                site.moods.calm()
+                site.lrms_faults.calm()
         until = FAULTS_UNTIL
         while not self._at_rest() and until < FAULTS_UNTIL + PATIENCE:
             until += 10.0
@@ -175,31 +182,31 @@ class Trial:
 
     # --- the plan ------------------------------------------------------------------------------
 
-    def _make_sites(self, plan: Draws, network: Network) -> None:
+    def _make_sites(self, plan: RandomSource, network: Network) -> None:
         names = ["a", "b", "c", "d"][: plan.integer(2, 4)]
         sizes = {name: plan.integer(2, 6) for name in names}
-        draws, world = Draws(self.seed, _SITES), Draws(self.seed, _WORLD)
-        resources = Draws(self.seed, _RESOURCES)
+        draws, world = RandomSource(self.seed, _SITES), RandomSource(self.seed, _WORLD)
+        resources = RandomSource(self.seed, _RESOURCES)
         if world.chance(0.5) or self.rogues:
-            self._draw_rogue(world, names)
+            self._draw_byzantine(world, names)
         probability = (0.0, 0.005, 0.02)[plan.integer(0, 2)]
-        moods = drawn_moods(Draws(self.seed, _MOODS), always=self.scripted)
+        lrms_faults = drawn_lrms_faults(RandomSource(self.seed, _MOODS), always=self.scripted)
         for name in names:
             others = [other for other in names if other != name]
             giver = plan.chance(0.5)
-            if name == self._rogue:
+            if name == self._byzantine:
                 giver = self._gives(giver)
             policy: TransferPolicy = _GIVE if giver else AcceptWhenFit()
             location: LocationPolicy = (
                 AwrtLocation(open_jobs="count") if plan.chance(0.7) else FixedOrder(tuple(others))
             )
-            make = EVERY_ROGUE[self._manner] if name == self._rogue else self.site
+            make = EVERY_BYZANTINE[self._manner] if name == self._byzantine else self.site
             more: dict[str, Any] = {}
-            if moods is not None and make is SimulatedSite:
+            if lrms_faults is not None and make is SimulatedSite:
                 make = ScriptedSite
                 more = {
-                    "moods": replace(moods),
-                    "moody": Draws(self.seed, _MOODY + len(self.sites)),
+                    "moods": replace(lrms_faults),
+                    "moody": RandomSource(self.seed, _MOODY + len(self.sites)),
                     "queue": self.queue,
                 }
             self.sites[name] = make(
@@ -245,33 +252,33 @@ class Trial:
                 **more,
             )
 
-    def _draw_rogue(self, world: Draws, names: list[str]) -> None:
-        manners = RAILED_ROGUES if self.rails else ROGUES
+    def _draw_byzantine(self, world: RandomSource, names: list[str]) -> None:
+        manners = CONSTRAINED_BYZANTINE if self.rails else BYZANTINE_PARTNERS
         if self.rogues:
-            manners = EVERY_ROGUE
+            manners = EVERY_BYZANTINE
         self._manner = list(manners)[world.integer(0, len(manners) - 1)]
-        self._rogue = names[world.integer(0, len(names) - 1)]
+        self._byzantine = names[world.integer(0, len(names) - 1)]
 
     def _gives(self, giver: bool) -> bool:
-        # Whether the rogue offers what it has, and takes nothing.
+        # Whether the Byzantine partner offers what it has, and takes nothing.
         if self._manner in {"put back", "hoards places"}:
             return True
         return giver and not (self.rogues and self._manner in TAKERS)
 
     def _within(self, policy: TransferPolicy, site: str) -> TransferPolicy:
-        # A rogue keeps to nothing; within rails who gives takes, too.
+        # A Byzantine partner keeps to nothing; within constraints who gives takes, too.
         rails = self._promises.rails
-        if rails is None or site == self._rogue:
+        if rails is None or site == self._byzantine:
             return policy
-        return Railed(rails) if policy is _GIVE else Railed(rails, policy)
+        return Constrained(rails) if policy is _GIVE else Constrained(rails, policy)
 
     def _run_time(self, payload: bytes) -> float:
         return self._users.wishes[payload].run_time
 
-    def _make_wishes(self, plan: Draws) -> None:
+    def _make_wishes(self, plan: RandomSource) -> None:
         names = list(self.sites)
         rush = plan.between(0.0, FAULTS_UNTIL - 20.0) if plan.chance(0.5) else None
-        count = plan.integer(3, 10) + (RAILED_JOBS if self.rails or self.reoffers else 0)
+        count = plan.integer(3, 10) + (CONSTRAINED_JOBS if self.rails or self.reoffers else 0)
         for number in range(count):
             home = names[plan.integer(0, len(names) - 1)]
             run_time = 0.1 + plan.exponential(8.0)
@@ -291,7 +298,7 @@ class Trial:
             )
             self._users.want(f"{home} {number}".encode(), wish)
 
-    def _make_faults(self, plan: Draws, network: Network) -> None:
+    def _make_faults(self, plan: RandomSource, network: Network) -> None:
         names = list(self.sites)
         for _ in range(plan.integer(0, 3)):
             begin = plan.between(0.0, FAULTS_UNTIL - 5.0)
@@ -306,7 +313,7 @@ class Trial:
             victim = self.sites[names[plan.integer(0, len(names) - 1)]]
             self.clock.after(plan.between(0.0, FAULTS_UNTIL), victim.crash)
 
-    def _make_world(self, world: Draws) -> None:
+    def _make_world(self, world: RandomSource) -> None:
         # What else happens to sites: their journals are compacted, their policies reloaded.
         for site in self.sites.values():
             self._partners[site.settings.name] = site.settings.partners
@@ -314,20 +321,20 @@ class Trial:
                 self.clock.after(world.between(0.0, FAULTS_UNTIL), site.compact)
             for _ in range(world.integer(0, 2)):
                 self.clock.after(world.between(0.0, FAULTS_UNTIL), self._reload, site, world)
-            if site.settings.name != self._rogue:
+            if site.settings.name != self._byzantine:
                 self._operators.look_after(site)
             if isinstance(site, PutBack):
                 begin = world.between(0.0, 0.5 * FAULTS_UNTIL)
                 self.clock.after(begin, site.make_copy)
                 self.clock.after(world.between(begin, 0.9 * FAULTS_UNTIL), site.lose)
 
-    def _reload(self, site: SimulatedSite, world: Draws) -> None:
+    def _reload(self, site: SimulatedSite, world: RandomSource) -> None:
         # Other policies; and a partner may be taken off the list, to come back a little later.
         everybody = self._partners[site.settings.name]
         names = [partner.name for partner in everybody]
         gone = names[world.integer(0, len(names) - 1)] if world.chance(0.3) else ""
         giver = world.chance(0.5)
-        if self.rogues and site.settings.name == self._rogue:
+        if self.rogues and site.settings.name == self._byzantine:
             giver = self._gives(giver)
         policy: TransferPolicy = _GIVE if giver else AcceptWhenFit()
         location: LocationPolicy = AwrtLocation(open_jobs="count")
@@ -369,10 +376,10 @@ class Trial:
             # It has just started: the second opinion begins with the journal, too.
             if judge is not None:
                 self._judged += judge.judged
-            judge = self._judges[name] = OrderJudge()
+            judge = self._judges[name] = OrderChecker()
             for record in site.journal:
                 judge.follow(record)
-            if name != self._rogue:
+            if name != self._byzantine:
                 self._promises.begin(name, site.settings.processors, site.journal)
                 self._operators.begin(site)
         wrong = judge.judge(site.state, event, commands, site.now, self._promises.of(name))
@@ -391,17 +398,19 @@ class Trial:
             all(
                 site.up
                 and not site.state.memory.jobs_open
-                and not unfinished(site.state, self._rogue)
+                and not unfinished(site.state, self._byzantine)
                 for site in self._honest()
             )
             and self._users.content
         )
 
     def _honest(self) -> list[SimulatedSite]:
-        return [site for name, site in self.sites.items() if name != self._rogue]
+        return [site for name, site in self.sites.items() if name != self._byzantine]
 
     def _verdict(self, reserved: int) -> Verdict:
-        judgement = Judgement(self.sites, self._rogue, self._manner, self.on_lost, self._problems)
+        judgement = Judgement(
+            self.sites, self._byzantine, self._manner, self.on_lost, self._problems
+        )
         wishes = self._users.wishes
         runs = judgement.runs(wishes)
         ended = judgement.jobs(wishes, runs)
@@ -416,7 +425,7 @@ class Trial:
             twice=sum(
                 len(each) > 1
                 for payload, each in runs.items()
-                if wishes[payload].home != self._rogue
+                if wishes[payload].home != self._byzantine
             ),
             rogue=self._manner,
             resubmitted=len(self._operators.resubmitted),
@@ -437,9 +446,9 @@ class Trial:
 
     def _found_out(self) -> dict[str, int]:
         books = [
-            site.state.partners[self._rogue]
+            site.state.partners[self._byzantine]
             for site in self._honest()
-            if self._rogue in site.state.partners
+            if self._byzantine in site.state.partners
         ]
         return {
             "faults": sum(book.faults for book in books),
@@ -461,6 +470,6 @@ def run_trial(
 
     `factory` makes the state of a site. With `on_lost` "resubmit" a job may run twice. With `rails`
     honest sites keep to exchange constraints, with `reoffers` they offer waiting jobs again, with
-    `rogues` one site is a rogue of any kind.
+    `rogues` one site is a Byzantine partner of any kind.
     """
     return Trial(seed, factory, tell, on_lost, rails=rails, reoffers=reoffers, rogues=rogues).run()

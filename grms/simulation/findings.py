@@ -1,6 +1,6 @@
 """What came of a run: the verdict, what a site still waits for, and what has to survive a restart.
 
-Every job, every honest site's journal and what a rogue has said are judged when the sites are at rest.
+Every job, every honest site's journal and what a Byzantine partner has said are judged when the sites are at rest.
 """
 
 from collections import Counter
@@ -44,8 +44,8 @@ class Verdict:
         reoffered: how many jobs that waited were offered again.
         moved: how many of these have left the queue.
         breaches: how many promises honest sites have found to be broken.
-        taken_back: how many jobs operators have asked the rogue to give back.
-        longest: so long a job was with the rogue beyond its deadline at most, seconds.
+        taken_back: how many jobs operators have asked the Byzantine partner to give back.
+        longest: so long a job was with the Byzantine partner beyond its deadline at most, seconds.
     """
 
     seed: int
@@ -70,7 +70,7 @@ class Verdict:
 
 
 def unfinished(state: SiteState, rogue: str) -> list[str]:
-    """Returns what a site still waits for, but of a rogue, in sentences."""
+    """Returns what a site still waits for, but of a Byzantine partner, in sentences."""
     found = []
     for name, book in state.partners.items():
         if name == rogue:
@@ -145,7 +145,7 @@ class Judgement:
 
     @property
     def honest(self) -> list[SimulatedSite]:
-        """The sites that are no rogue."""
+        """The sites that are no Byzantine partner."""
         return [site for name, site in self.sites.items() if name != self.rogue]
 
     def runs(self, wishes: Mapping[bytes, Wish]) -> Runs:
@@ -170,7 +170,7 @@ class Judgement:
                 continue
             ended.append(job)
             if self.rogue in job.asked:
-                self._judge_with_rogue(wish, job, runs[payload])
+                self._judge_with_byzantine(wish, job, runs[payload])
             else:
                 self._judge(wish, job, runs[payload])
         return ended
@@ -192,8 +192,8 @@ class Judgement:
                 told = f"{book.disbelieved} of {book.ended} lies were not believed"
                 self.problems.append(f"{site.settings.name}: {told}")
 
-    def _judge_with_rogue(self, wish: Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
-        # What the rogue has done with it nobody knows; the honest sites have to be right.
+    def _judge_with_byzantine(self, wish: Wish, job: HomeJob, runs: list[FakeLrmsJob]) -> None:
+        # What the Byzantine partner has done with it nobody knows; the honest sites have to be right.
         if len(runs) > 1 and self.on_lost == "resubmit":
             return
         if len(runs) > 1:

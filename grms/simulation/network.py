@@ -5,14 +5,14 @@ from itertools import combinations
 
 from grms.simulation.clock import ManualClock
 from grms.simulation.fault_injection import Faults
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.site.model.commands import Command
 
 
 class Network:
     """Carries messages between named places; `faults` may be changed at any time."""
 
-    def __init__(self, clock: ManualClock, draws: Draws, faults: Faults) -> None:
+    def __init__(self, clock: ManualClock, draws: RandomSource, faults: Faults) -> None:
         self.faults = faults
         self._clock = clock
         self._draws = draws

@@ -7,7 +7,7 @@ as docs/protocol.md has it, whenever a submission leads to an offer.
 import math
 from dataclasses import dataclass, field
 
-from grms.simulation.promises import PromiseJudge
+from grms.simulation.promises import PromiseChecker
 from grms.site.model.commands import Append, Command
 from grms.site.model.events import Event, PartnerUp, Submit
 from grms.site.model.records import (
@@ -40,7 +40,7 @@ class _Known:
 
 
 @dataclass(slots=True)
-class OrderJudge:
+class OrderChecker:
     """Follows one site while it lives."""
 
     judged: int = 0
@@ -107,7 +107,7 @@ class OrderJudge:
         event: Event,
         commands: list[Command],
         now: float,
-        promises: PromiseJudge | None = None,
+        promises: PromiseChecker | None = None,
     ) -> str:
         """Notes an event and its commands; returns what was wrong with an offer, if any.
 
@@ -130,7 +130,7 @@ class OrderJudge:
         return wrong
 
     def _judge(
-        self, state: SiteState, record: JobOffered, now: float, promises: PromiseJudge | None
+        self, state: SiteState, record: JobOffered, now: float, promises: PromiseChecker | None
     ) -> str:
         location, known = state.settings.location, state.memory.jobs[record.job]
         width = known.request.processors
@@ -159,7 +159,7 @@ class OrderJudge:
 
 
 @dataclass(slots=True)
-class NumberJudge:
+class NumberChecker:
     """Sees to it that no site makes a new offer by a number that its partner says it has seen."""
 
     _told: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from grms.policy.constraints import Promise, Rails
-from grms.simulation.random_source import Draws
+from grms.policy.constraints import ExchangeConstraints, Promise
+from grms.simulation.random_source import RandomSource
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
     JobAbandoned,
@@ -52,7 +52,7 @@ class _Opinion:
 
 
 @dataclass(slots=True)
-class PromiseJudge:
+class PromiseChecker:
     """Follows one site while it lives; `breaches` counts broken promises."""
 
     promise: Promise
@@ -177,11 +177,11 @@ class PromiseJudge:
 
 
 @dataclass(slots=True)
-class PromiseJudges:
+class PromiseCheckers:
     """A judge for each honest site of a run; `rails` are `None` if sites have no constraints."""
 
-    rails: Rails | None = None
-    _judges: dict[str, PromiseJudge] = field(default_factory=dict)
+    rails: ExchangeConstraints | None = None
+    _judges: dict[str, PromiseChecker] = field(default_factory=dict)
     _breaches: int = 0
 
     def begin(self, site: str, processors: int, journal: Iterable[Record]) -> None:
@@ -190,13 +190,13 @@ class PromiseJudges:
             return
         before = self._judges.pop(site, None)
         self._breaches += 0 if before is None else before.breaches
-        judge = PromiseJudge(self.rails.promise, processors)
+        judge = PromiseChecker(self.rails.promise, processors)
         for record in journal:
             judge.follow(record)
         judge.breaches = 0
         self._judges[site] = judge
 
-    def of(self, site: str) -> PromiseJudge | None:
+    def of(self, site: str) -> PromiseChecker | None:
         """Returns the judge of a site; `None` if it demands nothing."""
         return self._judges.get(site)
 
@@ -206,9 +206,9 @@ class PromiseJudges:
         return self._breaches + sum(judge.breaches for judge in self._judges.values())
 
 
-def drawn_rails(draws: Draws) -> Rails:
-    """Returns rails so tight that honest partners break promises, too."""
-    return Rails(
+def drawn_constraints(draws: RandomSource) -> ExchangeConstraints:
+    """Returns constraints so tight that honest partners break promises, too."""
+    return ExchangeConstraints(
         start_now=draws.chance(0.5),
         guest_length=3.0 if draws.chance(0.3) else None,
         balance=20.0 if draws.chance(0.3) else None,

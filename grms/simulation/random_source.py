@@ -7,7 +7,7 @@ import numpy as np
 _BLOCK = 512
 
 
-class Draws:
+class RandomSource:
     """A stream of random draws, quick for one number at a time.
 
     `purpose` numbers the streams of one seed; an extra draw in one does not shift another.

@@ -3,23 +3,23 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.simulation.batch_system import FakeLrmsJob
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.simulation.simulated_site import SimulatedSite
 from grms.site.model.jobs import GuestRef, lrms_key
 from grms.site.model.records import JobLeaving, JobStays
 
 
-def draw_rounds(draws: Draws, sites: Iterable[SimulatedSite]) -> None:
+def draw_rounds(draws: RandomSource, sites: Iterable[SimulatedSite]) -> None:
     """Lets sites that have not begun hold rounds of any kind."""
     # In half of the runs who waits at home has tried everybody before: rounds are all there is.
     patient = draws.chance(0.5)
     for site in sites:
         period = draws.between(0.5, 5.0)
-        rounds: float | Rounds = period
+        rounds: float | Rebalancing = period
         if draws.chance(0.7):
-            rounds = Rounds(
+            rounds = Rebalancing(
                 max(1.0, period),
                 "widest" if draws.chance(0.5) else "queue",
                 draws.integer(1, 4) if draws.chance(0.3) else None,

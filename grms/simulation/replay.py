@@ -57,7 +57,7 @@ class ReplayedSite(Host):
         owes_pass: jobs have left its queue, which must make a pass.
     """
 
-    def __init__(self, replay: "ConductedReplay", index: int, site: Site) -> None:
+    def __init__(self, replay: "LockStepReplay", index: int, site: Site) -> None:
         partners = tuple(
             PartnerSettings(other.name, other.processors)
             for other in replay.sites
@@ -249,7 +249,7 @@ class ReplayedSite(Host):
         self.tell()
 
 
-class ConductedReplay:
+class LockStepReplay:
     """A replay of a federation through site states.
 
     Attributes:

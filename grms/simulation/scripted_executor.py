@@ -31,13 +31,13 @@ from grms.lrms.base import (
     Tell,
 )
 from grms.simulation.batch_system import FakeLrms, FakeLrmsJob
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.site.model.jobs import Request
 from grms.util.outcomes import Outcome
 
 
 @dataclass(slots=True)
-class Moods:
+class LrmsFaults:
     """How bad a batch system is.
 
     Attributes:
@@ -89,13 +89,13 @@ class ScriptedLrms:
     def __init__(
         self,
         machine: FakeLrms,
-        moods: Moods,
-        draws: Draws,
+        lrms_faults: LrmsFaults,
+        draws: RandomSource,
         sleep: Callable[[float], Awaitable[None]],
         offset: float = 0.0,
     ) -> None:
         self.machine = machine
-        self.moods = moods
+        self.lrms_faults = lrms_faults
         self.lost: dict[str, int] = {}
         self._draws = draws
         self._sleep = sleep
@@ -129,7 +129,7 @@ class ScriptedLrms:
         """Reports at intervals."""
         while True:
             self.look()
-            await self._sleep(self.moods.look_s)
+            await self._sleep(self.lrms_faults.look_s)
 
     async def close(self) -> None:
         """Does nothing."""
@@ -175,7 +175,9 @@ class ScriptedLrms:
 
         def do() -> None:
             nonlocal done, refused
-            refused = only_waiting and self._waits(key) and self._draws.chance(self.moods.refusal)
+            refused = (
+                only_waiting and self._waits(key) and self._draws.chance(self.lrms_faults.refusal)
+            )
             if not refused:
                 done = self.machine.cancel(key, only_waiting=only_waiting)
 
@@ -215,9 +217,9 @@ class ScriptedLrms:
 
     async def _asked(self, do: Callable[[], None]) -> None:
         # What is done, is done in the middle of the time that it takes.
-        draws, latency = self._draws, self.moods.latency
+        draws, latency = self._draws, self.lrms_faults.latency
         await self._sleep(draws.exponential(latency))
-        silent = self._is_away or draws.chance(self.moods.silence)
+        silent = self._is_away or draws.chance(self.lrms_faults.silence)
         if not silent or draws.chance(0.5):
             do()
         await self._sleep(draws.exponential(latency))
@@ -280,47 +282,49 @@ class ScriptedLrms:
 
     def _shut(self) -> None:
         draws, clock = self._draws, self.machine.clock
-        if self._is_shut or not draws.chance(self.moods.shut):
+        if self._is_shut or not draws.chance(self.lrms_faults.shut):
             return
-        duration = draws.exponential(self.moods.shut_mean)
+        duration = draws.exponential(self.lrms_faults.shut_mean)
         self._shut_until = clock.now + duration
         if draws.chance(0.5):
             self.machine.stopped = True
             clock.after(duration, self.machine.go_on)
 
     def _misfortune(self) -> None:
-        draws, moods, clock = self._draws, self.moods, self.machine.clock
+        draws, lrms_faults, clock = self._draws, self.lrms_faults, self.machine.clock
         self._shut()
-        if not self._is_away and draws.chance(moods.away):
-            self._away_until = clock.now + draws.exponential(moods.away_mean)
+        if not self._is_away and draws.chance(lrms_faults.away):
+            self._away_until = clock.now + draws.exponential(lrms_faults.away_mean)
         for job in list(self.machine.jobs.values()):
             if job.outcome is not None:
                 continue
             if job.start_time is None:
-                if draws.chance(moods.loss):
+                if draws.chance(lrms_faults.loss):
                     self.machine.lose(job.key)
                     self.lost[job.key] = self.lost.get(job.key, 0) + 1
                     self._untold.append(Lost(job.key, "the controller was restored"))
                     continue
-                if not job.held and draws.chance(moods.hold):
+                if not job.held and draws.chance(lrms_faults.hold):
                     self.machine.hold(job.key)
-                    clock.after(draws.exponential(moods.hold_mean), self.machine.release, job.key)
-            elif draws.chance(moods.requeue):
+                    clock.after(
+                        draws.exponential(lrms_faults.hold_mean), self.machine.release, job.key
+                    )
+            elif draws.chance(lrms_faults.requeue):
                 self.machine.requeue(job.key)
                 self._untold.append(Requeued(job.key, "node down"))
-            if draws.chance(moods.others):
+            if draws.chance(lrms_faults.others):
                 job.by_others = True
                 self.machine.cancel(job.key)
 
 
-def drawn_moods(draws: Draws, *, always: bool) -> Moods | None:
+def drawn_lrms_faults(draws: RandomSource, *, always: bool) -> LrmsFaults | None:
     """Returns how a run's batch systems misbehave; `None` if they do not.
 
     With `always` they do in every run, else in half of the runs.
     """
     if not (always or draws.chance(0.5)):
         return None
-    return Moods(
+    return LrmsFaults(
         latency=(0.02, 0.2)[draws.integer(0, 1)],
         silence=(0.0, 0.1, 0.3)[draws.integer(0, 2)],
         away=(0.0, 0.01)[draws.integer(0, 1)],

@@ -16,8 +16,8 @@ from grms.lrms.base import (
 )
 from grms.simulation.batch_system import FakeLrmsJob
 from grms.simulation.clock import sleep
-from grms.simulation.random_source import Draws
-from grms.simulation.scripted_executor import Moods, ScriptedLrms
+from grms.simulation.random_source import RandomSource
+from grms.simulation.scripted_executor import LrmsFaults, ScriptedLrms
 from grms.simulation.simulated_site import SimulatedSite
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
 from grms.site.model.events import LrmsNews
@@ -40,8 +40,8 @@ class ScriptedSite(SimulatedSite):
     `queue` makes the queue of commands; a test of the fault test makes a wrong one.
     """
 
-    moods: Moods = field(default_factory=Moods)
-    moody: Draws = field(default_factory=lambda: Draws(0))
+    lrms_faults: LrmsFaults = field(default_factory=LrmsFaults)
+    moody: RandomSource = field(default_factory=lambda: RandomSource(0))
     queue: type[LrmsQueue] = LrmsQueue
     batch: ScriptedLrms = field(init=False)
     _commands: LrmsQueue = field(init=False)
@@ -51,12 +51,12 @@ class ScriptedSite(SimulatedSite):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.batch = ScriptedLrms(
-            self.lrms, self.moods, self.moody, sleep, offset=self.clock_offset
+            self.lrms, self.lrms_faults, self.moody, sleep, offset=self.clock_offset
         )
         self._look()
 
     def _look(self) -> None:
-        # For as long as anybody looks at anything, and until nothing is left to be heard of: a rogue
+        # For as long as anybody looks at anything, and until nothing is left to be heard of: a Byzantine partner
         # may give a site a job when all others are done.
         self.batch.look()
         memory = self.state.memory if self.up else None
@@ -64,7 +64,7 @@ class ScriptedSite(SimulatedSite):
             self.timing.probe_interval or (memory and (memory.at_lrms or memory.unconfirmed))
         )
         if self._looking:
-            self.clock.after(self.moods.look_s, self._look)
+            self.clock.after(self.lrms_faults.look_s, self._look)
 
     def load(self) -> Load | None:
         """Returns the load that was told last; `None` if it is too old."""
@@ -121,7 +121,7 @@ class ScriptedSite(SimulatedSite):
         self._commands.add(command)
         if not self._looking:
             self._looking = True
-            self.clock.after(self.moods.look_s, self._look)
+            self.clock.after(self.lrms_faults.look_s, self._look)
         self._carry_on(self._life)
 
     def _carry_on(self, life: int) -> None:

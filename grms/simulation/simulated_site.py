@@ -13,7 +13,7 @@ from functools import partial
 from grms.lrms import base
 from grms.simulation.batch_system import FakeLrms, FakeLrmsJob
 from grms.simulation.fault_injection import Crashes, Timing
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.simulation.state_host import Host, Question
 from grms.site.model.commands import Append, Command, LrmsCancel, LrmsSubmit, SendProbe
 from grms.site.model.compaction import compacted
@@ -59,7 +59,7 @@ class SimulatedSite(Host):
     """
 
     sites: "dict[str, SimulatedSite]"
-    draws: Draws
+    draws: RandomSource
     lrms: FakeLrms
     crashes: Crashes = field(default_factory=Crashes)
     timing: Timing = field(default_factory=Timing)
@@ -119,7 +119,7 @@ class SimulatedSite(Host):
             self.clock.after(self.timing.probe_interval, self._tick, life)
 
     def _watch_places(self) -> None:
-        # When nobody looks any more, time passes on for places: a rogue may still want one.
+        # When nobody looks any more, time passes on for places: a Byzantine partner may still want one.
         if self.state.memory.reserved and not (self.timing.probe_interval or self._late_tick):
             self._late_tick = True
             self.clock.after(LATE_TICK_S, self._tick_late, self._life)

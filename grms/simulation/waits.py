@@ -1,11 +1,11 @@
-"""Judges how long jobs of honest sites wait on a rogue, and how long places are held for nobody.
+"""Judges how long jobs of honest sites wait on a Byzantine partner, and how long places are held for nobody.
 
-A plain second opinion, from records and clocks alone: since when a rogue has a job, and how long it may,
+A plain second opinion, from records and clocks alone: since when a Byzantine partner has a job, and how long it may,
 is what was written down and what docs/protocol.md says of it. In the trial an operator looks every few
-seconds and acts on what he is shown, so no job may be with a rogue for much longer than
+seconds and acts on what he is shown, so no job may be with a Byzantine partner for much longer than
 
-- its deadline, however silent the rogue is: then the job is resubmitted;
-- its promise and the tolerance, where the rogue answers: then the job is taken back.
+- its deadline, however silent the Byzantine partner is: then the job is resubmitted;
+- its promise and the tolerance, where the Byzantine partner answers: then the job is taken back.
 
 And no place may be held for much longer than `confirm_time_max`.
 """
@@ -47,7 +47,7 @@ class _Wait:
 
 
 @dataclass(slots=True)
-class WaitJudge:
+class WaitChecker:
     """Follows one honest site while it lives.
 
     Attributes:

@@ -36,7 +36,7 @@ from grms.security.tls import (
     channel_options,
     fingerprint,
 )
-from grms.site.config.circuit_breaker_table import guard_of
+from grms.site.config.circuit_breaker_table import circuit_breaker_of
 from grms.site.config.load import ConfigError, place_held, policies_of, translation_of
 from grms.site.config.schema import SiteConfig
 from grms.site.model.invariants import check
@@ -45,8 +45,8 @@ from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
 from grms.site.monitoring.event_log import EventLog
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
 from grms.site.peers.accounts import guest_accounts
-from grms.site.peers.peer import LinkSettings
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peer import PeerClientSettings
+from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import Problems, channel_maker
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.executor_driver import DriverLimits, LrmsDriver
@@ -60,7 +60,7 @@ from lrms_sim.machine.node_kinds import NodeKind
 
 if TYPE_CHECKING:
     from grms.site.monitoring.dashboard import Dashboard
-    from grms.site.monitoring.monitor import Observer
+    from grms.site.monitoring.monitor import Monitor
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -83,7 +83,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         partners_asked=config.partners_asked,
         reoffer=rounds_said(config.reoffer),
         confirm_time_max=place_held(config),
-        guard=guard_of(config.guard),
+        circuit_breaker=circuit_breaker_of(config.circuit_breaker),
         resources=tuple(
             Resource(r.resource_id, r.labels, r.processors, r.speed, r.cost_per_hour)
             for r in config.resources
@@ -118,7 +118,7 @@ class Core:
 
     Attributes:
         engine: with the state.
-        observer: sees what happens, for those who watch; `None` if nobody does.
+        monitor: sees what happens, for those who watch; `None` if nobody does.
         dashboard: pages for operators; `None` if there are none.
         shared: what is common with partners, as the configuration has it now.
     """
@@ -128,8 +128,8 @@ class Core:
     engine: Engine
     driver: LrmsDriver
     clock: Clock
-    links: PartnerLinks
-    observer: "Observer | None"
+    links: PeerClients
+    monitor: "Monitor | None"
     dashboard: "Dashboard | None"
     events: EventLog
     shared: SharedFolders
@@ -290,7 +290,7 @@ def build_core(
     tls = config.tls
     trust = None if tls is None else CertificateTrust(TlsFiles.of(tls), tls.refused)
     shared = SharedFolders(config.shared.roots, config.sharing)
-    links = PartnerLinks(
+    links = PeerClients(
         _link_settings(config, shared),
         engine,
         {partner.name: partner.address for partner in config.partners},
@@ -308,22 +308,22 @@ def build_core(
     events = EventLog(log, subscriber, engine, complete=config.logging.level == "debug")
     if metrics is not None or config.dashboard is not None:
         OfferTimes(subscriber)
-    observer = None
+    monitor = None
     if metrics is not None:
-        observer = observe(
+        monitor = observe(
             config, metrics, subscriber, engine, links=links, journal=journal, log=log
         )
     dashboard = None
     if config.dashboard is not None:
         dashboard = _dashboard(config, journal, subscriber, engine, links=links, log=log)
     return Core(
-        *(config, journal, engine, driver, loaded.clock, links, observer, dashboard, events),
+        *(config, journal, engine, driver, loaded.clock, links, monitor, dashboard, events),
         shared=shared,
     )
 
 
-def _link_settings(config: SiteConfig, shared: SharedFolders) -> LinkSettings:
-    return LinkSettings(
+def _link_settings(config: SiteConfig, shared: SharedFolders) -> PeerClientSettings:
+    return PeerClientSettings(
         site=config.name,
         processors=config.processors,
         offer_timeout_s=config.limits.offer_timeout_s,
@@ -340,7 +340,7 @@ def _dashboard(
     subscriber: Subscriber,
     engine: Engine,
     *,
-    links: PartnerLinks,
+    links: PeerClients,
     log: Log,
 ) -> "Dashboard":
     try:

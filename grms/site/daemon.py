@@ -24,26 +24,26 @@ from grms.daemon.rates import Rate
 from grms.daemon.rpc.health import Serving
 from grms.daemon.service_manager import notify
 from grms.lrms.base import LrmsError
-from grms.lrms.native_jobs import WithOriginals
+from grms.lrms.native_jobs import WithNativeJobs
 from grms.lrms.simulated.immediate import ReplayableLrms
 from grms.security.tls import ServerTls, TlsFiles
 from grms.site.assembly import Core
-from grms.site.config.circuit_breaker_table import guard_of
+from grms.site.config.circuit_breaker_table import circuit_breaker_of
 from grms.site.config.load import ConfigError
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.gateway.connection_budget import connection_limits, user_socket
 from grms.site.gateway.peer_listener import PartnerPort, PortLimits
-from grms.site.gateway.rejection_log import RefusedConnections
+from grms.site.gateway.rejection_log import RejectionLog
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
 from grms.site.model.events import PartnerUp, Restarted, TimePassed
-from grms.site.monitoring.accounting_monitor import ExchangeWatch, GuardWatch
+from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
 from grms.site.rpc.job_service import Watchers
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
-from grms.site.runtime.native_job_adoption import OriginalWatcher
-from grms.site.runtime.rebalance_timer import RoundTimer
+from grms.site.runtime.native_job_adoption import NativeJobAdoption
+from grms.site.runtime.rebalance_timer import RebalanceTimer
 from grms.site.runtime.recovery import without_collection
 from grms.site.servers import Servers
 from grms.site.stores import keep_beside
@@ -112,9 +112,9 @@ class Daemon:
         async with AsyncExitStack() as stack:
             await core.driver.lrms.open()
             stack.push_async_callback(core.driver.lrms.close)
-            door, watchers, servers = await self._open(stack)
+            admission, watchers, servers = await self._open(stack)
             try:
-                await self._serve(door, watchers, servers)
+                await self._serve(admission, watchers, servers)
             except* EngineFailedError:
                 # Every task that asked the engine afterwards has met it; the cause is told below.
                 pass
@@ -127,7 +127,9 @@ class Daemon:
         core.events.close()
         self._log.info("stopped")
 
-    async def _serve(self, door: Door, watchers: Watchers, servers: list[aio.Server]) -> None:
+    async def _serve(
+        self, admission: Admission, watchers: Watchers, servers: list[aio.Server]
+    ) -> None:
         core = self._core
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -135,29 +137,31 @@ class Daemon:
                 group.create_task(core.links.run(), name="partners"),
                 group.create_task(self._reservations.run(), name="reservations"),
             ]
-            if core.observer is not None:
-                tasks.append(group.create_task(core.observer.run(), name="telemetry"))
+            if core.monitor is not None:
+                tasks.append(group.create_task(core.monitor.run(), name="telemetry"))
                 if not isinstance(core.clock, VirtualClock):
-                    watch = ExchangeWatch(core.config, core.observer.metrics, self._log)
+                    watch = AccountingMonitor(core.config, core.monitor.metrics, self._log)
                     tasks.append(group.create_task(watch.run(), name="exchange"))
-            if (guard := guard_of(core.config.guard)) is not None:
-                metrics = None if core.observer is None else core.observer.metrics
-                guarding = GuardWatch(core.config, guard, core.engine, metrics, self._log)
-                tasks.append(group.create_task(guarding.run(), name="guard"))
+            if (circuit_breaker := circuit_breaker_of(core.config.circuit_breaker)) is not None:
+                metrics = None if core.monitor is None else core.monitor.metrics
+                guarding = CircuitBreakerWatch(
+                    core.config, circuit_breaker, core.engine, metrics, self._log
+                )
+                tasks.append(group.create_task(guarding.run(), name="circuit_breaker"))
             if core.dashboard is not None:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             tasks.append(group.create_task(self._follow_trust(), name="trust"))
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(core.driver.run(self._kept.supplies), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
-                rounds = RoundTimer(core.engine)
+                rounds = RebalanceTimer(core.engine)
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
                 tasks.append(group.create_task(self._kept.collector.run(), name="results"))
                 tasks.append(group.create_task(self._kept.sweeper.run(), name="sweeper"))
                 lrms = core.driver.lrms
-                if isinstance(lrms, WithOriginals) and lrms.watched is not None:
-                    originals = OriginalWatcher(core.engine, lrms.watched, self._log)
-                    tasks.append(group.create_task(originals.run(), name="originals"))
+                if isinstance(lrms, WithNativeJobs) and lrms.watched is not None:
+                    native_jobs = NativeJobAdoption(core.engine, lrms.watched, self._log)
+                    tasks.append(group.create_task(native_jobs.run(), name="originals"))
             await asyncio.sleep(0)
             with without_collection():
                 self._begin()
@@ -175,9 +179,9 @@ class Daemon:
             )
             self._is_ready()
             await self._stopped_or()
-            await self._drain(door, watchers, servers)
-            if core.observer is not None:
-                await core.observer.stop()
+            await self._drain(admission, watchers, servers)
+            if core.monitor is not None:
+                await core.monitor.stop()
             for task in reversed(tasks):
                 task.cancel()
 
@@ -215,7 +219,7 @@ class Daemon:
             await asyncio.sleep(DEADLINES_LOOKED_AT_S)
             engine.tell(TimePassed(*engine.stamp()))
 
-    async def _open(self, stack: AsyncExitStack) -> tuple[Door, Watchers, list[aio.Server]]:
+    async def _open(self, stack: AsyncExitStack) -> tuple[Admission, Watchers, list[aio.Server]]:
         core, config = self._core, self._core.config
         if self._users is not None:
             users, port_limits = self._users
@@ -223,13 +227,13 @@ class Daemon:
             shares, port_limits = connection_limits(config, self._log)
             users = user_socket(config, shares, port_limits)
             await stack.enter_async_context(users)
-        if core.observer is not None:
-            await stack.enter_async_context(core.observer)
+        if core.monitor is not None:
+            await stack.enter_async_context(core.monitor)
         if core.dashboard is not None:
             stack.enter_context(core.dashboard)
         watchers = Watchers(config.name, config.limits.watchers)
         core.engine.on_publish(watchers.tell)
-        door = Door(
+        admission = Admission(
             core.engine,
             users=users,
             operators=config.operators,
@@ -241,21 +245,21 @@ class Daemon:
             offers=Rate(config.limits.offers_per_s),
             log=self._log,
         )
-        if core.observer is not None:
-            door.on_refused = core.observer.metrics.refused
-        metrics = None if core.observer is None else core.observer.metrics
-        refused = RefusedConnections(
-            door.count, None if metrics is None else metrics.handshake_failed, self._log
+        if core.monitor is not None:
+            admission.on_refused = core.monitor.metrics.refused
+        metrics = None if core.monitor is None else core.monitor.metrics
+        refused = RejectionLog(
+            admission.count, None if metrics is None else metrics.handshake_failed, self._log
         )
-        door.on_stopping.append(refused.stop)
-        users.is_operator = door.is_operator
+        admission.on_stopping.append(refused.stop)
+        users.is_operator = admission.is_operator
         users.on_refused = partial(refused.refused, "connections")
         users.on_exhausted = refused.exhausted
         replay = self._replay()
         made = Servers(
             core,
             self._kept,
-            door,
+            admission,
             watchers=watchers,
             reservations=self._reservations,
             serving=self._serving,
@@ -272,7 +276,7 @@ class Daemon:
         servers.append(made.users(users, self._config_path))
         self._reload = made.reload
         if config.listen.partners is not None:
-            port = self._partner_port(door, refused, port_limits)
+            port = self._partner_port(admission, refused, port_limits)
             servers.append(made.partners(port, replay))
             try:
                 await stack.enter_async_context(port)
@@ -283,11 +287,11 @@ class Daemon:
                 )
                 raise OSError(text) from error
         if replay is not None:
-            servers.append(made.conductor(replay, stack))
-        return door, watchers, servers
+            servers.append(made.coordinator(replay, stack))
+        return admission, watchers, servers
 
     def _partner_port(
-        self, door: Door, refused: RefusedConnections, limits: PortLimits
+        self, admission: Admission, refused: RejectionLog, limits: PortLimits
     ) -> PartnerPort:
         config = self._core.config
         assert config.listen.partners is not None
@@ -299,13 +303,13 @@ class Daemon:
             trust=self._core.links.trust,
         )
         port.on_distrusted = refused.distrusted
-        door.check_standing = port.check
+        admission.check_standing = port.check
         port.on_refused = partial(refused.refused, "partner_connections")
         port.on_exhausted = refused.exhausted
         port.on_handshake_failed = refused.handshake_failed
         if self._core.dashboard is not None:
             port.on_certificate = self._core.dashboard.recorder.certificate_shown
-        door.shown = port.shown
+        admission.shown = port.shown
         return port
 
     def _replay(self) -> Replay | None:
@@ -328,9 +332,11 @@ class Daemon:
             for wait in waits:
                 wait.cancel()
 
-    async def _drain(self, door: Door, watchers: Watchers, servers: list[aio.Server]) -> None:
+    async def _drain(
+        self, admission: Admission, watchers: Watchers, servers: list[aio.Server]
+    ) -> None:
         core = self._core
-        door.stop()
+        admission.stop()
         watchers.close()
         self._reservations.close()
         self._serving.close()

@@ -23,7 +23,7 @@ from grms.daemon.unix_sockets import remove_stale_socket
 from grms.security.tls import TlsFiles
 from grms.site.assembly import Core
 from grms.site.config.schema import SiteConfig
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.gateway.peer_listener import PartnerPort
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
@@ -35,7 +35,7 @@ from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay import ReplayService
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations, ReservationService
-from grms.site.stores import Kept, pseudonyms
+from grms.site.stores import Stores, pseudonyms
 from grms.v1 import (
     job_pb2_grpc,
     operator_pb2_grpc,
@@ -50,7 +50,7 @@ PENDING_MAX: Final = (1 << 31) - 1
 """Most calls that wait in gRPC, known before it has them (`CallShares`). By itself it would end
 some of a thousand by chance, whoever made them."""
 
-CONDUCTOR_SOCKET: Final = ".conductor"
+CONDUCTOR_SOCKET: Final = ".coordinator"
 """Appended to the path of the users' socket."""
 
 
@@ -63,14 +63,14 @@ class Servers:
     Args:
         core: the parts without sockets.
         kept: what is kept beside the journal.
-        door: says who may ask how often.
+        admission: says who may ask how often.
     """
 
     def __init__(
         self,
         core: Core,
-        kept: Kept,
-        door: Door,
+        kept: Stores,
+        admission: Admission,
         *,
         watchers: Watchers,
         reservations: Reservations,
@@ -79,7 +79,7 @@ class Servers:
     ) -> None:
         self._core = core
         self._kept = kept
-        self._door = door
+        self._admission = admission
         self._watchers = watchers
         self._reservations = reservations
         self._serving = serving
@@ -92,35 +92,35 @@ class Servers:
 
         `config_path` is the file that operators can have reloaded.
         """
-        core, door, owners = self._core, self._door, self._kept.owners
+        core, admission, owners = self._core, self._admission, self._kept.owners
         server = self._server(self._unexpected())
-        observer, pages = core.observer, core.dashboard
+        monitor, pages = core.monitor, core.dashboard
         self.reload = Reload(
             core.config,
             config_path,
             engine=core.engine,
             links=core.links,
-            door=door,
+            admission=admission,
             owners=owners,
             files=None if core.config.tls is None else TlsFiles.of(core.config.tls),
             on_partners=[
                 partial(_share, core.shared),
                 self._tell_names,
-                *([] if observer is None else [observer.reloaded]),
+                *([] if monitor is None else [monitor.reloaded]),
             ],
             log=self._log,
         )
         facts = SiteFacts(
             clock=core.config.clock.kind,
             journal=core.journal,
-            telemetry_connected=lambda: observer is not None and observer.connected,
+            telemetry_connected=lambda: monitor is not None and monitor.connected,
             owner=owners.of,
             pages=lambda: "" if pages is None else pages.server.link(),
             reload=self.reload,
         )
         links = core.links.links
         jobs = JobService(
-            door,
+            admission,
             self._watchers,
             self._kept.results,
             self._kept.inputs,
@@ -128,13 +128,13 @@ class Servers:
         )
         job_pb2_grpc.add_JobServiceServicer_to_server(jobs, server)
         reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
-            ReservationService(door, self._reservations), server
+            ReservationService(admission, self._reservations), server
         )
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(
-            OperatorService(door, core.links, facts), server
+            OperatorService(admission, core.links, facts), server
         )
         health_pb2_grpc.add_HealthServicer_to_server(
-            HealthService(self._serving, who=door.who), server
+            HealthService(self._serving, who=admission.who), server
         )
         serve_reflection((*SERVICES, HEALTH), server)
         server.add_insecure_port(users.inner_address)
@@ -148,7 +148,7 @@ class Servers:
         Raises:
             ConfigError: the file with the key of pseudonyms is unusable.
         """
-        core, door = self._core, self._door
+        core, admission = self._core, self._admission
         # A partner with a thousand offers at once has them wait (RFC 9113, section 5.1.2), where its connection
         # would be closed for what it has begun, or all of them together have open.
         callers = len(core.config.partners) + len(core.config.brokers)
@@ -167,7 +167,7 @@ class Servers:
 
         self._pseudonyms = pseudonyms(core)
         service = PartnerService(
-            door,
+            admission,
             lambda name: links.links[name].heard(),
             results=self._kept.results,
             inputs=self._kept.inputs,
@@ -177,15 +177,15 @@ class Servers:
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)
         if core.config.brokers:
             reservation_pb2_grpc.add_ReservationServiceServicer_to_server(
-                ReservationService(door, self._reservations), server
+                ReservationService(admission, self._reservations), server
             )
         health_pb2_grpc.add_HealthServicer_to_server(
-            HealthService(self._serving, door.check_listed, door.who), server
+            HealthService(self._serving, admission.check_listed, admission.who), server
         )
         server.add_insecure_port(port.inner_address)
         return server
 
-    def conductor(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
+    def coordinator(self, replay: Replay, stack: AsyncExitStack) -> aio.Server:
         """Returns the server of a replay's coordinator, on its own socket; `stack` deletes it."""
         # Whoever can open the socket's file is the daemon's own user, or root.
         path = Path(self._core.config.listen.users + CONDUCTOR_SOCKET)
@@ -210,9 +210,9 @@ class Servers:
             self._pseudonyms.told = told_names(config)
 
     def _unexpected(self) -> Unexpected:
-        door, observer = self._door, self._core.observer
-        more = {} if observer is None else {"took": observer.metrics.call_answered}
-        return Unexpected(self._log, lambda: door.count("invalid"), **more)
+        admission, monitor = self._admission, self._core.monitor
+        more = {} if monitor is None else {"took": monitor.metrics.call_answered}
+        return Unexpected(self._log, lambda: admission.count("invalid"), **more)
 
     def _server(self, unexpected: Unexpected, *more: tuple[str, int]) -> aio.Server:
         limits = self._core.config.limits

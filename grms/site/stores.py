@@ -15,10 +15,10 @@ from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
 from grms.site.peers.script_fetch import ProgramFetcher
 from grms.site.runtime.executor_driver import Supplies
-from grms.site.staging.download import ResultDesk
-from grms.site.staging.retention import Sweeper
-from grms.site.staging.stage_in import InputDesk, InputFetcher
-from grms.site.staging.stage_out import Collector
+from grms.site.staging.download import ResultServer
+from grms.site.staging.retention import Retention
+from grms.site.staging.stage_in import InputFetcher, InputServer
+from grms.site.staging.stage_out import StageOut
 from grms.site.staging.store import ResultStore
 
 Log = structlog.typing.FilteringBoundLogger
@@ -36,18 +36,18 @@ OWNERS_END: Final = ".owners"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Stores:
     """What is kept beside the journal; `owners` knows whose guests' jobs are, and who is banned."""
 
     supplies: Supplies
     owners: GuestOwners
-    inputs: InputDesk
-    results: ResultDesk
-    collector: Collector
-    sweeper: Sweeper
+    inputs: InputServer
+    results: ResultServer
+    collector: StageOut
+    sweeper: Retention
 
 
-def keep_beside(core: Core, log: Log) -> Kept:
+def keep_beside(core: Core, log: Log) -> Stores:
     """Returns what a daemon keeps beside its journal.
 
     Raises:
@@ -56,20 +56,20 @@ def keep_beside(core: Core, log: Log) -> Kept:
     config = core.config
     owners = GuestOwners(_beside(core, OWNERS_END), config.guests.banned, guest_accounts(config))
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
-    inputs = InputDesk(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
+    inputs = InputServer(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
     programs = ProgramFetcher(core.links, config.name, owners)
     fetcher = InputFetcher(programs, inputs, core.links, config.name)
     store = ResultStore(Path(config.results.folder or _beside(core, RESULTS_END)))
     lrms = core.driver.lrms
     folders = lrms.folders if isinstance(lrms, WithFolders) else None
     keep_s = config.results.keep_days * DAY_S
-    return Kept(
+    return Stores(
         Supplies(fetcher, inputs.place, owners.account),
         owners,
         inputs,
-        ResultDesk(core.engine, folders, store, limits, keep_s=keep_s, log=log),
-        Collector(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
-        Sweeper(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
+        ResultServer(core.engine, folders, store, limits, keep_s=keep_s, log=log),
+        StageOut(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
+        Retention(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
     )
 
 

@@ -24,7 +24,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("site", "version", "now_s", "clock", "up_time_s", "draining", "lrms_reachable", "processors", "processors_free", "processors_waiting", "jobs", "guest_jobs", "journal_records", "journal_bytes", "telemetry_connected", "lrms_problem", "lrms_load_age_s", "lrms_commands_open", "guard", "clock_ahead_s")
+    __slots__ = ("site", "version", "now_s", "clock", "up_time_s", "draining", "lrms_reachable", "processors", "processors_free", "processors_waiting", "jobs", "guest_jobs", "journal_records", "journal_bytes", "telemetry_connected", "lrms_problem", "lrms_load_age_s", "lrms_commands_open", "circuit_breaker", "clock_ahead_s")
     class JobsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -57,7 +57,7 @@ class StatusResponse(_message.Message):
     LRMS_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     LRMS_LOAD_AGE_S_FIELD_NUMBER: _ClassVar[int]
     LRMS_COMMANDS_OPEN_FIELD_NUMBER: _ClassVar[int]
-    GUARD_FIELD_NUMBER: _ClassVar[int]
+    CIRCUIT_BREAKER_FIELD_NUMBER: _ClassVar[int]
     CLOCK_AHEAD_S_FIELD_NUMBER: _ClassVar[int]
     site: str
     version: str
@@ -77,11 +77,11 @@ class StatusResponse(_message.Message):
     lrms_problem: str
     lrms_load_age_s: float
     lrms_commands_open: int
-    guard: GuardStatus
+    circuit_breaker: CircuitBreakerStatus
     clock_ahead_s: float
-    def __init__(self, site: _Optional[str] = ..., version: _Optional[str] = ..., now_s: _Optional[float] = ..., clock: _Optional[str] = ..., up_time_s: _Optional[float] = ..., draining: bool = ..., lrms_reachable: bool = ..., processors: _Optional[int] = ..., processors_free: _Optional[int] = ..., processors_waiting: _Optional[int] = ..., jobs: _Optional[_Mapping[str, int]] = ..., guest_jobs: _Optional[_Mapping[str, int]] = ..., journal_records: _Optional[int] = ..., journal_bytes: _Optional[int] = ..., telemetry_connected: bool = ..., lrms_problem: _Optional[str] = ..., lrms_load_age_s: _Optional[float] = ..., lrms_commands_open: _Optional[int] = ..., guard: _Optional[_Union[GuardStatus, _Mapping]] = ..., clock_ahead_s: _Optional[float] = ...) -> None: ...
+    def __init__(self, site: _Optional[str] = ..., version: _Optional[str] = ..., now_s: _Optional[float] = ..., clock: _Optional[str] = ..., up_time_s: _Optional[float] = ..., draining: bool = ..., lrms_reachable: bool = ..., processors: _Optional[int] = ..., processors_free: _Optional[int] = ..., processors_waiting: _Optional[int] = ..., jobs: _Optional[_Mapping[str, int]] = ..., guest_jobs: _Optional[_Mapping[str, int]] = ..., journal_records: _Optional[int] = ..., journal_bytes: _Optional[int] = ..., telemetry_connected: bool = ..., lrms_problem: _Optional[str] = ..., lrms_load_age_s: _Optional[float] = ..., lrms_commands_open: _Optional[int] = ..., circuit_breaker: _Optional[_Union[CircuitBreakerStatus, _Mapping]] = ..., clock_ahead_s: _Optional[float] = ...) -> None: ...
 
-class GuardStatus(_message.Message):
+class CircuitBreakerStatus(_message.Message):
     __slots__ = ("stops", "stopped_since_s", "looked_s", "jobs", "jobs_min", "improvement_percent", "cost")
     STOPS_FIELD_NUMBER: _ClassVar[int]
     STOPPED_SINCE_S_FIELD_NUMBER: _ClassVar[int]

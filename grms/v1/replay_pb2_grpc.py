@@ -66,7 +66,7 @@ class ReplayServiceServicer(object):
 
     def Load(self, request_iterator, context):
         """Hands the site its users' workload, in blocks. Repeated for the same replay it changes nothing
-        and says where the replay stands: so a conductor goes on after a daemon's restart.
+        and says where the replay stands: so a coordinator goes on after a daemon's restart.
         FAILED_PRECONDITION where the site's journal belongs to another replay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -99,7 +99,7 @@ def _workload(site: SiteSpec) -> str:
 
 def _transfer(site: SiteSpec) -> str:
     transfer = site.transfer
-    rogue = "" if site.rogue is None else f"; rogue: {site.rogue}"
+    rogue = "" if site.rogue is None else f"; Byzantine partner: {site.rogue}"
     words = [f"{partner}: {_policy(policy)}" for partner, policy in transfer.partners.items()]
     if transfer.pool is not None:
         sizes = ", ".join(f"{e.processors}: {_policy(e.policy)}" for e in transfer.pool)

@@ -1,4 +1,4 @@
-"""What the conductor has of one daemon: the workload of its users, and the calls by which it is led."""
+"""What the coordinator has of one daemon: the workload of its users, and the calls by which it is led."""
 
 import math
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ BLOCK_ROWS: Final = 20_000
 
 @dataclass(slots=True)
 class Seat:
-    """A daemon, as the conductor knows it.
+    """A daemon, as the coordinator knows it.
 
     Attributes:
         rows: which of them are of this site's users.
@@ -55,7 +55,7 @@ class Seat:
             grpc.aio.AioRpcError: it does not take the workload.
         """
         self.channel = aio.insecure_channel(
-            self.process.conductor_address,
+            self.process.coordinator_address,
             options=[
                 ("grpc.max_receive_message_length", 64 << 20),
                 ("grpc.use_local_subchannel_pool", 1),

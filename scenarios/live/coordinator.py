@@ -54,7 +54,7 @@ class Conducted:
     Attributes:
         schedule: in order of arrival, as a replay in one process has it.
         elapsed_s: real time from the first arrival to the last end.
-        messages: messages of the conductor that were answered.
+        messages: messages of the coordinator that were answered.
         restarts: how often a daemon was started again.
     """
 
@@ -64,7 +64,7 @@ class Conducted:
     restarts: int
 
 
-class Conductor:
+class Coordinator:
     """Conducts the daemons of one scenario.
 
     Args:
@@ -169,7 +169,7 @@ class Conductor:
         return done
 
     async def _keep(self, seat: Seat) -> None:
-        # A daemon may wait for what only one that is dead can say, and the conductor for that
+        # A daemon may wait for what only one that is dead can say, and the coordinator for that
         # daemon; so nobody may be left dead until somebody speaks to it.
         while True:
             await seat.process.ended()

@@ -19,7 +19,7 @@ from lrms_sim.cli.interrupts import run_interruptible
 from lrms_sim.workload.groups import Int8Array
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import Schedule
-from scenarios.live.coordinator import Conductor
+from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.folder import claimed
 from scenarios.live.sites import LiveSettings, SiteProcess
@@ -76,7 +76,7 @@ def run_conducted(
 
     async def work(sockets: Path) -> LiveResult:
         async with daemons(spec, LiveSettings(folder, sockets)) as processes:
-            conductor = Conductor(
+            coordinator = Coordinator(
                 processes,
                 _tables(expected),
                 expected.machines,
@@ -84,7 +84,7 @@ def run_conducted(
                 by_group=looks_at_groups(spec.sites),
                 periods=[period_of(rounds_said(site.reoffer)) for site in spec.sites],
             )
-            done = await conductor.conduct(progress)
+            done = await coordinator.conduct(progress)
         difference = first_difference(done.schedule, expected)
         return LiveResult(done.schedule, difference, done.elapsed_s, folder)
 

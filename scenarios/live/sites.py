@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from grms.policy.constraints_table import RoundsSpec
+from grms.policy.constraints_table import RebalancingSpec
 from grms.policy.registry import TRANSFER_DEFAULT
 from grms.policy.selection import nearest_size
 from lrms_sim.util.files import to_toml
@@ -76,7 +76,7 @@ def _check_daemons_can(spec: ScenarioSpec) -> None:
     for site in spec.sites:
         if site.deals_as is not None:
             raise LiveError(
-                f"{site.name} is a rogue ({site.rogue}): only a replay in one process has rogues, "
+                f"{site.name} is a Byzantine partner ({site.rogue}): only a replay in one process has Byzantine partners, "
                 f"daemons are honest; leave rogue out, or do without daemons"
             )
 
@@ -131,7 +131,7 @@ def _site_document(
     if site.reoffer is not None:
         rounds = site.reoffer
         document["reoffer"] = (
-            rounds.model_dump(exclude_none=True) if isinstance(rounds, RoundsSpec) else rounds
+            rounds.model_dump(exclude_none=True) if isinstance(rounds, RebalancingSpec) else rounds
         )
     if partners:
         document["partners"] = partners
@@ -154,11 +154,11 @@ def _lrms_document(spec: ScenarioSpec, site: SiteSpec, settings: LiveSettings) -
 def _transfer_entry(site: SiteSpec, partner: SiteSpec) -> dict[str, str]:
     """Returns what a site's configuration says of its transfer policy for a partner.
 
-    It is nothing if rails decide alone.
+    It is nothing if constraints decide alone.
     """
     transfer = site.transfer
     named = partner.name in transfer.partners or transfer.pool is not None or transfer.default
-    if site.rails_in_force is not None and not named:
+    if site.constraints_in_force is not None and not named:
         return {}
     return {"transfer": transfer_word(site, partner)}
 
@@ -207,9 +207,9 @@ class SiteProcess:
         return f"unix:{self.socket}"
 
     @property
-    def conductor_address(self) -> str:
-        """Where the conductor of a replay reaches the daemon."""
-        return f"{self.users_address}.conductor"
+    def coordinator_address(self) -> str:
+        """Where the coordinator of a replay reaches the daemon."""
+        return f"{self.users_address}.coordinator"
 
     @property
     def pid(self) -> int:

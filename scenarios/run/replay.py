@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grms.federation.federation import Site, replay, replay_alone
 from grms.federation.sites import out_of_order
-from grms.policy.constraints import Rails
+from grms.policy.constraints import ExchangeConstraints
 from grms.policy.constraints_table import rounds_said
 from grms.policy.files import RuleBaseError
 from grms.policy.registry import NO_EXCHANGE, TRANSFER_DEFAULT, PolicyShelf, location_by_name
@@ -16,9 +16,9 @@ from grms.policy.selection import nearest_size
 from grms.policy.transfer import (
     AlwaysAgree,
     AlwaysKeep,
-    Railed,
+    Constrained,
     TransferPolicy,
-    without_rails,
+    without_constraints,
 )
 from lrms_sim.scheduling.disciplines import Discipline, Fcfs
 from lrms_sim.util.file_errors import Mistake
@@ -305,17 +305,19 @@ class _Shelf:
     def __init__(self) -> None:
         self.problems: dict[Mistake, None] = {}
         self._policies = PolicyShelf()
-        self._railed: dict[tuple[Rails, int], TransferPolicy] = {}
+        self._constrained: dict[tuple[ExchangeConstraints, int], TransferPolicy] = {}
 
     def within(self, site: SiteSpec, policy: TransferPolicy) -> TransferPolicy:
-        """Returns a policy within a site's rails; one that has rails of its own keeps these."""
-        rails = site.rails_in_force
-        if why := without_rails(policy, rails):
+        """Returns a policy within a site's constraints; one that has constraints of its own keeps these."""
+        rails = site.constraints_in_force
+        if why := without_constraints(policy, rails):
             self.problems[Mistake(f"sites.{site.name}.transfer", why)] = None
-        if why or rails is None or isinstance(policy, Railed):
+        if why or rails is None or isinstance(policy, Constrained):
             return policy
-        # One object for all who have the same, as for policies without rails.
-        return self._railed.setdefault((rails, id(policy)), Railed(rails, policy, policy.name))
+        # One object for all who have the same, as for policies without constraints.
+        return self._constrained.setdefault(
+            (rails, id(policy)), Constrained(rails, policy, policy.name)
+        )
 
     def take(self, text: str, key: str) -> TransferPolicy:
         """Returns a policy; if its file is unusable, notes the problem at that key."""
@@ -334,7 +336,7 @@ def _policy(site: SiteSpec, partner: SiteSpec, shelf: _Shelf) -> TransferPolicy 
     if named is None and transfer.pool is not None:
         return _from_pool(transfer.pool, partner.processors, f"{key}.pool", shelf)
     text = named or transfer.default
-    if text is None and site.rails_in_force is not None:
+    if text is None and site.constraints_in_force is not None:
         return _AGREE
     text = text or TRANSFER_DEFAULT
     if text == NO_EXCHANGE:

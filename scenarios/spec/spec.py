@@ -20,9 +20,9 @@ from pydantic import (
 )
 
 from grms.daemon.config_base import Model, absolute, wrong
-from grms.federation.byzantine import ROGUES, Rogue
-from grms.policy.constraints import Rails
-from grms.policy.constraints_table import RailsField, ReofferField, rails_said
+from grms.federation.byzantine import BYZANTINE_PARTNERS, ByzantinePartner
+from grms.policy.constraints import ExchangeConstraints
+from grms.policy.constraints_table import ConstraintsField, ReofferField, constraints_said
 from grms.policy.registry import LOCATION_WORDS, POOL_WORDS, TRANSFER_WORDS, is_user_defined
 from lrms_sim.scheduling.disciplines import DISCIPLINES
 from lrms_sim.scheduling.situations import zone_named
@@ -47,7 +47,7 @@ PROCESSORS_MAX: Final = 2**31 - 1
 """Processors are counted with 32 bits."""
 
 OVERLOADED: Final = "overloaded"
-ROGUE_WORDS: Final = (*ROGUES, OVERLOADED)
+BYZANTINE_NAMES: Final = (*BYZANTINE_PARTNERS, OVERLOADED)
 """Kinds of dishonest partners. The last is honest: its users submit too much."""
 
 _WORKLOAD_STREAM: Final = 0
@@ -61,8 +61,8 @@ def _discipline(value: str) -> str:
     return known(value, "discipline", tuple(DISCIPLINES))
 
 
-def _rogue(value: str) -> str:
-    return known(value, "rogue", ROGUE_WORDS)
+def _byzantine(value: str) -> str:
+    return known(value, "rogue", BYZANTINE_NAMES)
 
 
 def _strategy(value: str, info: ValidationInfo) -> str:
@@ -187,7 +187,7 @@ class SiteSpec(Model):
         reoffer: own jobs that still wait are offered again at the multiples of this period, or as a
             table says; on their arrival alone if omitted.
         reservable: resources beside the batch machine that a broker can reserve.
-        rogue: how it differs from an honest partner, one of `ROGUE_WORDS`; honest if omitted.
+        rogue: how it differs from an honest partner, one of `BYZANTINE_NAMES`; honest if omitted.
     """
 
     name: SiteName
@@ -200,12 +200,12 @@ class SiteSpec(Model):
     partners_asked: Annotated[int, Field(ge=1, le=SITES_MAX)] | None = None
     workload: WorkloadSpec
     transfer: TransferSpec = TransferSpec()
-    rails: RailsField | None = None
+    rails: ConstraintsField | None = None
     reoffer: ReofferField | None = None
     reservable: (
         Annotated[list[ReservableSpec], Field(min_length=1, max_length=RESERVABLE_MAX)] | None
     ) = None
-    rogue: Annotated[str, AfterValidator(_rogue)] | None = None
+    rogue: Annotated[str, AfterValidator(_byzantine)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -253,14 +253,14 @@ class SiteSpec(Model):
         return self.discipline
 
     @property
-    def rails_in_force(self) -> Rails | None:
+    def constraints_in_force(self) -> ExchangeConstraints | None:
         """What all its transfer policies keep to; `None` if nothing is."""
-        return rails_said(self.rails)
+        return constraints_said(self.rails)
 
     @property
-    def deals_as(self) -> Rogue | None:
+    def deals_as(self) -> ByzantinePartner | None:
         """What it does to its partners; `None` for what an honest site does."""
-        return None if self.rogue is None else ROGUES.get(self.rogue)
+        return None if self.rogue is None else BYZANTINE_PARTNERS.get(self.rogue)
 
     @property
     def reservable_processors(self) -> int:

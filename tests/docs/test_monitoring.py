@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grms.security.handshakes import Handshake
-from grms.site.monitoring.accounting_monitor import GuardFigures
+from grms.site.monitoring.accounting_monitor import CircuitBreakerFigures
 from grms.site.monitoring.metrics import SiteMetrics
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/examples/monitoring"
@@ -32,7 +32,7 @@ def figures() -> dict[str, set[str]]:
     metrics.job_wait.labels("home").observe(1.0)
     metrics.job_response.labels("home").observe(1.0)
     metrics.jobs_ended.labels("completed").inc()
-    GuardFigures(metrics.registry)
+    CircuitBreakerFigures(metrics.registry)
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         for sample in family.samples:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lrms_sim.workload.jobs import JobTable
+from tests.oracles.constraints import Delegation, PlainBooks, PlainConstraints
 from tests.oracles.disciplines import PASSES, PER_EVENT
 from tests.oracles.machine import PlainJob, PlainMachine, Running, plain_jobs
 from tests.oracles.questions import question
-from tests.oracles.rails import Delegation, PlainBooks, PlainRails
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class PlainRule:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainRailed:
-    """A policy that decides among what rails allow."""
+class PlainConstrained:
+    """A policy that decides among what constraints allow."""
 
-    rails: PlainRails
+    rails: PlainConstraints
     inner: "Literal['awf', 'keep', 'agree'] | tuple[PlainRule, ...]" = "agree"
 
 
-PlainPolicy = Literal["awf", "keep", "agree"] | tuple[PlainRule, ...] | PlainRailed
-"""A transfer policy: accept when fit, always keep, always agree, a TSK rule base, or with rails."""
+PlainPolicy = Literal["awf", "keep", "agree"] | tuple[PlainRule, ...] | PlainConstrained
+"""A transfer policy: accept when fit, always keep, always agree, a TSK rule base, or with constraints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class PlainFederation:
         delivered: for each (home, partner) the completed delegated jobs' sums of p·m·(C-r) and
             of p·m.
         at: the jobs that have not ended, by site and row.
-        books: what the sites have noted for their rails.
+        books: what the sites have noted for their constraints.
         questions: of the round that is held, or was last.
         declined: (partner, job) of every no of it.
         asked: how often a home has asked a partner, by (home, partner).
@@ -130,7 +130,7 @@ class PlainFederation:
             return True
         if self.sites[home].rogue in {"awf", "black-hole"}:
             policy = "awf"
-        if isinstance(policy, PlainRailed):
+        if isinstance(policy, PlainConstrained):
             if policy.rails.start_now and not waits and self.starts_now(home, job, now):
                 return True
             policy = policy.inner
@@ -146,7 +146,7 @@ class PlainFederation:
             return False
         if site.rogue in {"awf", "awf-taker"}:
             policy = "awf"
-        if isinstance(policy, PlainRailed):
+        if isinstance(policy, PlainConstrained):
             rails = policy.rails
             if not (
                 self.books.guest_is_short(rails, partner, job)
@@ -168,7 +168,7 @@ class PlainFederation:
             return not offered
         if policy == "awf":
             return job.processors <= machine.processors_free(now)
-        assert not isinstance(policy, str | PlainRailed)
+        assert not isinstance(policy, str | PlainConstrained)
         others = [other for other in machine.waiting if other is not job]
         nwp = sum(other.processors for other in others) / machine.processors
         njp = 100.0 * job.processors / machine.processors
@@ -223,7 +223,7 @@ class PlainFederation:
             policy = site.policies[other.name]
             trusting = site.rogue in {"awf", "black-hole", "free-rider-all"}
             if (
-                isinstance(policy, PlainRailed)
+                isinstance(policy, PlainConstrained)
                 and not trusting
                 and not self.books.trusts(policy.rails, home, partner, job, now)
             ):

@@ -23,7 +23,7 @@ from grms.policy.files import save_rule_base
 from grms.v1 import partner_pb2
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo, Schedule
-from scenarios.live.coordinator import Conductor
+from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings
 from scenarios.spec.files import parse_spec
@@ -183,7 +183,7 @@ async def recorded(
                     partner["address"] = f"127.0.0.1:{recorder.port}"
 
         async with daemons(spec, LiveSettings(folder, folder), amend) as processes:
-            conductor = Conductor(
+            coordinator = Coordinator(
                 processes,
                 [site.jobs for site in sites],
                 [MachineInfo(site.name, site.processors) for site in sites],
@@ -194,7 +194,7 @@ async def recorded(
             begun.update(
                 exchange for exchange in exchanges if exchange.code is grpc.StatusCode.UNAVAILABLE
             )
-            done = await conductor.conduct()
+            done = await coordinator.conduct()
     return [exchange for exchange in exchanges if exchange not in begun], done.schedule
 
 

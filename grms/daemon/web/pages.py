@@ -114,7 +114,7 @@ class PagesSettings:
             )
 
 
-class Guard:
+class AccessCheck:
     """Admits read-only requests with a session or the token, and adds headers to every answer."""
 
     def __init__(
@@ -262,7 +262,7 @@ class PageServer:
         self._socket = listening
         self._server = uvicorn.Server(
             uvicorn.Config(
-                Guard(
+                AccessCheck(
                     Starlette(routes=self._routes), settings, self.port, self._sessions, self.token
                 ),
                 lifespan="off",

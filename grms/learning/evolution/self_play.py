@@ -1,7 +1,7 @@
-"""Coevolution: one population for each player, evaluated in meetings.
+"""Coevolution: one population for each player, evaluated in matches.
 
-A meeting brings together one individual of each player. The value of an individual depends on its
-opponents, so one meeting says little: a policy may look good with kind partners and be ruined by
+A match brings together one individual of each player. The value of an individual depends on its
+opponents, so one match says little: a policy may look good with kind partners and be ruined by
 others. There are two remedies.
 
 - **Worst case over an archive.** Every individual meets the individuals of this generation, and
@@ -10,10 +10,10 @@ others. There are two remedies.
   archive never changes: it is the baseline to beat.
 - **Sets are chosen, not champions.** The best of each player need not suit each other. So a whole
   meeting has a value too, and the result is the best meeting, whose members are known to suit each
-  other. The newest sets of the archive are the best meetings so far, so a meeting of one new
+  other. The newest sets of the archive are the best matches so far, so a match of one new
   individual with the others of such a set is a step of that set.
 
-A meeting is a genome, the players' genes in sequence, so executors, checkpoints and the training
+A match is a genome, the players' genes in sequence, so executors, checkpoints and the training
 loop are unaffected.
 """
 
@@ -28,19 +28,19 @@ from grms.learning.evolution.strategies import Figures, Individual, Strategy, ch
 ARCHIVE_MAX: Final = 100
 """Most sets of an archive: each makes a generation longer."""
 
-Meeting = tuple[Genome, ...]
+Match = tuple[Genome, ...]
 
 
-def joined(meeting: Sequence[Genome]) -> Genome:
+def joined(match: Sequence[Genome]) -> Genome:
     """Returns the genes of all players side by side, as one genome."""
     return Genome(
-        np.concatenate([one.real for one in meeting]),
-        np.concatenate([one.binary for one in meeting]),
-        np.concatenate([one.integer for one in meeting]),
+        np.concatenate([one.real for one in match]),
+        np.concatenate([one.binary for one in match]),
+        np.concatenate([one.integer for one in match]),
     )
 
 
-def parted(genome: Genome, players: int) -> Meeting:
+def parted(genome: Genome, players: int) -> Match:
     """Returns the genome of each player in one made by `joined`; all have the same genes.
 
     Raises:
@@ -55,15 +55,15 @@ def parted(genome: Genome, players: int) -> Meeting:
     return tuple(Genome(*part) for part in parts)
 
 
-def _same(one: Meeting, other: Meeting) -> bool:
+def _same(one: Match, other: Match) -> bool:
     return joined(one).to_state() == joined(other).to_state()
 
 
 class SelfPlay(Strategy):
-    """A strategy that asks for meetings, and is told their value and their cost to each player.
+    """A strategy that asks for matches, and is told their value and their cost to each player.
 
-    The first row of the figures of a meeting is the cost to each player, smaller is better; the
-    value is that of the meeting as a whole.
+    The first row of the figures of a match is the cost to each player, smaller is better; the
+    value is that of the match as a whole.
 
     Args:
         players: a strategy for each; all ask for the same number of genomes.
@@ -76,7 +76,7 @@ class SelfPlay(Strategy):
 
     name = "self-play"
 
-    def __init__(self, players: Sequence[Strategy], first: Meeting, archive: int = 2) -> None:
+    def __init__(self, players: Sequence[Strategy], first: Match, archive: int = 2) -> None:
         if len(players) < 2:
             raise ValueError(f"{len(players)} player; self-play needs two")
         if len(first) != len(players):
@@ -84,7 +84,7 @@ class SelfPlay(Strategy):
         if not 1 <= archive <= ARCHIVE_MAX:
             raise ValueError(f"an archive of {archive} sets; between 1 and {ARCHIVE_MAX} can be")
         self.players = tuple(players)
-        self.sets: list[Meeting] = [tuple(first)]
+        self.sets: list[Match] = [tuple(first)]
         self._archive = archive
 
     @property
@@ -98,7 +98,7 @@ class SelfPlay(Strategy):
         return next((why for player in self.players if (why := player.exhausted)), "")
 
     def ask(self) -> list[Genome]:
-        """Returns the meetings of the next generation; the same until `tell`."""
+        """Returns the matches of the next generation; the same until `tell`."""
         asked = [player.ask() for player in self.players]
         together = zip(*asked, strict=True)
         others = [
@@ -107,13 +107,13 @@ class SelfPlay(Strategy):
             for place, own in enumerate(asked)
             for one in own
         ]
-        return [joined(meeting) for meeting in (*together, *others)]
+        return [joined(match) for match in (*together, *others)]
 
     def tell(self, values: Sequence[float], figures: Sequence[Figures] = ()) -> None:
-        """Learns the values of the meetings, in order; figures begin with the cost to each player.
+        """Learns the values of the matches, in order; figures begin with the cost to each player.
 
         Raises:
-            ValueError: there are more or fewer than meetings, a number is not finite, or costs are
+            ValueError: there are more or fewer than matches, a number is not finite, or costs are
                 missing.
         """
         asked = self.ask()
@@ -121,7 +121,7 @@ class SelfPlay(Strategy):
         count = len(self.players)
         costs = [row[0] for row in figures if row and len(row[0]) == count]
         if len(costs) != len(asked):
-            raise ValueError(f"{len(costs)} of {len(asked)} meetings have a cost for each player")
+            raise ValueError(f"{len(costs)} of {len(asked)} matches have a cost for each player")
         each = len(asked) // (1 + count * len(self.sets))
         worst = np.array(costs[:each]).T
         for number, row in enumerate(costs[each:]):
@@ -132,11 +132,11 @@ class SelfPlay(Strategy):
         if self._keep_best(asked, values) and self._best is not None:
             self._keep(parted(self._best.genome, count))
 
-    def _keep(self, meeting: Meeting) -> None:
+    def _keep(self, match: Match) -> None:
         # Of a set that is there already a second meeting would say nothing new.
-        if any(_same(meeting, known) for known in self.sets):
+        if any(_same(match, known) for known in self.sets):
             return
-        later = [*self.sets[1:], meeting]
+        later = [*self.sets[1:], match]
         self.sets = [self.sets[0], *later[max(0, len(later) - self._archive + 1) :]]
 
     def to_state(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class SelfPlay(Strategy):
             "strategy": self.name,
             "players": [player.to_state() for player in self.players],
             "archive": self._archive,
-            "sets": [[one.to_state() for one in meeting] for meeting in self.sets],
+            "sets": [[one.to_state() for one in match] for match in self.sets],
             "best": None
             if best is None
             else {"genome": best.genome.to_state(), "value": best.value},
@@ -155,7 +155,7 @@ class SelfPlay(Strategy):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], players: Sequence[Strategy]) -> Self:
         """Returns the strategy that `to_state` described; it goes on bit for bit."""
-        sets = [tuple(map(Genome.from_state, meeting)) for meeting in state["sets"]]
+        sets = [tuple(map(Genome.from_state, match)) for match in state["sets"]]
         strategy = cls(players, sets[0], state["archive"])
         strategy.sets = sets
         if (best := state["best"]) is not None:

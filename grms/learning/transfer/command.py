@@ -21,7 +21,7 @@ from grms.learning.session import Session, check_folder
 from grms.learning.training import TrainingResult
 from grms.learning.transfer.comparison import ComparedRow, cells, headings, verdict
 from grms.learning.transfer.encoding import RuleBaseSettings
-from grms.learning.transfer.fingerprint import describe_fitness, describe_meetings
+from grms.learning.transfer.fingerprint import describe_fitness, describe_matches
 from grms.learning.transfer.fitness import Fitness, TrainingCase
 from grms.learning.transfer.options import RunOptions
 from grms.learning.transfer.outcome import (
@@ -33,17 +33,17 @@ from grms.learning.transfer.outcome import (
     visited_states,
     write_outcome,
 )
-from grms.learning.transfer.self_play import MeetingFitness, within_rails_alone
+from grms.learning.transfer.self_play import MatchFitness, within_constraints_alone
 from grms.learning.transfer.self_play_outcome import (
     SelfPlayOutcome,
     make_self_play_outcome,
     write_self_play,
 )
 from grms.learning.transfer.source import SourceError, TrainingSource, load_source, training_cases
-from grms.learning.transfer.unseen import check_same_sites, compared, compared_meeting
-from grms.policy.constraints_table import NO_RAILS, RAILS_WORDS, rails_by_word
+from grms.learning.transfer.unseen import check_same_sites, compared, compared_match
+from grms.policy.constraints_table import CONSTRAINTS_WORDS, NO_CONSTRAINTS, constraints_by_word
 from grms.policy.features import STARTS_NOW
-from grms.policy.transfer import AcceptWhenFit, Railed
+from grms.policy.transfer import AcceptWhenFit, Constrained
 from lrms_sim.util.messages import unknown
 from lrms_sim.util.provenance import source_commit
 
@@ -70,19 +70,19 @@ class TrainOptions(RunOptions):
     archive: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rails not in RAILS_WORDS:
-            raise ValueError(unknown("word for rails", self.rails, RAILS_WORDS))
-        if self.rails == NO_RAILS and self.rules.further:
+        if self.rails not in CONSTRAINTS_WORDS:
+            raise ValueError(unknown("word for constraints", self.rails, CONSTRAINTS_WORDS))
+        if self.rails == NO_CONSTRAINTS and self.rules.further:
             raise ValueError(
-                f"{' and '.join(self.rules.further)} cannot be looked at without rails: there rules look "
+                f"{' and '.join(self.rules.further)} cannot be looked at without constraints: there rules look "
                 f"at queue and width, as in the paper; add --rails fair-exchange, or leave --feature out"
             )
-        if self.rails == NO_RAILS and self.archive is not None:
+        if self.rails == NO_CONSTRAINTS and self.archive is not None:
             raise ValueError(
-                "--self-play needs rails: without them sites that learn can ruin each other; add --rails "
+                "--self-play needs constraints: without them sites that learn can ruin each other; add --rails "
                 "fair-exchange"
             )
-        if self.archive is not None and not self.begins_with_rails:
+        if self.archive is not None and not self.begins_with_constraints:
             raise ValueError(
                 "--self-play begins with rules that always agree, which takes at least two rules and "
                 "--feature starts-now"
@@ -91,13 +91,13 @@ class TrainOptions(RunOptions):
         self.new_strategy()
 
     @property
-    def begins_with_rails(self) -> bool:
-        """Whether evolution begins with a rule base that does what the rails alone do."""
+    def begins_with_constraints(self) -> bool:
+        """Whether evolution begins with a rule base that does what the constraints alone do."""
         return STARTS_NOW.name in self.rules.further and self.rules.rules >= 2
 
     def new_strategy(self) -> Strategy:
         """Returns the strategy, which has not begun."""
-        founders = (self.rules.agreeing,) if self.begins_with_rails else ()
+        founders = (self.rules.agreeing,) if self.begins_with_constraints else ()
         if self.archive is None:
             return self._player(self.seed, founders)
         count = 1 + len(self.partners)
@@ -121,7 +121,7 @@ class TrainOptions(RunOptions):
     @property
     def constant(self) -> str:
         """What needs no learning and has to be beaten, by its word."""
-        return AcceptWhenFit().name if self.rails == NO_RAILS else self.rails
+        return AcceptWhenFit().name if self.rails == NO_CONSTRAINTS else self.rails
 
     @property
     def folder(self) -> Path:
@@ -208,7 +208,7 @@ def _compared(
     unseen: _Problem[Fitness] | None,
     result: TrainingResult,
 ) -> tuple[ComparedRow, ...]:
-    if options.rails == NO_RAILS and unseen is None:
+    if options.rails == NO_CONSTRAINTS and unseen is None:
         return ()
     rows = compared(problem.fitness, problem.names, result.best.evaluation)
     if unseen is not None:
@@ -227,13 +227,13 @@ def run_self_play(
     problem, unseen, result = _learn(
         options,
         console,
-        lambda scenarios: _load_meetings(options, scenarios, load),
-        describe_meetings,
+        lambda scenarios: _load_matches(options, scenarios, load),
+        describe_matches,
     )
     genome = result.best.genome
-    rows = compared_meeting(problem.fitness, problem.names, genome)
+    rows = compared_match(problem.fitness, problem.names, genome)
     if unseen is not None:
-        rows += compared_meeting(unseen.fitness, unseen.names, genome, unseen=True)
+        rows += compared_match(unseen.fitness, unseen.names, genome, unseen=True)
     outcome = make_self_play_outcome(
         problem.fitness,
         result,
@@ -268,7 +268,7 @@ def print_outcome(console: Console, options: TrainOptions, outcome: TrainingOutc
 def print_self_play(console: Console, options: TrainOptions, outcome: SelfPlayOutcome) -> None:
     """Prints the results and the files."""
     print_compared(console, outcome.compared, outcome.constant)
-    _print_end(console, options.folder, outcome.result, "meetings", outcome.files().values())
+    _print_end(console, options.folder, outcome.result, "matches", outcome.files().values())
 
 
 def _print_end(
@@ -302,13 +302,13 @@ def print_compared(console: Console, rows: Sequence[ComparedRow], constant: str)
 
 
 def _check_bare(source: TrainingSource, site: str, partners: Sequence[str]) -> None:
-    """Refuses to learn without rails for a site that has rails in the scenario."""
+    """Refuses to learn without constraints for a site that has constraints in the scenario."""
     for one in source.sites:
         if one.name == site and any(
-            isinstance(one.transfer_policies.get(partner), Railed) for partner in partners
+            isinstance(one.transfer_policies.get(partner), Constrained) for partner in partners
         ):
             raise SourceError(
-                f"scenario {source.name}: site {site} keeps to rails there; name them with --rails, which "
+                f"scenario {source.name}: site {site} keeps to constraints there; name them with --rails, which "
                 f"then holds for all sites, or take them out to learn without"
             )
 
@@ -319,11 +319,11 @@ def _load(
     cases: list[TrainingCase] = []
     names: list[str] = []
     sources: list[TrainingSource] = []
-    rails = rails_by_word(options.rails)
+    rails = constraints_by_word(options.rails)
     for reference in scenarios:
         source = load(reference)
         if rails is not None:
-            source = replace(source, sites=tuple(within_rails_alone(source.sites, rails)))
+            source = replace(source, sites=tuple(within_constraints_alone(source.sites, rails)))
         else:
             _check_bare(source, options.site, options.partners)
         found = training_cases(source, options.site, options.partners, together=options.together)
@@ -338,11 +338,11 @@ def _load(
     return _Problem(fitness, tuple(names), tuple(sources), evolved)
 
 
-def _load_meetings(
+def _load_matches(
     options: TrainOptions, scenarios: Sequence[str], load: Callable[[str], TrainingSource]
-) -> _Problem[MeetingFitness]:
-    rails = rails_by_word(options.rails)
-    assert rails is not None, "options without rails are refused"
+) -> _Problem[MatchFitness]:
+    rails = constraints_by_word(options.rails)
+    assert rails is not None, "options without constraints are refused"
     sources = [load(reference) for reference in scenarios]
     cases: list[Sequence[Site]] = []
     for source in sources:
@@ -351,7 +351,7 @@ def _load_meetings(
         # The players in one order, whatever that of the scenario is.
         cases.append([by_name[name] for name in (options.site, *options.partners)])
     try:
-        fitness = MeetingFitness(cases, rails, options.rules, options.objective)
+        fitness = MatchFitness(cases, rails, options.rules, options.objective)
     except ValueError as error:
         raise SourceError(f"{', '.join(scenarios)}: {error}") from error
     names = tuple(f"{one.name}: {', '.join(fitness.names)}" for one in sources)

@@ -1,7 +1,7 @@
 """Comparison of learned policies with constants.
 
-Within rails the rails alone, a policy that always agrees within them, come for free. So that is the
-constant which anything learned has to beat, on workloads it was not chosen by. Without rails the
+Within constraints the constraints alone, a policy that always agrees within them, come for free. So that is the
+constant which anything learned has to beat, on workloads it was not chosen by. Without constraints the
 constant is accept when fit.
 """
 

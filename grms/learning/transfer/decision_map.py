@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from grms.learning.plots import drawn
-from grms.learning.transfer.recorded import Visits
+from grms.learning.transfer.recorded import StateVisits
 from grms.policy.transfer import RuleBase
 
 ACCEPT = (0.13, 0.40, 0.67)
@@ -59,14 +59,14 @@ def decision_map(
     )
 
 
-def usual_request(visits: Visits) -> float:
+def usual_request(visits: StateVisits) -> float:
     """Returns the requested time that a map is drawn for, seconds: the median of those asked about."""
     return float(np.median(visits.requested_time)) if len(visits) else REQUEST_SHOWN
 
 
 def decision_map_svg(
     rule_base: RuleBase,
-    visits: Visits,
+    visits: StateVisits,
     site: str,
     *,
     starts_now: bool = False,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from grms.learning.transfer.comparison import ComparedRow, comparison_table, verdict
 from grms.learning.transfer.decision_map import decision_map_svg, usual_request
-from grms.learning.transfer.recorded import Visits
+from grms.learning.transfer.recorded import StateVisits
 from grms.policy.features import REQUESTED_TIME, STARTS_NOW
 from grms.policy.transfer import RuleBase
 from lrms_sim.report.parts import Figure, Group, Note, Section, Words
@@ -25,7 +25,7 @@ class DrawnMap:
 
 
 def decision_maps(
-    rule_base: RuleBase, visits: Visits, site: str, stem: str = DECISION_MAP
+    rule_base: RuleBase, visits: StateVisits, site: str, stem: str = DECISION_MAP
 ) -> tuple[DrawnMap, ...]:
     """Returns pictures of what a rule base decides: one, or one each for own jobs and guests."""
     if STARTS_NOW.name not in rule_base.further:
@@ -37,7 +37,7 @@ def decision_maps(
         text = (
             "Own jobs that would not start now"
             if own
-            else "Guests that would start now, and that the rails let in"
+            else "Guests that would start now, and that the constraints let in"
         )
         drawn.append(
             DrawnMap(
@@ -60,7 +60,7 @@ def map_parts(maps: Sequence[DrawnMap]) -> list[Words]:
 
 
 def facts_within(provenance: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Returns rails and features of a rule base's provenance; nothing as in the paper."""
+    """Returns constraints and features of a rule base's provenance; nothing as in the paper."""
     if "rails" not in provenance:
         return []
     return [
@@ -82,12 +82,12 @@ def compared_section(rows: Sequence[ComparedRow], constant: str) -> Words:
     return Section(f"Beside {constant} alone", parts)
 
 
-def _of_kind(visits: Visits, *, own: bool) -> Visits:
+def _of_kind(visits: StateVisits, *, own: bool) -> StateVisits:
     chosen = visits.own == own
-    return Visits(*(getattr(visits, each.name)[chosen] for each in fields(Visits)))
+    return StateVisits(*(getattr(visits, each.name)[chosen] for each in fields(StateVisits)))
 
 
-def _caption(rule_base: RuleBase, visits: Visits, text: str) -> str:
+def _caption(rule_base: RuleBase, visits: StateVisits, text: str) -> str:
     if REQUESTED_TIME.name not in rule_base.further:
         return f"{text}." if text else ""
     return (

@@ -2,7 +2,7 @@
 
 A genome of N rules has 2·F·N real genes, rule by rule (γ and σ of each of F features), and N
 binary genes, the recommendations (True for +1): equation 6. The paper's features are two, NWP and
-NJP; within rails there can be up to two further ones (`grms.policy.features`).
+NJP; within constraints there can be up to two further ones (`grms.policy.features`).
 """
 
 import math
@@ -86,8 +86,8 @@ class RuleBaseSettings:
     def agreeing(self) -> Genome:
         """The rule base that always agrees: it offers every own job and takes every other.
 
-        Within rails that equals the rails alone, so evolution begins there. Rules can express it
-        only with the feature of starting now: the rails ask rules about own jobs that would not,
+        Within constraints that equals the constraints alone, so evolution begins there. Rules can express it
+        only with the feature of starting now: the constraints ask rules about own jobs that would not,
         and about guests that would. They come in pairs that differ in this alone, so that the sign
         is the same everywhere.
 

@@ -8,11 +8,11 @@ from typing import Any
 from grms.federation.federation import Site
 from grms.learning.fingerprint import jobs_sha256
 from grms.learning.transfer.fitness import Fitness
-from grms.learning.transfer.self_play import MeetingFitness
-from grms.policy.constraints import RAILS, Rails
+from grms.learning.transfer.self_play import MatchFitness
+from grms.policy.constraints import CONSTRAINTS, ExchangeConstraints
 from grms.policy.files import rule_base_to_document
 from grms.policy.location import location_of
-from grms.policy.transfer import Railed, RuleBase, TransferPolicy
+from grms.policy.transfer import Constrained, RuleBase, TransferPolicy
 from lrms_sim.scheduling.criteria import CriterionOrder
 from lrms_sim.scheduling.disciplines import DISCIPLINES, Discipline
 from lrms_sim.scheduling.selection import Policy
@@ -22,7 +22,7 @@ from lrms_sim.scheduling.strategy_files import StrategyFile, strategy_to_documen
 
 def policy_words(policy: TransferPolicy) -> str:
     """Returns a policy's name, of a rule base with a checksum of its rules."""
-    if isinstance(policy, Railed):
+    if isinstance(policy, Constrained):
         return f"{policy_words(policy.policy)} within {policy.rails}"
     if not isinstance(policy, RuleBase):
         return policy.name
@@ -58,7 +58,7 @@ def describe_fitness(fitness: Fitness) -> dict[str, Any]:
         size, discipline, location policy, policies and workload. The policies of the evolved site
         for these partners are left out, as they are being learned. `rails` and `features` are there
         if the
-        policy evolves within rails.
+        policy evolves within constraints.
     """
     return {
         "objective": fitness.objective,
@@ -77,8 +77,8 @@ def describe_fitness(fitness: Fitness) -> dict[str, Any]:
     }
 
 
-def describe_meetings(fitness: MeetingFitness) -> dict[str, Any]:
-    """Returns all that the values of meetings depend on; see `describe_fitness`."""
+def describe_matches(fitness: MatchFitness) -> dict[str, Any]:
+    """Returns all that the values of matches depend on; see `describe_fitness`."""
     return {
         "objective": fitness.objective,
         **_within(fitness.rails, fitness.settings.further),
@@ -94,11 +94,11 @@ def describe_meetings(fitness: MeetingFitness) -> dict[str, Any]:
     }
 
 
-def _within(rails: Rails | None, further: tuple[str, ...]) -> dict[str, Any]:
-    """Returns rails and further features of rule bases; empty as in the paper."""
+def _within(rails: ExchangeConstraints | None, further: tuple[str, ...]) -> dict[str, Any]:
+    """Returns constraints and further features of rule bases; empty as in the paper."""
     if rails is None:
         return {}
-    word = next((word for word, known in RAILS.items() if known == rails), "own")
+    word = next((word for word, known in CONSTRAINTS.items() if known == rails), "own")
     return {"rails": {"rules": word, **asdict(rails)}, "features": ["nwp", "njp", *further]}
 
 

@@ -15,9 +15,9 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.transfer.encoding import compile_genome, rule_count
 from grms.learning.transfer.options import Objective
-from grms.learning.transfer.workspace import Scratch
+from grms.learning.transfer.workspace import Workspace
 from grms.policy._decisions import CompiledTransfer
-from grms.policy.constraints import Rails
+from grms.policy.constraints import ExchangeConstraints
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree
 
 OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
@@ -81,7 +81,7 @@ class Fitness:
         cases: Sequence[TrainingCase],
         objective: Objective = "egoistic",
         *,
-        rails: Rails | None = None,
+        rails: ExchangeConstraints | None = None,
         further: tuple[str, ...] = (),
     ) -> None:
         if not cases:
@@ -105,7 +105,7 @@ class Fitness:
         for case, alone, index in zip(self.cases, self.alone, self._indices, strict=True):
             if math.isnan(alone[index]):
                 raise ValueError(f"site {case.site!r} has no jobs, so there is nothing to learn")
-        self._scratch = Scratch()
+        self._workspace = Workspace()
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
         """Replays every case with the genome's policy; the bound is ignored.
@@ -115,7 +115,7 @@ class Fitness:
             in site order.
         """
         del bound
-        table = self._scratch.table(self._processors, rule_count(genome, self.further))
+        table = self._workspace.table(self._processors, rule_count(genome, self.further))
         awrt = self._awrt(compile_genome(genome, table, self.further))
         values = [
             self._value(result, alone, index)
@@ -126,18 +126,18 @@ class Fitness:
     def constant(self) -> tuple[tuple[float, ...], ...]:
         """Returns the AWRT of each site with the constant policy, in seconds, a row for each case.
 
-        Within rails that is the rails alone, else accept when fit.
+        Within constraints that is the constraints alone, else accept when fit.
         """
         return self._awrt((AcceptWhenFit() if self.rails is None else AlwaysAgree()).compiled)
 
     def _awrt(self, policy: CompiledTransfer) -> tuple[tuple[float, ...], ...]:
         if self.rails is not None:
-            policy = policy.railed(self.rails.compiled)
+            policy = policy.constrained(self.rails.compiled)
         return tuple(
             tuple(
                 case.federation.awrt(
                     dict.fromkeys(((case.site, partner) for partner in case.partners), policy),
-                    self._scratch.replay(number, case.federation),
+                    self._workspace.replay(number, case.federation),
                 )
             )
             for number, case in enumerate(self.cases)

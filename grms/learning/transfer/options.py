@@ -9,14 +9,14 @@ import click
 from lrms_sim.cli.running import SEED_MAX
 from lrms_sim.util.option_fields import option
 
-RAILS_WORDS: Final = ("none", "start-now", "short-guests", "fair-exchange")
+CONSTRAINTS_WORDS: Final = ("none", "start-now", "short-guests", "fair-exchange")
 """The words of `grms.policy.constraints_table`, which is slow to import; a test compares them."""
 
 FEATURE_WORDS: Final = (
     *("requested-time", "memory-share", "gpu-share", "dominant-share", "starts-now"),
     "none",
 )
-"""Further features of rules within rails."""
+"""Further features of rules within constraints."""
 
 Objective = Literal["egoistic", "no_loser"]
 """The minimized objective: the site's AWRT alone, or so that no partner falls behind being alone."""
@@ -35,7 +35,7 @@ class RunOptions:
         site: whose policy evolves.
         partners: those to use the policy with.
         together: one replay with all partners, instead of one with each.
-        rails: word of the rails within which all sites exchange jobs; `none`: as in the scenario.
+        rails: word of the constraints within which all sites exchange jobs; `none`: as in the scenario.
         unseen: test scenarios.
         strategy: one of `grms.learning.evolution.catalog.STRATEGIES`.
         output: folder for all files; default by site and partners.
@@ -50,9 +50,9 @@ class RunOptions:
     )
     together: bool = option("One replay with all partners instead.", default=False)
     rails: str = option(
-        "All sites keep to these rails; the rules decide only what they leave open.",
+        "All sites keep to these constraints; the rules decide only what they leave open.",
         default="none",
-        type=click.Choice(RAILS_WORDS),
+        type=click.Choice(CONSTRAINTS_WORDS),
     )
     unseen: tuple[str, ...] = option(
         "Evaluate on this one too, compared with what needs no learning.",

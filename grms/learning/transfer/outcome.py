@@ -23,7 +23,7 @@ from grms.learning.transfer.drawn_map import (
 from grms.learning.transfer.encoding import decode
 from grms.learning.transfer.fingerprint import describe_fitness
 from grms.learning.transfer.fitness import Fitness
-from grms.learning.transfer.recorded import Visits, recorded_decisions
+from grms.learning.transfer.recorded import StateVisits, recorded_decisions
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
 from lrms_sim.report import templates
@@ -163,7 +163,7 @@ def unseen_of(rows: Sequence[ComparedRow], constant: str) -> dict[str, Any]:
     }
 
 
-def visited_states(fitness: Fitness, rule_base: RuleBase) -> Visits:
+def visited_states(fitness: Fitness, rule_base: RuleBase) -> StateVisits:
     """Returns the states in which the policy is asked in all training replays."""
     found = [
         recorded_decisions(
@@ -173,8 +173,8 @@ def visited_states(fitness: Fitness, rule_base: RuleBase) -> Visits:
         )[case.site]
         for case in fitness.cases
     ]
-    columns = ([getattr(one, each.name) for one in found] for each in fields(Visits))
-    return Visits(*map(np.concatenate, columns))
+    columns = ([getattr(one, each.name) for one in found] for each in fields(StateVisits))
+    return StateVisits(*map(np.concatenate, columns))
 
 
 def rule_base_file(site: str, partners: Sequence[str]) -> str:
@@ -183,7 +183,7 @@ def rule_base_file(site: str, partners: Sequence[str]) -> str:
     return re.sub(r"[^a-z0-9_.-]", "_", words)[:STEM_LENGTH_MAX] + ".json"
 
 
-def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: Visits) -> None:
+def write_outcome(folder: Path, file: str, outcome: TrainingOutcome, visits: StateVisits) -> None:
     """Writes the rule base, both pictures and the page; `OSError` if a file cannot be written."""
     site = next(row.site for row in outcome.rows if row.evolved)
     convergence = convergence_svg(outcome.result.history, outcome.unit)

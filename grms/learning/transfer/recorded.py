@@ -1,6 +1,6 @@
 """The questions and answers of rule bases in a replay.
 
-Rails decide first, if there are any. Only the kernel knows the questions left for the rules, so the
+ExchangeConstraints decide first, if there are any. Only the kernel knows the questions left for the rules, so the
 replay is repeated with rules that record them. It is slower, with the same decisions.
 """
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from grms.federation.federation import Federation
 from grms.policy._decisions import CompiledTransfer, TransferQuestion
-from grms.policy.constraints import Rails
+from grms.policy.constraints import ExchangeConstraints
 from grms.policy.transfer import RuleBase
 
 _Noted = tuple[float, float, bool, bool, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Visits:
+class StateVisits:
     """The decisions of one site, about its own jobs and about offers, in order.
 
     Attributes:
@@ -41,8 +41,10 @@ class Visits:
 
 
 def recorded_decisions(
-    federation: Federation, rule_bases: Mapping[tuple[str, str], RuleBase], rails: Rails | None
-) -> dict[str, Visits]:
+    federation: Federation,
+    rule_bases: Mapping[tuple[str, str], RuleBase],
+    rails: ExchangeConstraints | None,
+) -> dict[str, StateVisits]:
     """Returns the decisions of rule bases, by site and partner, in a replay, by site."""
     noted: dict[str, list[_Noted]] = {site: [] for site, _ in rule_bases}
 
@@ -68,15 +70,15 @@ def recorded_decisions(
             return wanted
 
         written = CompiledTransfer.written(answer)
-        return written if rails is None else written.railed(rails.compiled)
+        return written if rails is None else written.constrained(rails.compiled)
 
     federation.awrt({pair: recording(pair[0], one) for pair, one in rule_bases.items()})
     return {site: _visits(notes) for site, notes in noted.items()}
 
 
-def _visits(notes: list[_Noted]) -> Visits:
+def _visits(notes: list[_Noted]) -> StateVisits:
     columns = list(zip(*notes, strict=True)) or [()] * 5
-    return Visits(
+    return StateVisits(
         np.array(columns[0], np.float64),
         np.array(columns[1], np.float64),
         np.array(columns[2], np.bool_),

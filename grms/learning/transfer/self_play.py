@@ -1,6 +1,6 @@
-"""Fitness of a meeting of rule bases, one of each site, all within the same rails.
+"""Fitness of a match of rule bases, one of each site, all within the same constraints.
 
-The baseline is the rails alone, a policy that always agrees within them. It needs no learning, so
+The baseline is the constraints alone, a policy that always agrees within them. It needs no learning, so
 an AWRT counts as a part of the AWRT that it brings.
 """
 
@@ -15,27 +15,27 @@ from grms.learning.evolution.self_play import parted
 from grms.learning.transfer.encoding import RuleBaseSettings, compile_genome
 from grms.learning.transfer.fitness import OBJECTIVES, PENALTY, awrt_alone
 from grms.learning.transfer.options import Objective
-from grms.learning.transfer.workspace import Scratch
+from grms.learning.transfer.workspace import Workspace
 from grms.policy._decisions import CompiledTransfer
-from grms.policy.constraints import Rails
-from grms.policy.transfer import Railed
+from grms.policy.constraints import ExchangeConstraints
+from grms.policy.transfer import Constrained
 
 
-def within_rails_alone(sites: Sequence[Site], rails: Rails) -> list[Site]:
-    """Returns the sites, each exchanging jobs by rails alone with those it exchanges with."""
-    policy = Railed(rails)
+def within_constraints_alone(sites: Sequence[Site], rails: ExchangeConstraints) -> list[Site]:
+    """Returns the sites, each exchanging jobs by constraints alone with those it exchanges with."""
+    policy = Constrained(rails)
     return [
         replace(site, transfer_policies=dict.fromkeys(site.transfer_policies, policy))
         for site in sites
     ]
 
 
-class MeetingFitness:
-    """Evaluates meetings of rule bases by replay.
+class MatchFitness:
+    """Evaluates matches of rule bases by replay.
 
-    The cost to a site is its AWRT as a part of its AWRT with the rails alone, averaged over the
+    The cost to a site is its AWRT as a part of its AWRT with the constraints alone, averaged over the
     cases; with the objective `no_loser` also `PENALTY` times the excess of each other site's AWRT
-    over that of the rails alone. The value of the meeting is the mean of all parts, and `PENALTY`
+    over that of the constraints alone. The value of the match is the mean of all parts, and `PENALTY`
     times any excess over 1, under both objectives: a set of rule bases is useful if it leaves no
     site worse off.
 
@@ -46,10 +46,10 @@ class MeetingFitness:
         objective: of each site.
 
     Attributes:
-        federations: the cases, within rails alone.
+        federations: the cases, within constraints alone.
         names: of the sites, in order: the players.
         alone: AWRT of each site without cooperation, seconds, for each case.
-        constant: the same within rails alone.
+        constant: the same within constraints alone.
 
     Raises:
         ValueError: there is no case, sites differ between them, or a site has no jobs.
@@ -58,7 +58,7 @@ class MeetingFitness:
     def __init__(
         self,
         cases: Sequence[Sequence[Site]],
-        rails: Rails,
+        rails: ExchangeConstraints,
         settings: RuleBaseSettings,
         objective: Objective = "egoistic",
     ) -> None:
@@ -72,16 +72,18 @@ class MeetingFitness:
         self.rails, self.settings, self.objective = rails, settings, objective
         self.names = tuple(name for name, _ in sizes[0])
         self._processors = [processors for _, processors in sizes[0]]
-        self.federations = tuple(Federation(within_rails_alone(sites, rails)) for sites in cases)
+        self.federations = tuple(
+            Federation(within_constraints_alone(sites, rails)) for sites in cases
+        )
         self.alone = tuple(awrt_alone(federation) for federation in self.federations)
         self.constant = tuple(tuple(federation.awrt()) for federation in self.federations)
         for name, figures in zip(self.names, zip(*self.alone, strict=True), strict=True):
             if any(math.isnan(figure) for figure in figures):
                 raise ValueError(f"site {name!r} has no jobs, so there is nothing to learn")
-        self._scratch = Scratch()
+        self._workspace = Workspace()
 
     def __call__(self, genome: Genome, bound: float = math.inf) -> Evaluation:
-        """Replays every case with the rule bases of a meeting; the bound is ignored.
+        """Replays every case with the rule bases of a match; the bound is ignored.
 
         Returns:
             The value, and as figures first the cost to each site, then the AWRT of each, seconds, a
@@ -107,7 +109,7 @@ class MeetingFitness:
         return Evaluation(value, (tuple(costs), *awrt))
 
     def awrt(self, genome: Genome) -> tuple[tuple[float, ...], ...]:
-        """Returns the AWRT of each site in each case, seconds, with the rule bases of a meeting."""
+        """Returns the AWRT of each site in each case, seconds, with the rule bases of a match."""
         policies = self._compiled(genome)
         found = []
         for number, federation in enumerate(self.federations):
@@ -116,13 +118,15 @@ class MeetingFitness:
                 for site, policy in zip(federation.sites, policies, strict=True)
                 for partner in site.transfer_policies
             }
-            found.append(tuple(federation.awrt(instead, self._scratch.replay(number, federation))))
+            found.append(
+                tuple(federation.awrt(instead, self._workspace.replay(number, federation)))
+            )
         return tuple(found)
 
     def _compiled(self, genome: Genome) -> list[CompiledTransfer]:
         rules, further = self.settings.rules, self.settings.further
         return [
-            compile_genome(one, self._scratch.table(processors, rules), further).railed(
+            compile_genome(one, self._workspace.table(processors, rules), further).constrained(
                 self.rails.compiled
             )
             for one, processors in zip(

@@ -17,7 +17,7 @@ from grms.learning.transfer.drawn_map import (
     map_parts,
 )
 from grms.learning.transfer.encoding import decode
-from grms.learning.transfer.fingerprint import describe_meetings
+from grms.learning.transfer.fingerprint import describe_matches
 from grms.learning.transfer.outcome import (
     CONVERGENCE,
     PAGE,
@@ -26,19 +26,19 @@ from grms.learning.transfer.outcome import (
     unseen_of,
 )
 from grms.learning.transfer.recorded import recorded_decisions
-from grms.learning.transfer.self_play import MeetingFitness
+from grms.learning.transfer.self_play import MatchFitness
 from grms.policy.files import save_rule_base
 from grms.policy.transfer import RuleBase
 from lrms_sim.report import templates
 from lrms_sim.report.parts import Facts, Figure, Group, Page, Section
 from lrms_sim.util.files import write_text
 
-UNIT = "AWRT / AWRT within rails alone + penalty"
+UNIT = "AWRT / AWRT within constraints alone + penalty"
 
 
 @dataclass(frozen=True, slots=True)
 class SelfPlayOutcome:
-    """Result of self-play: rule bases by site, each for all the others, and AWRT next to the rails alone."""
+    """Result of self-play: rule bases by site, each for all the others, and AWRT next to the constraints alone."""
 
     rule_bases: Mapping[str, RuleBase]
     compared: tuple[ComparedRow, ...]
@@ -52,7 +52,7 @@ class SelfPlayOutcome:
 
 
 def make_self_play_outcome(
-    fitness: MeetingFitness,
+    fitness: MatchFitness,
     result: TrainingResult,
     compared: Sequence[ComparedRow],
     *,
@@ -63,7 +63,7 @@ def make_self_play_outcome(
     commit: str | None,
 ) -> SelfPlayOutcome:
     """Builds the rule bases with their provenance."""
-    described = describe_meetings(fitness)
+    described = describe_matches(fitness)
     learned = [row for row in compared if not row.unseen]
     for case, name, origin in zip(described["cases"], case_names, origins, strict=True):
         case["scenario"] = name
@@ -83,7 +83,7 @@ def make_self_play_outcome(
     return SelfPlayOutcome(rule_bases, tuple(compared), constant, result)
 
 
-def write_self_play(folder: Path, fitness: MeetingFitness, outcome: SelfPlayOutcome) -> None:
+def write_self_play(folder: Path, fitness: MatchFitness, outcome: SelfPlayOutcome) -> None:
     """Writes the rule bases, the pictures and the page; `OSError` if a file cannot be written."""
     federation = fitness.federations[0]
     pairs = {
@@ -125,7 +125,7 @@ def self_play_page(
         ("seed", strategy["seed"]),
         ("objective", provenance["objective"].replace("_", "-")),
         *result.facts(UNIT),
-        ("meetings", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s"),
+        ("matches", f"{result.evaluations:,} in {result.elapsed_s:,.1f} s"),
         ("stopped because", result.reason),
         ("rule bases", ", ".join(files.values())),
     ]
@@ -144,10 +144,10 @@ def self_play_page(
 
 
 _CONVERGENCE = (
-    "The value of the best meeting so far: 1 is what the rails alone bring, on the workloads learned "
+    "The value of the best meeting so far: 1 is what the constraints alone bring, on the workloads learned "
     "from."
 )
 _MAPS = (
-    "Left to right the queue gets longer, bottom to top the job wider. The rails decide first; shaded "
+    "Left to right the queue gets longer, bottom to top the job wider. The constraints decide first; shaded "
     "is what was left to the rules in the first replay."
 )

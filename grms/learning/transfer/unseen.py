@@ -7,7 +7,7 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.transfer.comparison import ComparedRow
 from grms.learning.transfer.fitness import Fitness
-from grms.learning.transfer.self_play import MeetingFitness
+from grms.learning.transfer.self_play import MatchFitness
 from grms.learning.transfer.source import SourceError
 
 
@@ -31,10 +31,10 @@ def compared(
     ]
 
 
-def compared_meeting(
-    fitness: MeetingFitness, case_names: Sequence[str], genome: Genome, *, unseen: bool = False
+def compared_match(
+    fitness: MatchFitness, case_names: Sequence[str], genome: Genome, *, unseen: bool = False
 ) -> list[ComparedRow]:
-    """Returns a row for each site of each case of a fitness, with the rule bases of a meeting."""
+    """Returns a row for each site of each case of a fitness, with the rule bases of a match."""
     return [
         ComparedRow(name, site, alone, constant, learned, True, unseen)
         for name, alones, constants, afters in zip(

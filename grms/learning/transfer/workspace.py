@@ -2,18 +2,18 @@
 
 import threading
 
-from grms.federation.federation import Federation, ReplayScratch
+from grms.federation.federation import Federation, ReplayWorkspace
 from grms.policy._decisions import MembershipTable
 
 
-class Scratch:
+class Workspace:
     """Membership tables and memory of replays, of each thread its own; a copy in another process begins with none."""
 
     def __init__(self) -> None:
         self._local = threading.local()
 
-    def __reduce__(self) -> tuple[type["Scratch"], tuple[()]]:
-        return Scratch, ()
+    def __reduce__(self) -> tuple[type["Workspace"], tuple[()]]:
+        return Workspace, ()
 
     def table(self, processors: int, rules: int) -> MembershipTable:
         """Returns a table for machines of a size and rule bases of so many rules."""
@@ -23,9 +23,9 @@ class Scratch:
             tables[key] = MembershipTable(processors, rules)
         return tables[key]
 
-    def replay(self, case: int, federation: Federation) -> ReplayScratch:
+    def replay(self, case: int, federation: Federation) -> ReplayWorkspace:
         """Returns the memory for replays of a case."""
-        memory: dict[int, ReplayScratch] = vars(self._local).setdefault("memory", {})
+        memory: dict[int, ReplayWorkspace] = vars(self._local).setdefault("memory", {})
         if case not in memory:
-            memory[case] = ReplayScratch(len(federation.jobs))
+            memory[case] = ReplayWorkspace(len(federation.jobs))
         return memory[case]

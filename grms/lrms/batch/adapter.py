@@ -1,6 +1,6 @@
 """The port for batch systems that are polled.
 
-Calls rely on a poll of the batch system (`looks`) and on what all polls so far have shown (`ledger`). What has
+Calls rely on a poll of the batch system (`poller`) and on what all polls so far have shown (`tracker`). What has
 to be repeated later is an order of the ledger, carried out by `orders`.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from grms.lrms.anomalies import Slips
+from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import (
     Ended,
     LrmsDiskError,
@@ -25,13 +25,13 @@ from grms.lrms.base import (
     Tell,
     Unseen,
 )
-from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobLedger, Order
+from grms.lrms.batch.job_tracker import GRACE_S, MISSING_LOOKS, Act, JobTracker, Order
 from grms.lrms.batch.launcher import Spool, check_home, check_key, check_program, usable
-from grms.lrms.batch.poller import Looks
-from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, Table
-from grms.lrms.batch.reconciler import Orders
+from grms.lrms.batch.poller import Poller
+from grms.lrms.batch.queue_snapshot import Evidence, JobRow, Question, QueueSnapshot
+from grms.lrms.batch.reconciler import Reconciler
 from grms.lrms.batch.system import BatchSystem
-from grms.lrms.batch.tracked_job import FollowedJob, Want
+from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import is_fenced, true_end
 from grms.lrms.native_jobs import VARIABLE, Fate, Watched
 from grms.util.outcomes import Outcome
@@ -65,7 +65,7 @@ class BatchLrms:
         self._system = system
         self._spool = spool
         self._clock = clock
-        self._ledger = JobLedger(
+        self._tracker = JobTracker(
             system.encode,
             system.decode,
             settle_s=settle_s,
@@ -75,16 +75,16 @@ class BatchLrms:
             fences=not repeats,
         )
         self._repeats = repeats
-        self._looks = Looks(system, spool, self._ledger, poll_s=poll_s)
-        self._disk = self._looks.disk
-        self._orders = Orders(system, spool, self._looks, repeats=repeats, clock=clock)
+        self._poller = Poller(system, spool, self._tracker, poll_s=poll_s)
+        self._disk = self._poller.disk
+        self._orders = Reconciler(system, spool, self._poller, repeats=repeats, clock=clock)
         self._settle_s = settle_s
         self.watched = watched
 
     @property
-    def slips(self) -> Slips:
+    def anomalies(self) -> Anomalies:
         """Counts of what the batch system has not kept."""
-        return self._ledger.slips
+        return self._tracker.anomalies
 
     @property
     def problem(self) -> str:
@@ -106,7 +106,7 @@ class BatchLrms:
 
     def listen(self, tell: Tell) -> None:
         """Sets the receiver of events."""
-        self._looks.tell = tell
+        self._poller.tell = tell
 
     async def open(self) -> None:
         """Prepares the folders and the batch system."""
@@ -115,7 +115,7 @@ class BatchLrms:
 
     async def run(self) -> None:
         """Polls the batch system until cancelled."""
-        await self._looks.follow(self._orders.carry_out)
+        await self._poller.follow(self._orders.carry_out)
 
     async def close(self) -> None:
         """Does nothing."""
@@ -130,33 +130,33 @@ class BatchLrms:
         program = check_program(job.program)
         if await self._stays(job):
             return
-        known = self._ledger.job(key)
+        known = self._tracker.job(key)
         if known is not None and not known.number and known.end is None:
-            await self._looks.new()  # it was submitted, and the answer has not come
-            known = self._ledger.job(key)
+            await self._poller.new()  # it was submitted, and the answer has not come
+            known = self._tracker.job(key)
         if known is not None and (known.number or known.end is not None):
             await self._want_more(known, want)
             return
         if await self._had_before(key):
             return
         try:
-            _check_taken(job, (await self._looks.last()).table)
+            _check_taken(job, (await self._poller.last()).table)
             if job.home is not None:
                 home = await asyncio.to_thread(usable, check_home(job.home))
                 # Another account's folder is not for the daemon to choose, and a partner's not of this site.
                 job = replace(job, home=None if job.partner or job.account else home)
             folder = await self._prepared(job, program, run=not held)
-            self._ledger.intended(key, want)
+            self._tracker.intended(key, want)
             number = await self._system.submit(self._system.encode(key), job, folder)
         except (LrmsRefusedError, LrmsDiskError) as error:
             # This attempt, or an earlier one, may have reached the batch system all the same. If a local job is
             # resubmitted, it is found; if it is over here, or goes elsewhere, it stays held.
             if job.partner or (isinstance(error, LrmsRefusedError) and not error.passing):
-                self._ledger.refused(key)
+                self._tracker.refused(key)
                 await self._disk.do(self._spool.drop, key)
             raise
-        self._ledger.acknowledged(key, number, self._clock())
-        self._looks.want()
+        self._tracker.acknowledged(key, number, self._clock())
+        self._poller.want()
 
     async def _prepared(self, job: LrmsJob, program: Program, *, run: bool) -> Path:
         try:
@@ -180,8 +180,8 @@ class BatchLrms:
     async def release(self, key: str) -> None:
         """Releases a job when it is safe."""
         while True:
-            seen = await self._looks.new()
-            job = self._ledger.job(check_key(key))
+            seen = await self._poller.new()
+            job = self._tracker.job(check_key(key))
             if job is None or not job.number:
                 raise LrmsRefusedError(f"the batch system has no job {key}")
             if job.want is Want.GONE or job.end is not None:
@@ -189,12 +189,12 @@ class BatchLrms:
             await self._want_more(job, Want.RUN)
             if (job.row is not None and job.row.phase is not LrmsPhase.HELD) or job.hold_stays:
                 return
-            if job.row is not None and self._ledger.settled(job, seen.table.taken_at):
+            if job.row is not None and self._tracker.settled(job, seen.table.taken_at):
                 act = Act.RELEASE if job.released_at is None else Act.ASK
                 await self._orders.obey(Order(act, key, job.row))
                 return
             left = self._settle_s - (self._clock() - job.acknowledged_at)
-            await asyncio.sleep(max(min(left, self._settle_s), self._looks.soon_s))
+            await asyncio.sleep(max(min(left, self._settle_s), self._poller.soon_s))
 
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """Ends a job."""
@@ -218,7 +218,7 @@ class BatchLrms:
                 return False
             row = await self._living(key, only_waiting=True)
             if row is None or await self._has_begun(key):
-                job = self._ledger.job(key)
+                job = self._tracker.job(key)
                 left = row if job is None else job.row
                 unseen = job is not None and job.missing > 0
                 if left is not None and (row is not None or unseen or left.phase in _STARTED):
@@ -230,23 +230,23 @@ class BatchLrms:
                 await self._system.release(row)
                 raise
         self._gone(key)
-        self._looks.want()
+        self._poller.want()
         return True
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """Returns what is known of a job."""
         record = await self._looked_up(check_key(key))
         if record is not None and record.phase is LrmsPhase.ENDED:
-            await self._looks.count_runs([key])  # it may have ended before this process began
+            await self._poller.count_runs([key])  # it may have ended before this process began
         return record
 
     async def _looked_up(self, key: str) -> LrmsRecord | None:
-        if (staying := self._looks.staying.get(check_key(key))) is not None:
+        if (staying := self._poller.staying.get(check_key(key))) is not None:
             return LrmsRecord(LrmsPhase.ENDED, None, staying)
         for _ in range(MISSING_LOOKS):
-            seen = await self._looks.new()
-            job = self._ledger.job(key)
-            row = self._ledger.row(key, seen.table.rows)
+            seen = await self._poller.new()
+            job = self._tracker.job(key)
+            row = self._tracker.row(key, seen.table.rows)
             if row is not None:
                 return await self._record(key, row)
             if job is None or not job.number or job.end is not None:
@@ -259,14 +259,14 @@ class BatchLrms:
 
     async def snapshot(self) -> LrmsSnapshot:
         """Returns a new poll."""
-        table = (await self._looks.new()).table
-        load = self._ledger.load(table)
+        table = (await self._poller.new()).table
+        load = self._tracker.load(table)
         return LrmsSnapshot(
             load.taken_at,
             load.processors,
             load.free,
             load.waiting,
-            self._ledger.records(table.rows),
+            self._tracker.records(table.rows),
         )
 
     # --- what calls have in common -------------------------------------------------------------
@@ -283,8 +283,10 @@ class BatchLrms:
         if await self._disk.do(notes.choose, token, Fate.HOME) is not Fate.HOME:
             return False
         reason = f"it stays as it was handed in: job {original.number} of the batch system"
-        self._looks.staying[job.key] = LrmsEnd(Outcome.CANCELLED, self._clock(), 0.0, reason=reason)
-        self._looks.want()
+        self._poller.staying[job.key] = LrmsEnd(
+            Outcome.CANCELLED, self._clock(), 0.0, reason=reason
+        )
+        self._poller.want()
         return True
 
     async def _had_before(self, key: str) -> bool:
@@ -292,33 +294,33 @@ class BatchLrms:
         marks = await self._disk.do(self._spool.marks, key)
         if marks is None:
             return False
-        table = (await self._looks.new()).table
-        job = self._ledger.job(key)
+        table = (await self._poller.new()).table
+        job = self._tracker.job(key)
         if job is not None and (job.number or job.end is not None):
             return True
-        row = self._ledger.row(key, table.rows)
+        row = self._tracker.row(key, table.rows)
         if row is None and not (marks.released or await self._has_begun(key)):
             # It was held to the last, or has never reached the batch system: should it be there after all, it is
             # held, and a second copy.
             return False
-        self._ledger.gone(key, marks.number if row is None else row.number, table.began_at)
-        self._looks.want()
+        self._tracker.gone(key, marks.number if row is None else row.number, table.began_at)
+        self._poller.want()
         return True
 
-    async def _want_more(self, job: FollowedJob, want: Want) -> None:
+    async def _want_more(self, job: TrackedJob, want: Want) -> None:
         if job.end is None and want is Want.RUN and job.want in {Want.NOTHING, Want.HELD}:
             await self._disk.do(self._spool.wanted, job.key)
             job.want, job.hold_stays = want, False
-            self._looks.want()
+            self._poller.want()
 
     def _gone(self, key: str) -> None:
-        job = self._ledger.job(key)
+        job = self._tracker.job(key)
         if job is not None:
             job.want = Want.GONE
 
     async def _living(self, key: str, *, only_waiting: bool) -> JobRow | None:
-        await self._looks.new()
-        job = self._ledger.job(key)
+        await self._poller.new()
+        job = self._tracker.job(key)
         if job is None or job.end is not None or job.row is None or not job.row.live:
             return None
         row = job.row
@@ -334,11 +336,11 @@ class BatchLrms:
         return bool(await self._disk.do(self._spool.runs, key))
 
     async def _record(self, key: str, row: JobRow) -> LrmsRecord:
-        known = self._ledger.records([row])[key]
+        known = self._tracker.records([row])[key]
         if known.phase in _WAITS and await self._has_begun(key):
             known = replace(known, restarted=True)
-        job = self._ledger.job(key)
-        if self._ledger.says_all(row) or (job is not None and job.end is not None):
+        job = self._tracker.job(key)
+        if self._tracker.says_all(row) or (job is not None and job.end is not None):
             return known
         if job is not None:
             # Its end is being looked up.
@@ -348,7 +350,7 @@ class BatchLrms:
         evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
         if end is not None and is_fenced(end, evidence.script, begun=evidence.begun):
-            self._ledger.gone(key, row.number, self._clock())
+            self._tracker.gone(key, row.number, self._clock())
             return self._concluded(question, replace(evidence, ending=ending)) or known
         if end is not None:
             limit_s, begun = evidence.limit_s, evidence.begun
@@ -361,26 +363,26 @@ class BatchLrms:
             return None  # it was held to the last, if it was there at all
         question = Question(key, self._system.encode(key), marks.number, None, None)
         ending = await self._system.ending(question)
-        evidence = await self._looks.evidence(question, ending)
-        self._ledger.gone(key, marks.number, self._clock())
+        evidence = await self._poller.evidence(question, ending)
+        self._tracker.gone(key, marks.number, self._clock())
         return self._concluded(question, evidence)
 
     def _concluded(self, question: Question, evidence: Evidence) -> LrmsRecord | None:
         # For a job of an earlier process that is missing or misreported: the caller learns the conclusion.
         record: LrmsRecord | None = None
-        for event in self._ledger.conclude(question, evidence, self._clock()):
+        for event in self._tracker.conclude(question, evidence, self._clock()):
             if isinstance(event, Ended):
-                job = self._ledger.job(question.key)
+                job = self._tracker.job(question.key)
                 start_time = None if job is None else job.start_time
                 record = LrmsRecord(LrmsPhase.ENDED, start_time, event.end)
             elif isinstance(event, Unseen):
-                self._looks.told([event])
+                self._poller.told([event])
                 record = LrmsRecord(LrmsPhase.UNKNOWN, evidence.begun_at, reason=event.reason)
-        self._looks.write_slips()
+        self._poller.write_anomalies()
         return record
 
 
-def _check_taken(job: LrmsJob, table: Table) -> None:
+def _check_taken(job: LrmsJob, table: QueueSnapshot) -> None:
     # A batch system may accept what it never starts, or refuse each of very many attempts.
     size, parts = table.processors_all, table.partitions
     if job.processors > size:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from grms.lrms.anomalies import Slips
+from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import (
     Accepted,
     Appeared,
@@ -41,8 +41,8 @@ from grms.lrms.base import (
     Unseen,
     Vanished,
 )
-from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, Table
-from grms.lrms.batch.tracked_job import FollowedJob, Want
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
+from grms.lrms.batch.tracked_job import TrackedJob, Want
 from grms.lrms.exit_status import ended_itself, is_fenced, is_unstarted, true_end
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
@@ -110,11 +110,11 @@ class Findings:
     orders: list[Order] = field(default_factory=list)
 
 
-class JobLedger:
+class JobTracker:
     """The jobs of one batch system.
 
     Attributes:
-        slips: counts of what the batch system has not kept.
+        anomalies: counts of what the batch system has not kept.
         slipped: the same as a list with the keys of the jobs; the consumer clears it.
 
     Args:
@@ -145,22 +145,22 @@ class JobLedger:
         self._grace_s = grace_s
         self._forgets = forgets
         self._fences = fences
-        self._jobs: dict[str, FollowedJob] = {}
-        self._over: OrderedDict[str, FollowedJob] = OrderedDict()
+        self._jobs: dict[str, TrackedJob] = {}
+        self._over: OrderedDict[str, TrackedJob] = OrderedDict()
         self._lost: OrderedDict[str, None] = OrderedDict()
         self._copies: set[tuple[str, str]] = set()
         self._looked_at: float | None = None
-        self._looks = 0
-        self.slips = Slips()
+        self._poller = 0
+        self.anomalies = Anomalies()
         self.slipped: list[tuple[str, str]] = []
 
-    def job(self, key: str) -> FollowedJob | None:
+    def job(self, key: str) -> TrackedJob | None:
         """Returns what is known of a job; `None` if it was lost or never there."""
         return self._jobs.get(key) or self._over.get(key)
 
     def gone(self, key: str, number: str, at: float) -> None:
         """Records that a job released before this process began is missing from the poll at `at`, seconds."""
-        self._jobs[key] = FollowedJob(
+        self._jobs[key] = TrackedJob(
             key,
             Want.RUN,
             number,
@@ -172,9 +172,9 @@ class JobLedger:
             missing_s=self._records_s,
         )
 
-    def intended(self, key: str, want: Want) -> FollowedJob:
+    def intended(self, key: str, want: Want) -> TrackedJob:
         """Notes that a job is about to be submitted, and returns it."""
-        job = self._jobs[key] = FollowedJob(key, want)
+        job = self._jobs[key] = TrackedJob(key, want)
         self._lost.pop(key, None)
         return job
 
@@ -200,7 +200,7 @@ class JobLedger:
         job = self._jobs.get(key)
         if job is not None:
             if job.released_at is not None:
-                self._slip("release_undone", key)
+                self._anomaly("release_undone", key)
             if again:
                 self._ran_again(job)
             job.released_at = at
@@ -221,7 +221,7 @@ class JobLedger:
             return [], True
         if not job.forgotten:
             job.forgotten = True
-            self._slip("run_forgotten", key)
+            self._anomaly("run_forgotten", key)
         ending = evidence.ending
         if ending is not None:
             end = self._true_end(ending.end, evidence)
@@ -243,7 +243,7 @@ class JobLedger:
         """Notes how often a job that has ended has run without anybody's order, by its own word."""
         job = self._over.get(key)
         if job is None and unordered:
-            job = FollowedJob(key, Want.NOTHING)  # of an older life of this process
+            job = TrackedJob(key, Want.NOTHING)  # of an older life of this process
             self._remember(job)
         while job is not None and job.ran_again < unordered:
             self._ran_again(job)
@@ -254,7 +254,7 @@ class JobLedger:
         if job is not None:
             job.hold_stays = True
 
-    def settled(self, job: FollowedJob, at: float) -> bool:
+    def settled(self, job: TrackedJob, at: float) -> bool:
         """Returns whether a job's submission can no longer be forgotten, at a moment."""
         return max(at - job.acknowledged_at, job.shown_s) >= self._settle_s
 
@@ -275,7 +275,7 @@ class JobLedger:
 
     # --- a look ----------------------------------------------------------------------------------
 
-    def see(self, table: Table) -> Findings:
+    def see(self, table: QueueSnapshot) -> Findings:
         """Compares a poll with what is known.
 
         Returns:
@@ -291,7 +291,7 @@ class JobLedger:
                 shown.setdefault(key, []).append(row)
         for key, rows in shown.items():
             self._shown(key, rows, table, step_s, findings)
-        self._looks += 1
+        self._poller += 1
         for job in self._jobs.values():
             job.doubt_s += step_s if job.doubt else 0.0
         unseen = [job for key, job in self._jobs.items() if key not in shown]
@@ -309,7 +309,7 @@ class JobLedger:
         if question.row is None:
             # Here, as there may have been no time for the question.
             job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
-            job.asked = self._looks
+            job.asked = self._poller
         ending = evidence.ending
         if ending is None and question.row is not None:
             ending = _of_row(question.row)
@@ -320,7 +320,7 @@ class JobLedger:
         end = self._true_end(ending.end, evidence)
         if end != ending.end:
             if evidence.script is not None:
-                self._slip("end_forgotten", job.key)
+                self._anomaly("end_forgotten", job.key)
             ending = replace(ending, end=end)
         if job.want is Want.GONE and ending.end.signal in _KILLED:
             # Not every batch system distinguishes a cancelled job from one that died of itself.
@@ -328,7 +328,7 @@ class JobLedger:
             ending = replace(ending, end=end)
         return self._ended(job, ending)
 
-    def _concluded_unseen(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
+    def _concluded_unseen(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
         # Neither the queue nor any record has it.
         unknown = evidence.known is False
         if not evidence.known:
@@ -353,7 +353,7 @@ class JobLedger:
         return self._doubted(job, text, at)
 
     def _concluded_unknown(
-        self, job: FollowedJob, evidence: Evidence, at: float
+        self, job: TrackedJob, evidence: Evidence, at: float
     ) -> list[LrmsEvent] | None:
         # The batch system does not know it. `None` if it may run all the same.
         ran = evidence.begun or job.start_time is not None
@@ -365,18 +365,18 @@ class JobLedger:
         if not (ran or let_go or job.left_hold):
             del self._jobs[job.key]
             self._give_up(job.key)
-            self._slip("submission_forgotten", job.key)
+            self._anomaly("submission_forgotten", job.key)
             return [Lost(job.key, f"the batch system has forgotten job {job.number}")]
         if self._is_over(job, evidence, at):
             text = f"job {job.number} is gone, and no record says how it ended"
             return self._vanished(job, text, at)
         return None
 
-    def _concluded_fenced(self, job: FollowedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
+    def _concluded_fenced(self, job: TrackedJob, evidence: Evidence, at: float) -> list[LrmsEvent]:
         # A second run that skipped the script has ended: the first one's end counts.
         if not job.fenced:
             job.fenced = True
-            self._slip("run_fenced", job.key)
+            self._anomaly("run_fenced", job.key)
         if job.want is Want.GONE:
             return self._cancelled(job, at, "cancelled")
         if evidence.script is not None:
@@ -387,7 +387,7 @@ class JobLedger:
         text = "it was started twice, and ran once; the end of that run is waited for"
         return self._doubted(job, text, at)
 
-    def _is_over(self, job: FollowedJob, evidence: Evidence, at: float) -> bool:
+    def _is_over(self, job: TrackedJob, evidence: Evidence, at: float) -> bool:
         # Whether a begun run has certainly reached its limit; premature if the clock jumps.
         if not job.doubt or job.doubt_s < self._grace_s:
             return False
@@ -401,14 +401,14 @@ class JobLedger:
         return true_end(end, evidence.script, limit_s, begun=begun, once=self._fences)
 
     @staticmethod
-    def _own_ending(job: FollowedJob, evidence: Evidence, at: float) -> Ending:
+    def _own_ending(job: TrackedJob, evidence: Evidence, at: float) -> Ending:
         script, began = evidence.script, evidence.begun_at
         assert script is not None
         if began is not None and script.run_time is not None:
             at = min(at, began + script.run_time)
         return Ending(began if job.start_time is None else job.start_time, ended_itself(script, at))
 
-    def _doubted(self, job: FollowedJob, reason: str, at: float) -> list[LrmsEvent]:
+    def _doubted(self, job: TrackedJob, reason: str, at: float) -> list[LrmsEvent]:
         if job.doubt == reason:
             return []
         if not job.doubt:
@@ -416,18 +416,18 @@ class JobLedger:
         job.doubt = reason
         return [Unseen(job.key, reason)]
 
-    def _vanished(self, job: FollowedJob, reason: str, at: float) -> list[LrmsEvent]:
+    def _vanished(self, job: TrackedJob, reason: str, at: float) -> list[LrmsEvent]:
         del self._jobs[job.key]
         self._remember(job)
         return [Vanished(job.key, at, reason)]
 
-    def _cancelled(self, job: FollowedJob, at: float, reason: str) -> list[LrmsEvent]:
+    def _cancelled(self, job: TrackedJob, at: float, reason: str) -> list[LrmsEvent]:
         ran = 0.0 if job.start_time is None else max(0.0, at - job.start_time)
         end = LrmsEnd(Outcome.CANCELLED, at, ran, reason=reason)
         return self._ended(job, Ending(job.start_time, end))
 
     def _shown(
-        self, key: str, rows: list[JobRow], table: Table, step_s: float, findings: Findings
+        self, key: str, rows: list[JobRow], table: QueueSnapshot, step_s: float, findings: Findings
     ) -> None:
         job = self._jobs.get(key)
         row = self._chosen(rows, job)
@@ -455,14 +455,14 @@ class JobLedger:
         # A held one has certainly not begun. Of running copies none is known to be the better one.
         if (key, copy.number) not in self._copies:
             self._copies.add((key, copy.number))
-            self._slip("copied", key)
+            self._anomaly("copied", key)
             if copy.phase in _HAS_STARTED:
-                self._slip("run_again", key)
+                self._anomaly("run_again", key)
         if copy.phase is LrmsPhase.HELD:
             findings.orders.append(Order(Act.CANCEL, "", copy))
 
     @staticmethod
-    def _chosen(rows: list[JobRow], job: FollowedJob | None) -> JobRow:
+    def _chosen(rows: list[JobRow], job: TrackedJob | None) -> JobRow:
         # A job that runs or has run takes precedence; of waiting copies the oldest stays.
         def rank(row: JobRow) -> tuple[int, bool, float, int, str]:
             if row.phase in _HAS_STARTED:
@@ -476,7 +476,7 @@ class JobLedger:
 
         return min(rows, key=rank)
 
-    def _found(self, key: str, row: JobRow, findings: Findings) -> FollowedJob | None:
+    def _found(self, key: str, row: JobRow, findings: Findings) -> TrackedJob | None:
         # A job that is not followed: ended long ago, or back, or of an earlier process.
         old = self._over.get(key)
         if not row.live:
@@ -484,7 +484,7 @@ class JobLedger:
         if old is not None and old.want in {Want.GONE, Want.OVER}:
             if not old.came_back:
                 old.came_back = True
-                self._slip("cancel_undone", key)
+                self._anomaly("cancel_undone", key)
             if _is_to_end(old.want, row.phase):
                 findings.orders.append(Order(Act.CANCEL, key, row))
             return None
@@ -493,15 +493,17 @@ class JobLedger:
         want = Want.HELD if key in self._lost else Want.NOTHING
         if old is not None:
             want = Want.OVER if old.end is not None else Want.HELD
-            self._slip("end_undone", key)
-        job = self._jobs[key] = FollowedJob(key, want)
+            self._anomaly("end_undone", key)
+        job = self._jobs[key] = TrackedJob(key, want)
         self._over.pop(key, None)
         findings.events.append(Appeared(key, record_of(row)))
         job.accepted = True
         job.start_time = row.start_time
         return job
 
-    def _compared(self, job: FollowedJob, row: JobRow, table: Table, findings: Findings) -> None:
+    def _compared(
+        self, job: TrackedJob, row: JobRow, table: QueueSnapshot, findings: Findings
+    ) -> None:
         if not job.accepted:
             job.accepted = True
             findings.events.append(Accepted(job.key))
@@ -524,14 +526,14 @@ class JobLedger:
             self._held(job, row, table, findings)
 
     @staticmethod
-    def _hindered(job: FollowedJob, row: JobRow, findings: Findings) -> None:
+    def _hindered(job: TrackedJob, row: JobRow, findings: Findings) -> None:
         # Two polls: a batch system that has just started does not know its own partitions at first.
         before = "" if job.row is None else job.row.hindered
         if row.live and row.hindered != job.hindered and (not row.hindered or before):
             job.hindered = row.hindered
             findings.events.append(Hindered(job.key, row.hindered))
 
-    def _held(self, job: FollowedJob, row: JobRow, table: Table, findings: Findings) -> None:
+    def _held(self, job: TrackedJob, row: JobRow, table: QueueSnapshot, findings: Findings) -> None:
         if job.want is Want.HELD or not self.settled(job, table.taken_at):
             return
         if job.released_at is not None and _is_later(job.released_at, table):
@@ -539,7 +541,7 @@ class JobLedger:
         sure = job.want is Want.RUN and job.released_at is None and job.start_time is None
         findings.orders.append(Order(Act.RELEASE if sure else Act.ASK, job.key, row))
 
-    def _started(self, job: FollowedJob, start_time: float, again: bool = False) -> list[LrmsEvent]:
+    def _started(self, job: TrackedJob, start_time: float, again: bool = False) -> list[LrmsEvent]:
         if job.start_time is not None and not again:
             return []
         events: list[LrmsEvent] = []
@@ -551,7 +553,7 @@ class JobLedger:
         events.append(Started(job.key, start_time))
         return events
 
-    def _not_shown(self, job: FollowedJob, table: Table, step_s: float) -> bool:
+    def _not_shown(self, job: TrackedJob, table: QueueSnapshot, step_s: float) -> bool:
         # Proves nothing; returns whether it should be asked about now.
         if _is_later(job.acknowledged_at, table):
             return False
@@ -570,7 +572,7 @@ class JobLedger:
             return False
         return True
 
-    def _question(self, job: FollowedJob, row: JobRow | None) -> Question:
+    def _question(self, job: TrackedJob, row: JobRow | None) -> Question:
         last = row or job.row
         return Question(
             job.key,
@@ -581,7 +583,7 @@ class JobLedger:
             ran=job.start_time is not None,
         )
 
-    def _ended(self, job: FollowedJob, ending: Ending) -> list[LrmsEvent]:
+    def _ended(self, job: TrackedJob, ending: Ending) -> list[LrmsEvent]:
         events: list[LrmsEvent] = []
         if ending.start_time is not None:
             events.extend(self._started(job, ending.start_time))
@@ -596,22 +598,22 @@ class JobLedger:
         if len(self._lost) > REMEMBERED:
             self._lost.popitem(last=False)
 
-    def _remember(self, job: FollowedJob) -> None:
+    def _remember(self, job: TrackedJob) -> None:
         self._over[job.key] = job
         if len(self._over) > REMEMBERED:
             self._over.popitem(last=False)
 
-    def _ran_again(self, job: FollowedJob) -> None:
+    def _ran_again(self, job: TrackedJob) -> None:
         job.ran_again += 1
-        self._slip("run_again", job.key)
+        self._anomaly("run_again", job.key)
 
-    def _slip(self, what: str, key: str) -> None:
-        setattr(self.slips, what, getattr(self.slips, what) + 1)
+    def _anomaly(self, what: str, key: str) -> None:
+        setattr(self.anomalies, what, getattr(self.anomalies, what) + 1)
         self.slipped.append((what, key))
 
     # --- what others ask -------------------------------------------------------------------------
 
-    def load(self, table: Table) -> LrmsLoad:
+    def load(self, table: QueueSnapshot) -> LrmsLoad:
         """Returns the load at a poll, with the plan.
 
         A job of this site counts from when it should run, although it may be held for some seconds to be safe and
@@ -671,12 +673,12 @@ def _is_to_end(want: Want, phase: LrmsPhase) -> bool:
     return want is Want.OVER and phase in _NOT_STARTED
 
 
-def _is_later(moment: float, table: Table) -> bool:
+def _is_later(moment: float, table: QueueSnapshot) -> bool:
     # Whether a poll cannot show something from that moment, allowing for a clock set back since.
     return table.began_at <= moment <= table.taken_at + STEP_S
 
 
-def _again(job: FollowedJob, row: JobRow) -> bool:
+def _again(job: TrackedJob, row: JobRow) -> bool:
     # A batch system may correct a start by a second; a new submission of the same job is a requeue.
     if job.start_time is None or row.start_time is None:
         return False

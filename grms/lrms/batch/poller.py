@@ -1,6 +1,6 @@
 """Polls a batch system, and emits events.
 
-A poll reads the whole queue; it is shared by all who wait for one, compared with what is known (`ledger`), and
+A poll reads the whole queue; it is shared by all who wait for one, compared with what is known (`tracker`), and
 emitted as events. Between two polls nothing is known of the batch system.
 """
 
@@ -24,9 +24,9 @@ from grms.lrms.base import (
     Tell,
     Unseen,
 )
-from grms.lrms.batch.job_tracker import JobLedger, Order
+from grms.lrms.batch.job_tracker import JobTracker, Order
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import Ending, Evidence, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, Question, QueueSnapshot
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.disk import Disk
 
@@ -51,7 +51,7 @@ _log = structlog.get_logger()
 class Seen:
     """A poll with the orders that the ledger derived from it."""
 
-    table: Table
+    table: QueueSnapshot
     orders: tuple[Order, ...]
 
 
@@ -74,22 +74,22 @@ class Rotation:
         self._last[name] = self._round
 
 
-class Looks:
+class Poller:
     """The polls of one batch system, one at a time.
 
     Attributes:
-        ledger: result of all polls so far.
+        tracker: result of all polls so far.
         tell: receives the events.
         staying: ends of jobs that were not handed to the batch system, emitted by the next poll.
     """
 
     def __init__(
-        self, system: BatchSystem, spool: Spool, ledger: JobLedger, *, poll_s: float
+        self, system: BatchSystem, spool: Spool, tracker: JobTracker, *, poll_s: float
     ) -> None:
         self._system = system
         self._spool = spool
         self._poll_s = poll_s
-        self.ledger = ledger
+        self.tracker = tracker
         self.disk = Disk(spool.probe)
         self.tell: Tell = lambda _events: None
         self.staying: dict[str, LrmsEnd] = {}
@@ -181,7 +181,7 @@ class Looks:
                 self.tell([Away(str(error))])
             return LrmsUnavailableError(str(error))
         # No await between recording and emitting, as a call can be cancelled.
-        findings = self.ledger.see(table)
+        findings = self.tracker.see(table)
         self.tell([Back(), *findings.events] if self._away else findings.events)
         self._away = False
         ended = [event.key for event in findings.events if isinstance(event, Ended)]
@@ -191,7 +191,7 @@ class Looks:
         ended += await self._answer(findings.questions, table.taken_at)
         await self.count_runs(ended)
         await self.disk.look()
-        self.tell([LoadSeen(self.ledger.load(table))])
+        self.tell([LoadSeen(self.tracker.load(table))])
         return Seen(table, tuple(findings.orders))
 
     async def _answer(self, questions: list[Question], at: float) -> list[str]:
@@ -218,7 +218,7 @@ class Looks:
             if ending is None and question.row is None and answers:
                 evidence, answers = await self._asked(question, evidence)
             # Emitted at once: this call can be cancelled, and conclusions are not repeated.
-            events = self.ledger.conclude(question, evidence, at)
+            events = self.tracker.conclude(question, evidence, at)
             self.told(events)
             ended += [event.key for event in events if isinstance(event, Ended)]
         return ended
@@ -260,11 +260,11 @@ class Looks:
         # Each ordered run has begun with another restart count.
         for key in ended:
             runs = await self.disk.tried(self._spool.runs, key) or []
-            self.ledger.has_run(key, len(runs) - len(set(runs)))
-        self.write_slips()
+            self.tracker.has_run(key, len(runs) - len(set(runs)))
+        self.write_anomalies()
 
-    def write_slips(self) -> None:
+    def write_anomalies(self) -> None:
         """Writes to the log what the ledger has newly found that the batch system has not kept."""
-        for what, key in self.ledger.slipped:
-            _log.warning("lrms_slip", what=what, lrms_job=self._system.encode(key))
-        self.ledger.slipped.clear()
+        for what, key in self.tracker.slipped:
+            _log.warning("lrms_anomaly", what=what, lrms_job=self._system.encode(key))
+        self.tracker.slipped.clear()

@@ -52,7 +52,7 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class QueueSnapshot:
     """One poll.
 
     Attributes:

@@ -25,7 +25,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.job_tracker import Act, Order
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.poller import Looks, Rotation
+from grms.lrms.batch.poller import Poller, Rotation
 from grms.lrms.batch.queue_snapshot import JobRow, Question
 from grms.lrms.batch.system import BatchSystem
 from grms.lrms.batch.tracked_job import Want
@@ -36,7 +36,7 @@ TOGETHER: Final = 200
 _log = structlog.get_logger()
 
 
-class Orders:
+class Reconciler:
     """Carries out orders, one at a time for each job.
 
     With `repeats`, a job may run again if the batch system has forgotten its run. `clock` is in seconds since 1970.
@@ -46,16 +46,16 @@ class Orders:
         self,
         system: BatchSystem,
         spool: Spool,
-        looks: Looks,
+        poller: Poller,
         *,
         repeats: bool,
         clock: Callable[[], float],
     ) -> None:
         self._system = system
         self._spool = spool
-        self._disk = looks.disk
-        self._looks = looks
-        self._ledger = looks.ledger
+        self._disk = poller.disk
+        self._poller = poller
+        self._tracker = poller.tracker
         self._repeats = repeats
         self._clock = clock
         self._under_way: set[str] = set()
@@ -73,7 +73,7 @@ class Orders:
         orders = list(orders)
         ends = {_mark(order): order.row for order in orders if order.act is Act.CANCEL}
         away = await self._end_again({m: row for m, row in ends.items() if self._is_free(m)})
-        until = time.monotonic() + self._looks.orders_s
+        until = time.monotonic() + self._poller.orders_s
         others = [order for order in orders if order.act is not Act.CANCEL]
         for order in self._rotation.ordered(others, key=lambda each: each.key):
             if time.monotonic() > until:
@@ -129,18 +129,18 @@ class Orders:
         await asyncio.sleep(0)  # others that ask at this moment come along
         keys = list(islice(self._to_end, TOGETHER))
         try:
-            await self._looks.new()
+            await self._poller.new()
         except LrmsUnavailableError as error:
             self._answered(dict.fromkeys(keys, error))
             return
         rows, over = {}, set[str]()
         for key in keys:
-            job = self._ledger.job(key)
+            job = self._tracker.job(key)
             row = None if job is None or job.end is not None else job.row
             if row is not None and (not row.live or row.phase is LrmsPhase.COMPLETING):
                 row = None
             if row is None:
-                row = self._ledger.unshown(key)
+                row = self._tracker.unshown(key)
             if row is not None:
                 rows[key] = row
             elif job is not None and job.end is None and (job.fenced or not job.number):
@@ -149,12 +149,12 @@ class Orders:
         self._not_wanted([*rows, *over])
         errors = await self._end(rows)
         self._not_wanted(key for key in rows if key not in errors)
-        self._looks.want()
+        self._poller.want()
         self._answered({key: errors.get(key, key in rows or key in over) for key in keys})
 
     def _not_wanted(self, keys: Iterable[str]) -> None:
         for key in keys:
-            job = self._ledger.job(key)
+            job = self._tracker.job(key)
             if job is not None:
                 job.want = Want.GONE
 
@@ -169,8 +169,8 @@ class Orders:
         now, errors = self._clock(), dict[str, LrmsError]()
         sure, alone = list[str](), list[str]()
         for mark in rows:
-            job = self._ledger.job(mark)
-            shown = job is not None and not job.missing and self._ledger.settled(job, now)
+            job = self._tracker.job(mark)
+            shown = job is not None and not job.missing and self._tracker.settled(job, now)
             (sure if shown else alone).append(mark)
         if len(sure) == 1:
             sure, alone = [], [*alone, *sure]
@@ -211,7 +211,7 @@ class Orders:
     async def none_of(self, key: str) -> AsyncIterator[None]:
         """Waits until no order of a job is under way, and lets none begin before the context ends."""
         while key in self._under_way:  # noqa: ASYNC110  # what is under way has no event
-            await asyncio.sleep(self._looks.soon_s)
+            await asyncio.sleep(self._poller.soon_s)
         self._under_way.add(key)
         try:
             yield
@@ -220,14 +220,14 @@ class Orders:
 
     async def _ours_to_lift(self, order: Order) -> bool:
         marks = await self._disk.do(self._spool.marks, order.key)
-        job = self._ledger.job(order.key)
+        job = self._tracker.job(order.key)
         run = (job is not None and job.want is Want.RUN) or (marks is not None and marks.run)
         released = job is not None and job.released_at is not None
         if run and await self._system.held_since_submission(order.row, released=released):
             if job is not None:
                 job.want = Want.RUN
             return True
-        self._ledger.hold_stays(order.key)
+        self._tracker.hold_stays(order.key)
         return False
 
     async def _release(self, order: Order) -> None:
@@ -235,20 +235,20 @@ class Orders:
         if begun and not self._repeats:
             await self._end_forgotten(order)
             return
-        self._ledger.releasing(order.key)
+        self._tracker.releasing(order.key)
         await self._disk.do(self._spool.released, order.key, order.row.number)
         await self._system.release(order.row)
-        self._ledger.released(order.key, self._clock(), again=begun)
-        self._looks.write_slips()
+        self._tracker.released(order.key, self._clock(), again=begun)
+        self._poller.write_anomalies()
 
     async def _end_forgotten(self, order: Order) -> None:
         row = order.row
         question = Question(order.key, row.name, row.number, row.submit_time, row, ran=True)
         ending = await self._system.ending(question)
-        evidence = await self._looks.evidence(question, ending)
-        events, over = self._ledger.run_forgotten(order.key, evidence, self._clock())
-        self._looks.told(events)
-        self._looks.write_slips()
+        evidence = await self._poller.evidence(question, ending)
+        events, over = self._tracker.run_forgotten(order.key, evidence, self._clock())
+        self._poller.told(events)
+        self._poller.write_anomalies()
         if over:
             await self._system.cancel(row)
 

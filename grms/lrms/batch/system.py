@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from grms.lrms.base import LrmsJob
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 
 
 class BatchSystem(Protocol):
@@ -32,7 +32,7 @@ class BatchSystem(Protocol):
     async def open(self) -> None:
         """Prepares without waiting."""
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """Reads the whole table and the machine's size."""
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:

@@ -25,7 +25,7 @@ class Want(enum.Enum):
 
 
 @dataclass(slots=True)
-class FollowedJob:
+class TrackedJob:
     """A job that is followed.
 
     Attributes:

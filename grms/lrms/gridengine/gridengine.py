@@ -17,7 +17,7 @@ from typing import Final
 from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.launcher import KEY
 from grms.lrms.batch.log_file import FollowedRecords
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.gridengine.gridengine_nodes import read_grid_table, shown_resources
 from grms.lrms.gridengine.gridengine_request import (
@@ -129,7 +129,7 @@ class GridEngine:
     async def open(self) -> None:
         """Does nothing."""
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """Polls the queue."""
         began_at = self._clock()
         settings = self._settings
@@ -158,7 +158,7 @@ class GridEngine:
             )
         except (ValueError, KeyError) as error:
             raise LrmsUnavailableError(f"qstat's answer cannot be read: {error}") from error
-        return Table(
+        return QueueSnapshot(
             began_at,
             self._clock(),
             working,

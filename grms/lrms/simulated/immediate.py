@@ -1,7 +1,7 @@
 """Optional extensions of the port: immediate answers, and replays.
 
 Only a batch system in the daemon's own memory can. The driver uses it if available, so that a replay with a virtual
-clock is in step with its conductor, and needs no task switch per job.
+clock is in step with its coordinator, and needs no task switch per job.
 """
 
 from typing import Protocol, runtime_checkable

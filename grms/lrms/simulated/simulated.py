@@ -115,7 +115,7 @@ class SimulatedLrms:
         """Does nothing."""
 
     async def run(self) -> None:
-        """Emits events when they happen; not on a virtual clock, where a conductor polls."""
+        """Emits events when they happen; not on a virtual clock, where a coordinator polls."""
         while True:
             self.tell_now()
             self._wanted.clear()

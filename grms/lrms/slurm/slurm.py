@@ -23,7 +23,7 @@ from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
 from grms.lrms.batch.log_file import FollowedRecords
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.subprocesses import ERROR_CHARACTERS_MAX, Answer, Programs, SilentError
 from grms.lrms.job_names import shown_name, tag_of
 from grms.lrms.nodes import NodeTable
@@ -198,7 +198,7 @@ class Slurm:
     async def open(self) -> None:
         """Does nothing."""
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """Polls the queue and the machine."""
         began_at = self._clock()
         token = secrets.token_hex(8)
@@ -221,7 +221,7 @@ class Slurm:
         if queue.planned and rules is not None and rules.scheduler == "backfill":
             plan = QueuePlan(taken_at, free, queue.running, queue.planned, step_s=60.0)
         nodes = self._nodes(machine, queue)
-        return Table(
+        return QueueSnapshot(
             began_at,
             taken_at,
             machine.working,

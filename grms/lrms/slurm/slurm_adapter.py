@@ -15,7 +15,7 @@ from grms.lrms.batch.checks import check_spool, check_user
 from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_findings
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
-from grms.lrms.native_jobs import OriginalNotes, Watched
+from grms.lrms.native_jobs import NativeJobNotes, Watched
 from grms.lrms.privileges import gains_rights
 from grms.lrms.slurm.slurm import SETTLE_S, Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_check import SlurmCheck
@@ -122,7 +122,7 @@ class SlurmTable(BatchSettings):
         if watch is None or programs is None:
             return None
         system = SlurmWatch(programs, comment=watch.comment or "", partition=watch.partition or "")
-        notes = OriginalNotes(site.folder / f"{site.name}.originals")
+        notes = NativeJobNotes(site.folder / f"{site.name}.native-jobs")
         return Watched(system, notes, watch.poll_s, self.settle_s)
 
     def of_site(self, site: str) -> SlurmSettings:

@@ -1,4 +1,4 @@
-"""Slurm's side of originals: users' `sbatch` jobs at the site's disposal, by comment or partition.
+"""Slurm's side of native jobs: users' `sbatch` jobs at the site's disposal, by comment or partition.
 
 Holds, releases and cancels need operator privileges. Slurm gives operators a job's script, but neither its
 environment nor its original arguments: a job with arguments stays at home, and variables do not travel.
@@ -12,7 +12,7 @@ from typing import Final
 from grms.lrms.base import LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, doubt, good, missing
-from grms.lrms.native_jobs import OriginalRow, OriginalWanted
+from grms.lrms.native_jobs import NativeJobRequest, NativeJobRow
 from grms.lrms.slurm.slurm import HELD_BY_PLUGIN, asked
 from grms.lrms.slurm.slurm_machine import read_limit
 from grms.lrms.slurm.slurm_nodes import SlurmRules, default_memory, read_rules
@@ -44,13 +44,13 @@ class SlurmWatch:
         self._comment = comment
         self._partition = partition
 
-    async def rows(self) -> Sequence[OriginalRow]:
+    async def rows(self) -> Sequence[NativeJobRow]:
         """Returns the queue of all jobs."""
         token = secrets.token_hex(8)
         text = await self._ask("squeue", "-h", "-a", "-t", "all", "-o", f"{token}|{FORMAT}")
         return read_rows(text, token=token, comment=self._comment, partition=self._partition)
 
-    async def wanted(self, row: OriginalRow) -> OriginalWanted:
+    async def wanted(self, row: NativeJobRow) -> NativeJobRequest:
         """Returns what a job requests."""
         fields = read_job(await self._ask("scontrol", "show", "job", "--oneliner", row.number))
         script = await self._ask("scontrol", "write", "batch_script", row.number, "-")
@@ -107,7 +107,7 @@ class SlurmWatch:
 # --- what is made of the answers -----------------------------------------------------------------
 
 
-def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[OriginalRow]:
+def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[NativeJobRow]:
     """Returns the queue of all jobs, without arrays.
 
     `text` has rows in `FORMAT` after the token and a bar, as comments may contain line feeds. `comment` and
@@ -125,7 +125,7 @@ def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[Or
         by_plugin = bool(comment) and said == comment + HELD_BY_PLUGIN
         held = reason in {"JobHeldUser", "JobHeldAdmin"}
         rows.append(
-            OriginalRow(
+            NativeJobRow(
                 number,
                 int(submitted),
                 user,
@@ -140,7 +140,7 @@ def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[Or
     return rows
 
 
-def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
+def read_wanted(fields: Mapping[str, str], script: str) -> NativeJobRequest:
     """Returns what a job requests, from `scontrol show job` and `scontrol write batch_script`.
 
     Raises:
@@ -161,7 +161,7 @@ def read_wanted(fields: Mapping[str, str], script: str) -> OriginalWanted:
     name, reason = fields.get("JobName", ""), _kept(fields, limit_s) or unsaid
     # squeue and scontrol append line feeds.
     script = script.rstrip("\n") + "\n"
-    return OriginalWanted(
+    return NativeJobRequest(
         name, processors, limit_s or 0.0, script, reason, None if reason else request
     )
 

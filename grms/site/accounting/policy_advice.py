@@ -2,7 +2,7 @@
 
 The site's machine, local jobs and accepted guests are as in its journal; partners' answers are modelled
 (`answers`). As a journal lacks declined guests, a policy that would take more is judged on the accepted ones.
-The model also ignores that partners may answer a changed site differently. Rails and the way partners are held
+The model also ignores that partners may answer a changed site differently. Exchange constraints and the way partners are held
 to their promises are those of the daemon.
 """
 
@@ -149,7 +149,7 @@ class PolicyReplay:
 
 
 class _Site:
-    # The machine, the policies, and the counters that rails use.
+    # The machine, the policies, and the counters that constraints use.
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from grms.lrms.simulated.simulated import SimulatedSettings
-from grms.policy.circuit_breaker import ExchangeGuard
+from grms.policy.circuit_breaker import CircuitBreaker
 from grms.policy.transfer import TransferPolicy
 from grms.site.accounting.counterfactual import Compared, ExchangeReport, exchange
 from grms.site.accounting.policy_advice import Advised, advise
@@ -43,15 +43,19 @@ def exchange_of_site(
 
 
 def own_gain(
-    settings: SiteConfig, guard: ExchangeGuard, progress: Callable[[int], None] = lambda _: None
+    settings: SiteConfig,
+    circuit_breaker: CircuitBreaker,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Compared:
-    """Returns the effect of exchange on local users, for the jobs that a guard considers.
+    """Returns the effect of exchange on local users, for the jobs that a circuit breaker considers.
 
     Raises:
         JournalError: the journal cannot be read.
         ValueError: a strategy file cannot be used.
     """
-    found, _ = exchange_of_site(settings, guard.window, progress=progress, not_before=guard.since)
+    found, _ = exchange_of_site(
+        settings, circuit_breaker.window, progress=progress, not_before=circuit_breaker.since
+    )
     return found.total
 
 

@@ -1,4 +1,4 @@
-"""The table `[guard]` of a site's file: when exchange stands still."""
+"""The table `[circuit_breaker]` of a site's file: when exchange stands still."""
 
 import math
 from datetime import datetime
@@ -7,15 +7,15 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from grms.daemon.config_base import Count, Model, wrong
-from grms.policy.circuit_breaker import ExchangeGuard
+from grms.policy.circuit_breaker import CircuitBreaker
 from grms.policy.constraints_table import Period
 
-_STANDARD = ExchangeGuard()
+_STANDARD = CircuitBreaker()
 _PERIOD_MIN_S = 60.0
 
 
-class GuardConfig(Model):
-    """A guard over what exchange costs own users.
+class CircuitBreakerConfig(Model):
+    """A circuit breaker over what exchange costs own users.
 
     Attributes:
         cost: of the AWRT that own users would have had alone, a part; more than that stops exchange.
@@ -47,16 +47,16 @@ class GuardConfig(Model):
         return value
 
     @property
-    def guard(self) -> ExchangeGuard:
-        """The guard that this describes."""
+    def circuit_breaker(self) -> CircuitBreaker:
+        """The circuit breaker that this describes."""
         since = self.since
         if since is None:
             since = -math.inf
         elif isinstance(since, datetime):
             since = since.timestamp()
-        return ExchangeGuard(self.cost, self.window, self.jobs, self.every, since)
+        return CircuitBreaker(self.cost, self.window, self.jobs, self.every, since)
 
 
-def guard_of(table: GuardConfig | None) -> ExchangeGuard | None:
-    """Returns the guard of a site; `None` if its file has no such table."""
-    return None if table is None else table.guard
+def circuit_breaker_of(table: CircuitBreakerConfig | None) -> CircuitBreaker | None:
+    """Returns the circuit breaker of a site; `None` if its file has no such table."""
+    return None if table is None else table.circuit_breaker

@@ -106,8 +106,8 @@ class PartnerConfig(Model):
         address: host and port; left out where it is found through MQTT presence.
         processors: its size, where that is to be known before it first answered.
         transfer: what is kept rather than offered to it, and accepted from it: `awf`, `keep`,
-            `none` (neither asked nor answered), `fair-exchange` or another word for rails, or the path
-            of a rule base file. Where it is left out and the site has rails, what they allow is done.
+            `none` (neither asked nor answered), `fair-exchange` or another word for constraints, or the path
+            of a rule base file. Where it is left out and the site has constraints, what they allow is done.
         shared: it has the folders `shared.roots` too, under the same paths.
         tell_users: it is told whose a job is by name, with the program of one that it has accepted.
         account: local account as which its jobs run, through sudo; left out: the daemon's own.

@@ -14,14 +14,14 @@ from grms.daemon.config_errors import Peculiarities, mistakes_of
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.registry.executors import adapter_of
 from grms.policy.files import RuleBaseError
-from grms.policy.location import LocationPolicy, WrittenLocation
+from grms.policy.location import LocationPolicy, UserDefinedLocation
 from grms.policy.registry import NO_EXCHANGE, PolicyShelf, location_by_name
 from grms.policy.transfer import (
     AlwaysAgree,
-    Railed,
+    Constrained,
     TransferPolicy,
-    WrittenTransfer,
-    without_rails,
+    UserDefinedTransfer,
+    without_constraints,
 )
 from grms.site.config.python_policies import CarefulLocation, CarefulTransfer
 from grms.site.config.schema import SiteConfig
@@ -88,7 +88,7 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
     """
     policies: dict[str, TransferPolicy] = {}
     problems: dict[str, None] = {}
-    shelf, rails = PolicyShelf(), config.rails_in_force
+    shelf, rails = PolicyShelf(), config.constraints_in_force
     for partner in config.partners:
         if partner.transfer == NO_EXCHANGE:
             continue
@@ -96,13 +96,13 @@ def load_policies(config: SiteConfig, shown: str) -> dict[str, TransferPolicy]:
             policy: TransferPolicy = _AGREE
             if rails is None or "transfer" in partner.model_fields_set:
                 policy = shelf.policy_by_name(partner.transfer)
-            if isinstance(policy, WrittenTransfer):
-                policy = WrittenTransfer(CarefulTransfer(policy))
-            if why := without_rails(policy, rails):
+            if isinstance(policy, UserDefinedTransfer):
+                policy = UserDefinedTransfer(CarefulTransfer(policy))
+            if why := without_constraints(policy, rails):
                 problems[f"{shown}: partners.{partner.name}.transfer: {why}"] = None
-            if rails is not None and not isinstance(policy, Railed):
-                # One that has rails of its own keeps these.
-                policy = Railed(rails, policy, f"{policy.name} within rails")
+            if rails is not None and not isinstance(policy, Constrained):
+                # One that has constraints of its own keeps these.
+                policy = Constrained(rails, policy, f"{policy.name} within constraints")
             policies[partner.name] = policy
         except RuleBaseError as error:
             problems[f"{shown}: partners.{partner.name}.transfer: {error}"] = None
@@ -141,8 +141,8 @@ def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
         policy = location_by_name(config.location, awrt="awrt-open")
     except ValueError as error:
         raise ConfigError(f"{shown}: location: {error}") from error
-    if isinstance(policy, WrittenLocation):
-        return WrittenLocation(CarefulLocation(policy))
+    if isinstance(policy, UserDefinedLocation):
+        return UserDefinedLocation(CarefulLocation(policy))
     return policy
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import structlog
 
 from grms.policy._decisions import TransferQuestion
-from grms.policy.location import PartnerRecord, WrittenLocation
-from grms.policy.transfer import WrittenTransfer, yes_or_no
+from grms.policy.location import PartnerRecord, UserDefinedLocation
+from grms.policy.transfer import UserDefinedTransfer, yes_or_no
 
 FAILURES_SAID_MAX: Final = 20
 """Most different failures of a policy that are logged, once each."""
@@ -46,7 +46,7 @@ class _Careful:
 class CarefulTransfer(_Careful):
     """A transfer policy that keeps local jobs, and declines others', if it fails."""
 
-    def __init__(self, policy: WrittenTransfer) -> None:
+    def __init__(self, policy: UserDefinedTransfer) -> None:
         super().__init__(policy.name, "transfer")
         self._accept: Any = getattr(policy.written, "accept", policy.written)
 
@@ -62,7 +62,7 @@ class CarefulTransfer(_Careful):
 class CarefulLocation(_Careful):
     """A location policy that asks all partners in their order if it fails."""
 
-    def __init__(self, policy: WrittenLocation) -> None:
+    def __init__(self, policy: UserDefinedLocation) -> None:
         super().__init__(policy.name, "location")
         self._policy = policy
 

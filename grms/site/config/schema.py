@@ -20,10 +20,10 @@ from grms.daemon.config_base import Count, FilePath, LoggingConfig, Model, Rate,
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.registry.executors import settings_of
 from grms.lrms.simulated.simulated import SimulatedSettings
-from grms.policy.constraints import Rails
-from grms.policy.constraints_table import RailsField, ReofferField, rails_said
+from grms.policy.constraints import ExchangeConstraints
+from grms.policy.constraints_table import ConstraintsField, ReofferField, constraints_said
 from grms.policy.registry import LOCATION_WORDS
-from grms.site.config.circuit_breaker_table import GuardConfig
+from grms.site.config.circuit_breaker_table import CircuitBreakerConfig
 from grms.site.config.connections import (
     DashboardConfig,
     GuestsConfig,
@@ -63,7 +63,7 @@ class ClockConfig(Model):
     """Which time it is.
 
     Attributes:
-        kind: `wall`, real time; `scaled`, faster; `virtual`, told by the conductor of a replay.
+        kind: `wall`, real time; `scaled`, faster; `virtual`, told by the coordinator of a replay.
         speed: seconds of a scaled clock for a real one.
         origin: when a scaled clock shows 0, seconds since 1970; all sites of one federation need
             the same.
@@ -237,7 +237,7 @@ class SiteConfig(Model):
         partners_asked: how many of them a decision asks about one job at most; all if omitted.
         rails: what the exchange keeps to under any policy: a word, or a table with other numbers.
         reoffer: when own jobs that wait are offered again: a period or a table; never if omitted.
-        guard: when exchange stands still, as it has cost own users too much; never if omitted.
+        circuit_breaker: when exchange stands still, as it has cost own users too much; never if omitted.
         suspect: what becomes of a job at a lost partner: `wait`, or `resubmit`, which may run it
             twice.
         suspect_after_s: a partner with open jobs that is silent so long counts as lost.
@@ -265,9 +265,9 @@ class SiteConfig(Model):
     brokers: list[Name] = Field(default_factory=list)
     location: str | list[str] = "awrt"
     partners_asked: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    rails: RailsField | None = None
+    rails: ConstraintsField | None = None
     reoffer: ReofferField | None = None
-    guard: GuardConfig | None = None
+    circuit_breaker: CircuitBreakerConfig | None = None
     suspect: Literal["wait", "resubmit"] = "wait"
     suspect_after_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 86400.0
     lrms: Annotated[SerializeAsAny[LrmsSettings], PlainValidator(settings_of)] = SimulatedSettings()
@@ -338,8 +338,8 @@ class SiteConfig(Model):
                 "resources go with lrms.kind = 'simulated' alone: what is launched in a reservation "
                 f"would not be run by a real batch system ({self.lrms.kind})"
             )
-        if self.guard is not None and self.clock.kind == "virtual":
-            raise wrong("guard is for sites that live; a virtual clock stands still")
+        if self.circuit_breaker is not None and self.clock.kind == "virtual":
+            raise wrong("circuit breaker is for sites that live; a virtual clock stands still")
         return self
 
     @model_validator(mode="after")
@@ -401,9 +401,9 @@ class SiteConfig(Model):
         return self
 
     @property
-    def rails_in_force(self) -> Rails | None:
+    def constraints_in_force(self) -> ExchangeConstraints | None:
         """What all its transfer policies keep to; `None` if nothing is."""
-        return rails_said(self.rails)
+        return constraints_said(self.rails)
 
     @property
     def sharing(self) -> list[str]:

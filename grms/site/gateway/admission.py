@@ -59,7 +59,7 @@ STRANGE: Final = frozenset(
 """Reasons worth attention; the others come with a busy day."""
 
 
-class Door:
+class Admission:
     """Lets callers in, and asks the engine for them.
 
     Attributes:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, Self
 
 from grms.site.gateway.call_quotas import CallBudget, CallShares, CallWatch
-from grms.site.gateway.relay import Caller, End, Link, Listener, Pause, Relay
+from grms.site.gateway.relay import Caller, ConnectionEnd, Listener, Pause, Relay, RelayedConnection
 
 LOOK_S: Final = 1.0
 """Interval of checks for what takes too long, seconds."""
@@ -97,10 +97,10 @@ class Gateway(ABC, Generic[Caller]):
         """Begins to serve a connection, or closes it."""
 
     @abstractmethod
-    def link(self, end: Any) -> Link | None:
+    def link(self, end: Any) -> RelayedConnection | None:
         """Returns the way of a connection to gRPC, `None` if it is refused; who it is is known."""
 
-    def _connected(self, end: "Connection", caller: Caller) -> Link | None:
+    def _connected(self, end: "Connection", caller: Caller) -> RelayedConnection | None:
         try:
             return self._relay.connect(end, caller)
         except OSError as error:
@@ -128,7 +128,7 @@ class Gateway(ABC, Generic[Caller]):
         self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
 
 
-class Connection(End):
+class Connection(ConnectionEnd):
     """The caller's end of a connection; `who` is empty for a caller without a limit on calls."""
 
     def __init__(self, owner: Gateway[Any], name: str, who: str) -> None:
@@ -137,7 +137,7 @@ class Connection(End):
         self._begin = owner.clock()
         self._watch = CallWatch(owner.calls, who)
 
-    def other(self) -> End | None:
+    def other(self) -> ConnectionEnd | None:
         """Returns the end at gRPC; `None` before it is there."""
         return self.link.inner if self.link is not None else None
 

@@ -27,7 +27,7 @@ from grms.security.handshakes import Handshake, handshake_problem
 from grms.security.tls import CertificateTrust, ServerTls, shown_site
 from grms.site.gateway.call_quotas import CallShares, CallWatch
 from grms.site.gateway.gateway import Connection, Gateway
-from grms.site.gateway.relay import Link
+from grms.site.gateway.relay import RelayedConnection
 from grms.util.names import Endpoint
 
 LINGER_S: Final = 2.0
@@ -79,7 +79,7 @@ class Peer:
     authority: str = ""
 
 
-class PartnerEnd(Connection):
+class TlsConnection(Connection):
     """The end at a partner: what it reads is decrypted, what it writes encrypted.
 
     `counted` says whether it counts among the connections of its site.
@@ -357,12 +357,12 @@ class PartnerPort(Gateway[Peer]):
             connection.close()
             self.refuse(problem, limit)
             return
-        end = PartnerEnd(self, Peer(address))
+        end = TlsConnection(self, Peer(address))
         self._ends.add(end)
         self._unknown[address] += 1
         self._relay.start(connection, end)
 
-    def link(self, end: PartnerEnd) -> Link | None:
+    def link(self, end: TlsConnection) -> RelayedConnection | None:
         """Returns the way of a connection to gRPC, `None` if its site has too many."""
         peer = end.peer
         site = peer.site
@@ -382,7 +382,7 @@ class PartnerPort(Gateway[Peer]):
         if not self._unknown[peer.address]:
             del self._unknown[peer.address]
 
-    def left(self, end: PartnerEnd) -> None:
+    def left(self, end: TlsConnection) -> None:
         """Notes that a connection is over."""
         if end not in self._ends:
             return

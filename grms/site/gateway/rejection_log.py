@@ -20,7 +20,7 @@ EXHAUSTION_LOGGED_PER_S: Final = 1 / 60
 """Rate of logging a lack of descriptors."""
 
 
-class RefusedConnections:
+class RejectionLog:
     """Reports refused connections of users and partners.
 
     `count` counts a refusal by its reason, `handshake` a failed one; `None` if nothing is measured.

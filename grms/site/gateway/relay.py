@@ -120,7 +120,7 @@ class Relay(Generic[Caller]):
         self._turns = 0
         self._callers: dict[str, Caller] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.links: set[Link] = set()
+        self.links: set[RelayedConnection] = set()
         self._point()
 
     def _point(self) -> None:
@@ -139,7 +139,7 @@ class Relay(Generic[Caller]):
         """
         return self._callers.get(peer)
 
-    def start(self, connection: socket.socket, end: "End") -> None:
+    def start(self, connection: socket.socket, end: "ConnectionEnd") -> None:
         """Begins to serve an accepted connection, whose end is notified when it is over."""
         loop = asyncio.get_running_loop()
 
@@ -154,7 +154,7 @@ class Relay(Generic[Caller]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def connect(self, outer: "End", caller: Caller) -> "Link":
+    def connect(self, outer: "ConnectionEnd", caller: Caller) -> "RelayedConnection":
         """Returns a link from an outer end to gRPC; the connection is in progress.
 
         Raises:
@@ -172,12 +172,12 @@ class Relay(Generic[Caller]):
             raise
         source = f"unix-abstract:{name}"
         self._callers[source] = caller
-        link = Link(self, source, outer)
+        link = RelayedConnection(self, source, outer)
         self.links.add(link)
         link.begin(inner)
         return link
 
-    def forget(self, link: "Link", source: str) -> None:
+    def forget(self, link: "RelayedConnection", source: str) -> None:
         """Takes a link off the list."""
         self.links.discard(link)
         self._callers.pop(source, None)
@@ -189,10 +189,10 @@ class Relay(Generic[Caller]):
         self._folder.close()
 
 
-class Link:
+class RelayedConnection:
     """One connection: two ends, each writing what the other reads; `inner` is the end at gRPC."""
 
-    def __init__(self, owner: Relay[Any], source: str, outer: "End") -> None:
+    def __init__(self, owner: Relay[Any], source: str, outer: "ConnectionEnd") -> None:
         self._owner = owner
         self._source = source
         self.outer = outer
@@ -234,15 +234,15 @@ class Pause(Enum):
     """Its caller has sent too much of open calls."""
 
 
-class End(asyncio.Protocol):
+class ConnectionEnd(asyncio.Protocol):
     """One end of a link; what it reads, the other end writes."""
 
     transport: asyncio.Transport | None = None
-    link: Link | None = None
+    link: RelayedConnection | None = None
     _unwritten: bytes = b""
     _pauses: frozenset[Pause] = frozenset()
 
-    def other(self) -> "End | None":
+    def other(self) -> "ConnectionEnd | None":
         """Returns the other end; None while there is none."""
         raise NotImplementedError
 
@@ -311,11 +311,11 @@ class End(asyncio.Protocol):
             self.link.close()
 
 
-class _Inner(End):
+class _Inner(ConnectionEnd):
     # The end at gRPC.
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RelayedConnection) -> None:
         self.link = link
 
-    def other(self) -> End | None:
+    def other(self) -> ConnectionEnd | None:
         return self.link.outer if self.link is not None else None

@@ -21,7 +21,7 @@ from typing import Final
 from grms.daemon.unix_sockets import remove_stale_socket
 from grms.site.gateway.call_quotas import CallShares
 from grms.site.gateway.gateway import Connection, Gateway
-from grms.site.gateway.relay import Link
+from grms.site.gateway.relay import RelayedConnection
 
 CREDENTIALS: Final = struct.Struct("3i")
 """`SO_PEERCRED`: process, user, group (unix(7))."""
@@ -183,7 +183,7 @@ class UserSocket(Gateway[User]):
             return text, "connections_per_user"
         return None
 
-    def link(self, end: "_Outer") -> Link | None:
+    def link(self, end: "_Outer") -> RelayedConnection | None:
         """Returns the way of a connection to gRPC, `None` if there is none."""
         return self._connected(end, end.user)
 

@@ -1,6 +1,6 @@
 """A partner's promise to start accepted jobs at once.
 
-docs/disciplines.md has the rules ("Rails"). Here is their data: the jobs at the partner that have not been reviewed
+docs/disciplines.md has the rules ("ExchangeConstraints"). Here is their data: the jobs at the partner that have not been reviewed
 yet, and the results of those before.
 """
 

@@ -33,7 +33,7 @@ from grms.site.model.records import (
     SiteTally,
 )
 from grms.site.model.settings import SiteSettings
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 
 
 class Reading:
@@ -43,7 +43,7 @@ class Reading:
     """
 
     def __init__(self, settings: SiteSettings) -> None:
-        self.memory = Memory(settings)
+        self.memory = StateTables(settings)
         self.moment = -math.inf
         self._given_up: dict[tuple[str, int], int] = {}
         self._came_to_nothing: set[tuple[str, int]] = set()
@@ -127,7 +127,7 @@ class _Needed:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: StateTables,
         given_up: dict[tuple[str, int], int],
         came_to_nothing: set[tuple[str, int]],
     ) -> None:
@@ -170,7 +170,7 @@ class _Needed:
         )
 
 
-def _tallies(memory: Memory, moment: float) -> list[Record]:
+def _tallies(memory: StateTables, moment: float) -> list[Record]:
     tallies: list[Record] = []
     if memory.own_work:
         tallies.append(SiteBooks(moment, memory.own_work, memory.own_requested))

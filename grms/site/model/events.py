@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from grms.lrms import base
 from grms.policy.location import LocationPolicy
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
 from grms.site.model.jobs import Completion, Load, OfferId, Request
 from grms.site.model.lifecycle import GuestState
@@ -82,7 +82,7 @@ class PoliciesChanged(Event):
     location: LocationPolicy
     partners: tuple[PartnerSettings, ...] | None = None
     partners_asked: int | None = None
-    reoffer: float | Rounds | None = None
+    reoffer: float | Rebalancing | None = None
     confirm_time_max: float | None = None
     translation: Translation | None = None
 
@@ -101,8 +101,8 @@ class TimePassed(LoadedEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class GuardLooked(Event):
-    """The effect of exchange on so many local jobs was computed for the guard; nan without jobs."""
+class CircuitBreakerLooked(Event):
+    """The effect of exchange on so many local jobs was computed for the circuit breaker; nan without jobs."""
 
     jobs: int
     improvement: float

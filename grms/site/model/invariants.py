@@ -11,7 +11,7 @@ from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import PROVISIONAL, WAITING, JobState
 from grms.site.model.partners import PartnerBook
 from grms.site.model.reservations import ReservationBook
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 
 _UNDECIDED = frozenset({JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING})
 _AWAY = frozenset({JobState.DELEGATED, JobState.SUSPECT})
@@ -19,7 +19,7 @@ _AT_LRMS = frozenset({JobState.SUBMITTING, *WAITING, JobState.RUNNING})
 _OFFERED = _UNDECIDED | PROVISIONAL
 
 
-def check(memory: Memory) -> None:
+def check(memory: StateTables) -> None:
     """Compares all that the memory holds redundantly.
 
     Raises:
@@ -37,7 +37,7 @@ def check(memory: Memory) -> None:
         _check_place(job, memory)
 
 
-def _check_jobs(memory: Memory) -> None:
+def _check_jobs(memory: StateTables) -> None:
     jobs = memory.jobs.values()
     still_open = [job for job in jobs if job.state is not JobState.ENDED]
     assert memory.jobs_open == len(still_open), "jobs_open"
@@ -50,7 +50,7 @@ def _check_jobs(memory: Memory) -> None:
     assert all(number < memory.next_job for number in memory.jobs), "next_job"
 
 
-def _check_lrms(memory: Memory) -> None:
+def _check_lrms(memory: StateTables) -> None:
     guests = [guest for book in memory.books.values() for guest in book.guests.values()]
     everybody: list[HomeJob | GuestJob] = [*memory.jobs.values(), *guests]
     there = {job.lrms_key: job for job in everybody if job.state in _AT_LRMS}
@@ -86,7 +86,7 @@ def _check_reservations(book: ReservationBook, kept: int) -> None:
     assert book.next_time == moment, "when a reservation is due"
 
 
-def _check_place(job: HomeJob, memory: Memory) -> None:
+def _check_place(job: HomeJob, memory: StateTables) -> None:
     # A job's state says where it is, and the book of its partner says the same.
     deciding = job.state is JobState.RECEIVED or job.state in _UNDECIDED
     assert deciding or job.remaining is None, job.job_id

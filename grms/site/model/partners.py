@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from grms.policy._awrt_order import history_with_open, order_by_awrt
-from grms.policy.location import LocationPolicy, PartnerRecord, WrittenLocation, location_of
+from grms.policy.location import LocationPolicy, PartnerRecord, UserDefinedLocation, location_of
 from grms.site.model.commitments import PromiseBook
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import GuestState
@@ -314,7 +314,7 @@ def asking_order(
     location = location_of(location)
     if location.order is not None:
         return [name for name in location.order if name in books]
-    if isinstance(location, WrittenLocation):
+    if isinstance(location, UserDefinedLocation):
         records = [
             PartnerRecord(name, *book.history(now, count_open=False))
             for name, book in books.items()

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.rebalancing_notes import Pauses, Waiting, lengthen, ordered
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import JobState
@@ -28,7 +28,7 @@ def as_waiting(job: HomeJob) -> Waiting:
     return Waiting(job.job, job.request.processors, job.request.requested_time)
 
 
-class RoundBook:
+class RebalanceBook:
     """The rounds of a site.
 
     Attributes:
@@ -62,7 +62,7 @@ class RoundBook:
         self,
         record: RoundHeld,
         at_lrms: Iterable[HomeJob | GuestJob],
-        rounds: float | Rounds | None,
+        rounds: float | Rebalancing | None,
     ) -> None:
         """Begins or ends a round, as the record says; `at_lrms` is what the batch system has."""
         self.open = not record.over
@@ -89,12 +89,12 @@ class RoundBook:
         self.again = ""
         self.questions += 1
 
-    def decline(self, rounds: float | Rounds | None, job: HomeJob, now: float) -> None:
+    def decline(self, rounds: float | Rebalancing | None, job: HomeJob, now: float) -> None:
         """Notes a decline, or that the question was never sent.
 
         The job still has the partner that was asked. `now` is in seconds.
         """
-        if isinstance(rounds, Rounds):
+        if isinstance(rounds, Rebalancing):
             lengthen(self.pauses, rounds, job.job, job.partner, now)
         if self.open:
             self.declined.append((as_waiting(job), job.partner))

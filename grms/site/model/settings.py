@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from grms.policy.circuit_breaker import ExchangeGuard
+from grms.policy.circuit_breaker import CircuitBreaker
 from grms.policy.location import AwrtLocation, LocationPolicy
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
 from grms.site.model.reservations import Resource
 from grms.site.model.translation import NO_TRANSLATION, Translation
@@ -80,8 +80,8 @@ class SiteSettings:
         transfer: by partner's name. A missing partner is neither asked nor answered.
         partners_asked: most partners asked about one job in one decision; `None`: all.
         reoffer: local jobs that still wait are offered again at multiples of so many seconds, all of them to all
-            partners, or as `Rounds` says; `None`: each is offered only on its arrival.
-        guard: when to stop exchange because of its cost to local users; `None`: never.
+            partners, or as `Rebalancing` says; `None`: each is offered only on its arrival.
+        circuit_breaker: when to stop exchange because of its cost to local users; `None`: never.
         confirm_time_max: how long a place is held for a partner's job that its home site still has, seconds.
         resources: reservable ones.
         runs_nothing: whether the batch system is simulated: a program launched in a reservation is accepted and not
@@ -121,8 +121,8 @@ class SiteSettings:
     transfer: Mapping[str, TransferPolicy] = field(default_factory=dict)
     location: LocationPolicy = field(default_factory=AwrtLocation)
     partners_asked: int | None = None
-    reoffer: float | Rounds | None = None
-    guard: ExchangeGuard | None = None
+    reoffer: float | Rebalancing | None = None
+    circuit_breaker: CircuitBreaker | None = None
     confirm_time_max: float = 300.0
     resources: tuple[Resource, ...] = ()
     runs_nothing: bool = True

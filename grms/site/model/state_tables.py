@@ -8,7 +8,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from grms.policy.circuit_breaker import GuardFound
+from grms.policy.circuit_breaker import CircuitBreakerFound
 from grms.site.model.jobs import (
     KEY_PARTS,
     GuestJob,
@@ -23,7 +23,7 @@ from grms.site.model.jobs import (
 )
 from grms.site.model.lifecycle import GuestState, JobState
 from grms.site.model.partners import PartnerBook, response_time
-from grms.site.model.rebalance_rounds import RoundBook
+from grms.site.model.rebalance_rounds import RebalanceBook
 from grms.site.model.records import (
     AbandonedSettled,
     EpochBegun,
@@ -72,7 +72,7 @@ from grms.site.model.reservations import ReservationBook
 from grms.site.model.settings import SiteSettings
 
 
-class Memory:
+class StateTables:
     """Jobs, partners and reservations of a site.
 
     Attributes:
@@ -96,7 +96,7 @@ class Memory:
         draining: no more work is accepted.
         lrms_away: why the batch system does not answer; empty if it does.
         unseen: why the state of a job of `at_lrms` is unknown, by key; not in the journal.
-        guard_found: the last finding of the site's guard; `None` before. Like the two above it is not durable.
+        circuit_breaker_found: the last finding of the site's circuit breaker; `None` before. Like the two above it is not durable.
     """
 
     def __init__(self, settings: SiteSettings) -> None:
@@ -111,7 +111,7 @@ class Memory:
         self.draining = False
         self.lrms_away = ""
         self.unseen: dict[str, str] = {}
-        self.guard_found: GuardFound | None = None
+        self.circuit_breaker_found: CircuitBreakerFound | None = None
         self.own_work = self.own_requested = 0.0
         self.unconfirmed = 0
         self.coming: dict[str, Request] = {}
@@ -121,7 +121,7 @@ class Memory:
         self.reserved: dict[str, GuestJob] = {}
         self.books: dict[str, PartnerBook] = {}
         self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
-        self.rounds = RoundBook()
+        self.rounds = RebalanceBook()
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
             JobReceived: self._job_received,
@@ -260,9 +260,9 @@ class Memory:
 
     @property
     def guarded(self) -> bool:
-        """Whether the site's guard stops exchange, or has not looked yet."""
-        found = self.guard_found
-        return self.settings.guard is not None and (found is None or found.stops)
+        """Whether the site's circuit breaker stops exchange, or has not looked yet."""
+        found = self.circuit_breaker_found
+        return self.settings.circuit_breaker is not None and (found is None or found.stops)
 
     # --- home jobs -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Monitors what exchange has brought the site's own users: for Prometheus, and for the guard.
+"""Monitors what exchange has brought the site's own users: for Prometheus, and for the circuit breaker.
 
 The journal is read in a thread of its own, a little at a time, so that the daemon's event loop goes
 first; then the simulator replays own users' jobs alone, which delays nothing.
@@ -14,12 +14,12 @@ from typing import Final, Generic, TypeVar
 import structlog
 from prometheus_client import CollectorRegistry, Gauge
 
-from grms.policy.circuit_breaker import ExchangeGuard
+from grms.policy.circuit_breaker import CircuitBreaker
 from grms.site.accounting.counterfactual import Compared, ExchangeReport
 from grms.site.accounting.report import exchange_of_site, own_gain
 from grms.site.config.schema import SiteConfig
 from grms.site.model.commands import Command
-from grms.site.model.events import Event, GuardLooked
+from grms.site.model.events import CircuitBreakerLooked, Event
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.journal import JournalError
@@ -38,7 +38,7 @@ class _StoppedError(Exception):
     """The daemon ends meanwhile."""
 
 
-class JournalLook(Generic[Found]):
+class JournalMonitor(Generic[Found]):
     """Repeatedly computes something from the journal and reports it.
 
     Args:
@@ -88,13 +88,13 @@ class JournalLook(Generic[Found]):
         time.sleep(PAUSE_S)
 
 
-class ExchangeWatch:
+class AccountingMonitor:
     """Computes every few hours, for Prometheus, what exchange has brought."""
 
     def __init__(self, settings: SiteConfig, metrics: SiteMetrics, log: Log) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._look = JournalLook(
+        self._look = JournalMonitor(
             lambda breathe: exchange_of_site(settings, WINDOW_S, progress=breathe)[0],
             self._show,
             log,
@@ -118,15 +118,19 @@ class ExchangeWatch:
         )
 
 
-class GuardFigures:
-    """Prometheus figures of the guard; without one there are none."""
+class CircuitBreakerFigures:
+    """Prometheus figures of the circuit breaker; without one there are none."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._stops = Gauge(
-            "hanse_guard_stops", "1 while exchange stands still by the guard.", registry=registry
+            "hanse_circuit_breaker_stops",
+            "1 while exchange stands still by the circuit breaker.",
+            registry=registry,
         )
         self._gain = Gauge(
-            "hanse_guard_gain_ratio", "Of own AWRT by exchange, for the guard.", registry=registry
+            "hanse_circuit_breaker_gain_ratio",
+            "Of own AWRT by exchange, for the circuit breaker.",
+            registry=registry,
         )
         self.set(stops=True, gain=math.nan)
 
@@ -140,8 +144,8 @@ class GuardFigures:
         self._gain.set(gain)
 
 
-class GuardWatch:
-    """Tells the site what its guard has to know, at the start and then from time to time.
+class CircuitBreakerWatch:
+    """Tells the site what its circuit breaker has to know, at the start and then from time to time.
 
     It logs when exchange is stopped and resumed, and failures.
     """
@@ -149,28 +153,28 @@ class GuardWatch:
     def __init__(
         self,
         settings: SiteConfig,
-        guard: ExchangeGuard,
+        circuit_breaker: CircuitBreaker,
         engine: Engine,
         metrics: SiteMetrics | None,
         log: Log,
     ) -> None:
-        self._guard = guard
+        self._circuit_breaker = circuit_breaker
         self._engine = engine
-        self._figures = None if metrics is None else GuardFigures(metrics.registry)
+        self._figures = None if metrics is None else CircuitBreakerFigures(metrics.registry)
         self._log = log
         self._stopped = False
         self._speed = settings.clock.speed
-        self._look = JournalLook(
-            lambda breathe: own_gain(settings, guard, breathe),
+        self._look = JournalMonitor(
+            lambda breathe: own_gain(settings, circuit_breaker, breathe),
             self._tell,
             log,
-            "guard_cannot_look",
+            "circuit_breaker_cannot_look",
         )
         engine.on_event(self._seen)
 
     async def run(self) -> None:
         """Looks until it is cancelled."""
-        await self._look.run(self._guard.period / self._speed, first_s=0.0)
+        await self._look.run(self._circuit_breaker.period / self._speed, first_s=0.0)
 
     async def look(self) -> None:
         """Looks once; on failure the last decision stays."""
@@ -178,10 +182,10 @@ class GuardWatch:
 
     def _tell(self, found: Compared) -> None:
         engine = self._engine
-        engine.tell(GuardLooked(engine.new_id(), found.jobs, found.improvement))
+        engine.tell(CircuitBreakerLooked(engine.new_id(), found.jobs, found.improvement))
 
     def _seen(self, event: Event, _commands: Sequence[Command]) -> None:
-        if not isinstance(event, GuardLooked):
+        if not isinstance(event, CircuitBreakerLooked):
             return
         stops = self._engine.state.guarded
         if self._figures is not None:
@@ -190,6 +194,6 @@ class GuardWatch:
             self._stopped = stops
             gain = round(event.improvement, 6)
             if stops:
-                self._log.warning("guard_stops_exchange", jobs=event.jobs, gain=gain)
+                self._log.warning("circuit_breaker_stops_exchange", jobs=event.jobs, gain=gain)
             else:
-                self._log.info("guard_lets_exchange_go_on", jobs=event.jobs, gain=gain)
+                self._log.info("circuit_breaker_lets_exchange_go_on", jobs=event.jobs, gain=gain)

@@ -26,7 +26,7 @@ from grms.site.config.schema import DASHBOARD_FILE_END, SiteConfig
 from grms.site.monitoring.dashboard_events import Noted
 from grms.site.monitoring.dashboard_history import RECORDS_MAX, past_records
 from grms.site.monitoring.dashboard_recorder import Feed, Recorder
-from grms.site.monitoring.dashboard_state import Ledger
+from grms.site.monitoring.dashboard_state import DashboardState
 from grms.site.monitoring.dashboard_views import (
     history_document,
     jobs_document,
@@ -34,7 +34,7 @@ from grms.site.monitoring.dashboard_views import (
     story_document,
 )
 from grms.site.monitoring.subscriber import Subscriber
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.journal import Journal
 from grms.util.names import parse_endpoint
@@ -76,7 +76,7 @@ class Dashboard:
         subscriber: Subscriber,
         engine: Engine,
         *,
-        links: PartnerLinks,
+        links: PeerClients,
         log: Log,
     ) -> None:
         assert config.dashboard is not None
@@ -87,7 +87,7 @@ class Dashboard:
         self._last = journal.count
         self._feed = Feed()
         self.recorder = Recorder(self._feed, subscriber, engine, links, log)
-        self.ledger = Ledger(config.name)
+        self.ledger = DashboardState(config.name)
         self._news = 0
         self._ends: dict[bytes, float | None] = {}
         self._failed = False

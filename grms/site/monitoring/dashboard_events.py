@@ -107,11 +107,11 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateShown:
+class CertificateOutput:
     """A partner has shown its certificate (PEM), which names it."""
 
     partner: str
     pem: bytes
 
 
-Note = Noted | Sampled | CertificateShown
+Note = Noted | Sampled | CertificateOutput

@@ -27,7 +27,7 @@ from grms.site.model.records import (
     Record,
 )
 from grms.site.monitoring.dashboard_events import (
-    CertificateShown,
+    CertificateOutput,
     Decided,
     Note,
     Noted,
@@ -35,7 +35,7 @@ from grms.site.monitoring.dashboard_events import (
     Sampled,
 )
 from grms.site.monitoring.subscriber import Guarded, Handled, OfferTimed, Subscriber
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.runtime.event_loop import Engine
 
 NOTES_MAX: Final = 20_000
@@ -88,7 +88,7 @@ class Recorder:
         feed: Feed,
         subscriber: Subscriber,
         engine: Engine,
-        links: PartnerLinks,
+        links: PeerClients,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self._feed = feed
@@ -133,7 +133,7 @@ class Recorder:
 
     def certificate_shown(self, partner: str, pem: bytes) -> None:
         """Notes the certificate that a partner has shown."""
-        self._feed.put(CertificateShown(partner, pem))
+        self._feed.put(CertificateOutput(partner, pem))
 
     def _tell(self, error: Exception) -> None:
         if not self._failed:

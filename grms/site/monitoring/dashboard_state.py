@@ -13,7 +13,7 @@ from grms.site.model import records
 from grms.site.model.jobs import GuestRef, JobRef, lrms_key
 from grms.site.model.records import Record
 from grms.site.monitoring.dashboard_events import (
-    CertificateShown,
+    CertificateOutput,
     Decided,
     Note,
     Noted,
@@ -91,7 +91,7 @@ class Entry:
     revision: int = 0
 
 
-class Ledger:
+class DashboardState:
     """What a dashboard remembers.
 
     Args:
@@ -143,7 +143,7 @@ class Ledger:
         """Remembers a note."""
         if isinstance(note, Sampled):
             self._sample(note)
-        elif isinstance(note, CertificateShown):
+        elif isinstance(note, CertificateOutput):
             if note.partner in self.certificates or len(self.certificates) < CERTIFICATES_MAX:
                 self.certificates[note.partner] = note.pem
         else:

@@ -12,14 +12,14 @@ from typing import Any, Final
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
+    Constrained,
     Gaussian,
-    Railed,
     RuleBase,
     TransferPolicy,
 )
 from grms.site.model.jobs import Load
 from grms.site.monitoring.dashboard_events import Decided, Sampled
-from grms.site.monitoring.dashboard_state import Entry, Ledger, Step
+from grms.site.monitoring.dashboard_state import DashboardState, Entry, Step
 
 JOBS_SHOWN_MAX: Final = 500
 POINTS_MAX: Final = 400
@@ -27,7 +27,7 @@ RULES_SHOWN_MAX: Final = 50
 Document = dict[str, Any]
 
 
-def now_document(ledger: Ledger) -> Document:
+def now_document(ledger: DashboardState) -> Document:
     """Returns how the site is now: what changes every second."""
     last = ledger.near[-1] if ledger.near else None
     return {
@@ -39,7 +39,7 @@ def now_document(ledger: Ledger) -> Document:
     }
 
 
-def history_document(ledger: Ledger, since: float) -> Document:
+def history_document(ledger: DashboardState, since: float) -> Document:
     """Returns the samples since a moment, thinned out to what a chart can show.
 
     `since` is in seconds on the site's clock.
@@ -75,7 +75,7 @@ def _sample(sampled: Sampled) -> Document:
 
 
 def jobs_document(
-    ledger: Ledger, *, search: str = "", kind: str = "all", limit: int = 100
+    ledger: DashboardState, *, search: str = "", kind: str = "all", limit: int = 100
 ) -> Document:
     """Returns the jobs that changed last, newest arrival first, at most `JOBS_SHOWN_MAX`.
 
@@ -139,7 +139,7 @@ def job_document(entry: Entry) -> Document:
 # --- the story of a job -------------------------------------------------------------------------
 
 
-def story_document(ledger: Ledger, key: str) -> Document | None:
+def story_document(ledger: DashboardState, key: str) -> Document | None:
     """Returns a job with its story; `None` if unknown."""
     entry = ledger.jobs.get(key)
     if entry is None:
@@ -277,7 +277,7 @@ def _words(policy: TransferPolicy) -> str:
         return "The site runs a job itself if it fits into the processors that are free now."
     if isinstance(policy, AlwaysKeep):
         return "The site runs every own job itself."
-    if isinstance(policy, Railed):
+    if isinstance(policy, Constrained):
         return (
             "Fair exchange: a job that would start here at once stays, and nobody is offered more than "
             "is fair."

@@ -3,7 +3,7 @@
 The pure state does not log; its records and events pass here. `debug` has every fact, with the job,
 the offer, the partner and the event that led to it (`cause`). `info` has what a person wants to see
 of a busy site: partners that come and go, failures, and a count of everything once a minute
-(`activity`). Actions of people are in audit lines (`Door.audit`). A partner that contradicts itself
+(`activity`). Actions of people are in audit lines (`Admission.audit`). A partner that contradicts itself
 or talks nonsense with each call cannot flood the log.
 """
 
@@ -95,7 +95,7 @@ _EVENTS: Final[dict[type[Event | LrmsNews], str]] = {
     base.Back: "info",
     events.Drain: "info",
     events.Resume: "info",
-    events.GuardLooked: "debug",
+    events.CircuitBreakerLooked: "debug",
     events.PoliciesChanged: "debug",
     events.OfferFailed: "debug",
     events.StatusFailed: "debug",

@@ -24,7 +24,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from grms.daemon.mqtt.payloads import JobStateName
-from grms.lrms.anomalies import Slips
+from grms.lrms.anomalies import Anomalies
 from grms.security.handshakes import Handshake
 from grms.site.accounting.counterfactual import Compared
 from lrms_sim.util.version import __version__
@@ -70,8 +70,8 @@ _ONLY_COLLECTED = frozenset(
         "hanse_exchange_awrt_seconds",
         "hanse_exchange_wait_seconds",
         "hanse_exchange_work_seconds",
-        "hanse_guard_gain_ratio",
-        "hanse_guard_stops",
+        "hanse_circuit_breaker_gain_ratio",
+        "hanse_circuit_breaker_stops",
         "hanse_partner_awrt_seconds",
         "hanse_partner_breaches",
         "hanse_partner_credit_seconds",
@@ -245,16 +245,16 @@ class SiteMetrics:
         self.lrms_surprises = counter(
             "hanse_lrms_surprises_total", "What the batch system did by itself.", ("what",)
         )
-        self.lrms_slips = counter(
-            "hanse_lrms_slips_total", "What the batch system has said and not kept.", ("what",)
+        self.lrms_anomalies = counter(
+            "hanse_lrms_anomalies_total", "What the batch system has said and not kept.", ("what",)
         )
         self.queue_jobs = gauge("hanse_queue_jobs", "Jobs that wait in the batch system.")
         self.queue_processors = gauge(
             "hanse_queue_processors", "Processors that the waiting jobs need, added up."
         )
-        self._slips = asdict(Slips())
+        self._anomalies = asdict(Anomalies())
         _begin(self.lrms_surprises, ("lost", "requeued", "appeared"))
-        _begin(self.lrms_slips, self._slips)
+        _begin(self.lrms_anomalies, self._anomalies)
 
     def _make_jobs(self) -> None:
         gauge, counter, histogram = self._kinds()
@@ -326,11 +326,11 @@ class SiteMetrics:
         """Takes note of how long a call took, in seconds; the methods are those that there are."""
         self.calls.labels(method.lstrip("/")).observe(latency_s)
 
-    def set_slips(self, slips: Slips) -> None:
+    def set_anomalies(self, anomalies: Anomalies) -> None:
         """Counts what the batch system has not kept since this was called last."""
-        for what, count in asdict(slips).items():
-            self.lrms_slips.labels(what).inc(count - self._slips[what])
-            self._slips[what] = count
+        for what, count in asdict(anomalies).items():
+            self.lrms_anomalies.labels(what).inc(count - self._anomalies[what])
+            self._anomalies[what] = count
 
     def set_exchange(self, own: Compared, works: Mapping[str, tuple[float, float]]) -> None:
         """Sets what exchange has brought; a mean of no jobs is `NaN`.

@@ -47,7 +47,7 @@ _SURPRISES: Final[dict[type[LrmsNews], str]] = {
 """Events that a batch system causes by itself."""
 
 
-class Counting:
+class MetricsUpdates:
     """Keeps a site's figures: what changes which of them."""
 
     def __init__(self, outputs: Guarded, metrics: SiteMetrics, state: SiteState) -> None:
@@ -211,7 +211,7 @@ def state_name(state: JobState) -> JobStateName:
 def sample(metrics: SiteMetrics, engine: Engine, journal: Journal, config: SiteConfig) -> None:
     """Reads the figures that change without an event of their own."""
     state, now = engine.state, engine.clock.now()
-    if config.clock.kind != "virtual":  # there only the conductor moves the machine
+    if config.clock.kind != "virtual":  # there only the coordinator moves the machine
         at_lrms = state.memory.at_lrms.values()
         waiting = sum(job.state in WAITING for job in at_lrms)
         engine.catch_up()
@@ -243,4 +243,4 @@ def _sample_lrms(metrics: SiteMetrics, engine: Engine, waiting: int) -> None:
     metrics.lrms_load_age.set(math.nan if age is None else age)
     metrics.lrms_commands_open.set(driver.commands_open)
     metrics.lrms_jobs_unseen.set(len(memory.unseen))
-    metrics.set_slips(driver.slips)
+    metrics.set_anomalies(driver.anomalies)

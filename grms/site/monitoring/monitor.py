@@ -29,11 +29,11 @@ from grms.site.config.schema import WATCHER, SiteConfig
 from grms.site.monitoring.discovery import Discovery, PartnerAppeared
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.site.monitoring.metrics_endpoint import MetricsEndpoint
-from grms.site.monitoring.metrics_updates import Counting, JobChanges, sample
+from grms.site.monitoring.metrics_updates import JobChanges, MetricsUpdates, sample
 from grms.site.monitoring.mqtt_settings import TelemetrySettings, endpoints, telemetry_settings
 from grms.site.monitoring.subscriber import Guarded, Handled, Subscriber
 from grms.site.monitoring.telemetry import JobChange, SiteTelemetry, connect_site
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.journal import Journal
 from grms.util.names import Endpoint
@@ -50,7 +50,7 @@ WATCHER_FILE_END: Final = ".watch.json"
 """File in the daemon's folder, after the site's name: how to watch its own MQTT broker."""
 
 
-class Observer:
+class Monitor:
     """What a daemon has for those who watch it.
 
     Args:
@@ -245,10 +245,10 @@ def observe(
     subscriber: Subscriber,
     engine: Engine,
     *,
-    links: PartnerLinks,
+    links: PeerClients,
     journal: Journal,
     log: Log,
-) -> Observer:
+) -> Monitor:
     """Returns a daemon's observer; from now on figures follow what happens.
 
     Links are moved to the addresses that partners announce.
@@ -257,7 +257,7 @@ def observe(
         ConfigError: the file with the password is unusable.
     """
     state = engine.state
-    observer = Observer(
+    monitor = Monitor(
         telemetry_settings(config, log),
         partners=endpoints(config),
         partner_changed=partial(_partner_changed, config, links, log),
@@ -267,19 +267,19 @@ def observe(
         sample=partial(sample, metrics, engine, journal, config),
     )
     outputs = Guarded(subscriber, lambda error: log.error("telemetry_failed", exc_info=error))
-    Counting(outputs, metrics, state)
+    MetricsUpdates(outputs, metrics, state)
     JobChanges(outputs, state, engine.clock.now)
 
     def publish(change: JobChange, _: Handled) -> None:
         # As the job is now, once that is durable.
-        engine.after(partial(observer.job_changed, change))
+        engine.after(partial(monitor.job_changed, change))
 
     outputs.on(JobChange, publish)
-    return observer
+    return monitor
 
 
 def _partner_changed(
-    config: SiteConfig, links: PartnerLinks, log: Log, change: PartnerAppeared
+    config: SiteConfig, links: PeerClients, log: Log, change: PartnerAppeared
 ) -> None:
     link = links.links.get(change.partner)
     if link is None:

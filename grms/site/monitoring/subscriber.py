@@ -20,7 +20,7 @@ from grms.site.model.commands import Append, Command, SendOffer
 from grms.site.model.events import Event, LrmsTold, OfferAnswered, OfferFailed
 from grms.site.model.jobs import OfferId
 from grms.site.model.records import Record
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.util.values import dataclass
 
 OFFERS_TIMED: Final = 10_000
@@ -70,7 +70,7 @@ class Subscriber:
         memory: of the site, before its first event.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: StateTables) -> None:
         self._memory = memory
         self._takers: dict[type[Any], list[Take[Any]]] = {}
         self._away: dict[int, Away] = {}

@@ -53,7 +53,7 @@ _NOT_CONNECTED = "Failed to connect to remote host"
 
 
 @dataclass(frozen=True, slots=True)
-class LinkSettings:
+class PeerClientSettings:
     """How partners are dealt with.
 
     Attributes:
@@ -74,7 +74,7 @@ class LinkSettings:
     shared: SharedFolders = field(default_factory=SharedFolders)
 
 
-class PartnerLink:
+class PeerClient:
     """The link to one partner.
 
     Attributes:
@@ -89,7 +89,7 @@ class PartnerLink:
 
     def __init__(
         self,
-        settings: LinkSettings,
+        settings: PeerClientSettings,
         engine: Engine,
         *,
         name: str,

@@ -9,13 +9,13 @@ import numpy as np
 from grms.security.tls import CertificateTrust
 from grms.site.model.commands import Send
 from grms.site.peers.lock_step import LockStepSender
-from grms.site.peers.peer import LinkSettings, PartnerLink
+from grms.site.peers.peer import PeerClient, PeerClientSettings
 from grms.site.peers.replies import ChannelMaker, Problems
 from grms.site.peers.sender import Sender
 from grms.site.runtime.event_loop import Engine
 
 
-class PartnerLinks:
+class PeerClients:
     """The links to all partners; the engine sends through them.
 
     Attributes:
@@ -28,7 +28,7 @@ class PartnerLinks:
 
     def __init__(
         self,
-        settings: LinkSettings,
+        settings: PeerClientSettings,
         engine: Engine,
         addresses: Mapping[str, str | None],
         make_channel: ChannelMaker,
@@ -37,11 +37,11 @@ class PartnerLinks:
         trust: CertificateTrust | None = None,
     ) -> None:
         self.trust = trust
-        self.links: dict[str, PartnerLink] = {}
+        self.links: dict[str, PeerClient] = {}
         rng, told = np.random.default_rng(), problems or Problems()
         self._senders: dict[str, Sender] = {}
         self._make_link = partial(
-            PartnerLink, settings, engine, make_channel=make_channel, rng=rng, problems=told
+            PeerClient, settings, engine, make_channel=make_channel, rng=rng, problems=told
         )
         kind = LockStepSender if settings.virtual else Sender
         self._make_sender = partial(kind, settings=settings, engine=engine)

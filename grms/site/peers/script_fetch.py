@@ -9,7 +9,7 @@ import grpc
 from grpc import aio
 
 from grms.site.model.jobs import OfferId
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError
@@ -24,7 +24,7 @@ TIMEOUT_S: Final = 20.0
 class ProgramFetcher:
     """Asks home sites."""
 
-    def __init__(self, links: PartnerLinks, site: str, owners: GuestOwners) -> None:
+    def __init__(self, links: PeerClients, site: str, owners: GuestOwners) -> None:
         self._links = links
         self._owners = owners
         self._site = site

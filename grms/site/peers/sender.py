@@ -28,7 +28,7 @@ from grms.site.model.events import (
     StatusFailed,
 )
 from grms.site.model.jobs import Completion
-from grms.site.peers.peer import LinkSettings, PartnerLink
+from grms.site.peers.peer import PeerClient, PeerClientSettings
 from grms.site.peers.replies import SenselessError, answer_to
 from grms.site.runtime.event_loop import Engine
 from grms.site.wire.convert import (
@@ -60,7 +60,7 @@ class Sender:
     `reports_open` are ends of its jobs that have not been acknowledged.
     """
 
-    def __init__(self, link: PartnerLink, settings: LinkSettings, engine: Engine) -> None:
+    def __init__(self, link: PeerClient, settings: PeerClientSettings, engine: Engine) -> None:
         self._link = link
         self._settings = settings
         self._engine = engine

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import grpc
 
 from grms.daemon.rpc_errors import Context, refuse
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
 from grms.site.model.events import Cancel, Submit
@@ -16,8 +16,8 @@ from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.result_service import sent, write_results
 from grms.site.scheduler.state import SiteState
-from grms.site.staging.download import ResultDesk
-from grms.site.staging.stage_in import InputDesk
+from grms.site.staging.download import ResultServer
+from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     JOB_STATES,
     WireError,
@@ -124,28 +124,28 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     def __init__(
         self,
-        door: Door,
+        admission: Admission,
         watchers: Watchers,
-        results: ResultDesk,
-        inputs: InputDesk,
+        results: ResultServer,
+        inputs: InputServer,
         unheard: Callable[[str], str],
     ) -> None:
         self._unheard = unheard
-        self._door = door
+        self._admission = admission
         self._inputs = inputs
         self._results = results
-        self._engine = door.engine
-        self._site = door.engine.state.settings.name
+        self._engine = admission.engine
+        self._site = admission.engine.state.settings.name
         self._watchers = watchers
 
     async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Takes a job."""
-        user = await self._door.user(context)
-        await self._door.check_submission(context, user)
+        user = await self._admission.user(context)
+        await self._admission.check_submission(context, user)
         try:
             wanted, payload = read_request(request.request, "request")
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         try:
             lacking = await self._inputs.lacking(user.name, payload)
         except OSError as error:
@@ -155,7 +155,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             text = f"{lacking} is not here; it is handed over before the job that is given it"
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
         if problem := await self._inputs.misplaced(payload):
-            await self._door.invalid(context, WireError("request.program.inputs", problem))
+            await self._admission.invalid(context, WireError("request.program.inputs", problem))
         event = Submit(
             *self._engine.stamp(),
             user.name,
@@ -165,8 +165,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             payload,
             shorten(printable(request.unfit), UNFIT_MAX),
         )
-        answer = await self._door.ask(context, event, self._answer)
-        self._door.audit(
+        answer = await self._admission.ask(context, event, self._answer)
+        self._admission.audit(
             "submit",
             user,
             job=answer.job_id,
@@ -180,13 +180,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         self, request: job_pb2.PutInputRequest, context: Context
     ) -> job_pb2.PutInputResponse:
         """Takes the next bytes of a file."""
-        user = await self._door.user(context)
-        await self._door.check_stopping(context)
+        user = await self._admission.user(context)
+        await self._admission.check_stopping(context)
         file = read_input(request.file)
         try:
             held = await self._inputs.put(user.name, file, request.offset_bytes, request.content)
         except ValueError as error:
-            await self._door.invalid(context, WireError("file", str(error)))
+            await self._admission.invalid(context, WireError("file", str(error)))
         except OSError as error:
             text = f"the file cannot be kept: {error.strerror or error}"
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, text)
@@ -194,31 +194,31 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
-        user = await self._door.user(context)
+        user = await self._admission.user(context)
         return await self._seen(context, user, request.job_id, self._write)
 
     async def List(  # noqa: N802  # gRPC's name
         self, request: job_pb2.ListRequest, context: Context
     ) -> job_pb2.ListResponse:
         """Returns jobs in the order in which they were received."""
-        user = await self._door.user(context)
+        user = await self._admission.user(context)
         if request.all_users:
-            await self._door.operator(context)
+            await self._admission.operator(context)
         elif request.user not in {"", user.name}:
             text = f"jobs of {request.user!r} are for operators, with all_users"
-            await self._door.invalid(context, WireError("user", text))
+            await self._admission.invalid(context, WireError("user", text))
         try:
             states = {read_job_state(number) for number in request.states} or set(JobState)
             first = _page_begin(request.page_token)
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         if request.page_size < 0:
             text = f"page_size is {request.page_size}; it must be at least 0"
-            await self._door.invalid(context, WireError("page_size", text))
+            await self._admission.invalid(context, WireError("page_size", text))
         most = min(request.page_size or PAGE_MAX, PAGE_MAX)
         owner = request.user if request.all_users else user.name
         page = partial(self._page, request, owner, states, first=first, most=most)
-        return await self._door.look(context, page, lambda job: owner in {"", job.user})
+        return await self._admission.look(context, page, lambda job: owner in {"", job.user})
 
     def _page(
         self,
@@ -263,15 +263,19 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     async def Cancel(self, request: job_pb2.CancelRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Asks for the end of a job."""
-        user = await self._door.user(context)
-        await self._door.check_journal(context)
-        whose = None if self._door.is_operator(user) else user.name
+        user = await self._admission.user(context)
+        await self._admission.check_journal(context)
+        whose = None if self._admission.is_operator(user) else user.name
         event = Cancel(*self._engine.stamp(), request.job_id, whose)
-        answer = await self._door.ask(context, event, self._answer)
-        self._door.audit("cancel", user, job=request.job_id, cause=event.id)
+        answer = await self._admission.ask(context, event, self._answer)
+        self._admission.audit("cancel", user, job=request.job_id, cause=event.id)
         # The batch system has been told by now; what came of it may be in the journal, too.
         job = self._engine.state.job(request.job_id)
-        return answer if job is None else await self._door.look(context, lambda _: self._write(job))
+        return (
+            answer
+            if job is None
+            else await self._admission.look(context, lambda _: self._write(job))
+        )
 
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: job_pb2.WatchRequest, context: Context
@@ -280,11 +284,11 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
         What becomes durable together is sent as the last of it.
         """
-        user = await self._door.user(context)
+        user = await self._admission.user(context)
         if request.job_id:
             await self._seen(context, user, request.job_id, lambda _: None)
         if self._watchers.full:
-            self._door.count("watchers", context)
+            self._admission.count("watchers", context)
             await refuse(
                 context,
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -306,9 +310,9 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                         return
                 told = await queue.get()
                 if self._watchers.closed:
-                    await self._door.check_stopping(context)
+                    await self._admission.check_stopping(context)
                 if told is None:
-                    self._door.count("slow_watchers", context)
+                    self._admission.count("slow_watchers", context)
                     await refuse(
                         context,
                         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -321,7 +325,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         self, request: job_pb2.ResultsRequest, context: Context
     ) -> results_pb2.ResultList:
         """Says which files a job has left."""
-        user = await self._door.user(context)
+        user = await self._admission.user(context)
         job = await self._seen(context, user, request.job_id, lambda job: job)
         return write_results(await self._results.of_job(job))
 
@@ -329,7 +333,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         self, request: job_pb2.FetchResultRequest, context: Context
     ) -> AsyncIterator[results_pb2.ResultChunk]:
         """Sends one of them."""
-        user = await self._door.user(context)
+        user = await self._admission.user(context)
         job = await self._seen(context, user, request.job_id, lambda job: job)
         pieces = self._results.read_job(job, request.name, request.offset_bytes)
         async for chunk in sent(context, pieces):
@@ -340,13 +344,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> T:
         def look(state: SiteState) -> tuple[T] | None:
             job = state.job(job_id)
-            if job is None or (job.user != user.name and not self._door.is_operator(user)):
+            if job is None or (job.user != user.name and not self._admission.is_operator(user)):
                 return None
             return (read(job),)
 
-        found = await self._door.look(context, look, lambda job: job.job_id == job_id)
+        found = await self._admission.look(context, look, lambda job: job.job_id == job_id)
         if found is None:
-            self._door.count("not_found", context, repr(job_id))
+            self._admission.count("not_found", context, repr(job_id))
             await refuse(
                 context,
                 grpc.StatusCode.NOT_FOUND,

@@ -11,15 +11,15 @@ import grpc
 from grms.daemon.clock import ahead_of
 from grms.daemon.rpc_errors import Context, refuse
 from grms.daemon.web.access import LINK_S
-from grms.policy.circuit_breaker import ExchangeGuard, GuardFound
+from grms.policy.circuit_breaker import CircuitBreaker, CircuitBreakerFound
 from grms.policy.constraints import DAY, HOUR
 from grms.site.config.load import ConfigError
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob, ReplyPardon
 from grms.site.model.events import Drain, Event, Pardon, Resubmit, Resume, TakeBack, WriteOff
 from grms.site.model.partners import PartnerBook
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.rpc.reconfigure import Reloaded
 from grms.site.runtime.journal import Journal
 from grms.site.scheduler.state import SiteState
@@ -59,9 +59,9 @@ class SiteFacts:
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     """Implements `proto/grms/v1/operator.proto`; `facts` are what the state does not know."""
 
-    def __init__(self, door: Door, links: PartnerLinks, facts: SiteFacts) -> None:
-        self._door = door
-        self._engine = door.engine
+    def __init__(self, admission: Admission, links: PeerClients, facts: SiteFacts) -> None:
+        self._admission = admission
+        self._engine = admission.engine
         self._links = links
         self._facts = facts
         self._begin = time.monotonic()
@@ -79,7 +79,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         context: Context,
     ) -> operator_pb2.StatusResponse:
         """Returns how the site is."""
-        await self._door.operator(context)
+        await self._admission.operator(context)
         return await self._status(context)
 
     async def Partners(  # noqa: N802  # gRPC's name
@@ -88,7 +88,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         context: Context,
     ) -> operator_pb2.PartnersResponse:
         """Returns what the site knows of its partners."""
-        await self._door.operator(context)
+        await self._admission.operator(context)
         state, now = self._engine.state, self._engine.clock.now()
         count_open = state.settings.location.count_open
         answer = operator_pb2.PartnersResponse()
@@ -139,13 +139,13 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         context: Context,
     ) -> operator_pb2.ReloadPoliciesResponse:
         """Reads the configuration anew, all that can be changed or none of it."""
-        user = await self._door.operator(context)
+        user = await self._admission.operator(context)
         try:
             reloaded = self._facts.reload()
         except ConfigError as error:
-            self._door.audit("reload", user, problem=str(error))
-            await self._door.invalid(context, WireError("", str(error)))
-        self._door.audit("reload", user, restart_needed=list(reloaded.restart_needed))
+            self._admission.audit("reload", user, problem=str(error))
+            await self._admission.invalid(context, WireError("", str(error)))
+        self._admission.audit("reload", user, restart_needed=list(reloaded.restart_needed))
         return operator_pb2.ReloadPoliciesResponse(
             policies=reloaded.policies, restart_needed=reloaded.restart_needed
         )
@@ -156,11 +156,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         context: Context,
     ) -> operator_pb2.OpenPagesResponse:
         """Returns an address that shows the daemon's pages to one browser."""
-        user = await self._door.operator(context)
+        user = await self._admission.operator(context)
         address = self._facts.pages()
         if not address:
             await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, NO_PAGES)
-        self._door.audit("open_pages", user)
+        self._admission.audit("open_pages", user)
         return operator_pb2.OpenPagesResponse(address=address, seconds=LINK_S)
 
     async def Drain(  # noqa: N802  # gRPC's name
@@ -169,7 +169,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         context: Context,
     ) -> operator_pb2.StatusResponse:
         """Takes no more work; what has been taken is brought to its end."""
-        user = await self._door.operator(context)
+        user = await self._admission.operator(context)
         return await self._let_work(context, user, "drain", Drain(self._engine.new_id()))
 
     async def Resume(  # noqa: N802  # gRPC's name
@@ -178,14 +178,14 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         context: Context,
     ) -> operator_pb2.StatusResponse:
         """Undoes Drain."""
-        user = await self._door.operator(context)
+        user = await self._admission.operator(context)
         return await self._let_work(context, user, "resume", Resume(self._engine.new_id()))
 
     async def _let_work(
         self, context: Context, user: User, act: str, event: Event
     ) -> operator_pb2.StatusResponse:
         self._engine.tell(event)
-        self._door.audit(act, user, cause=event.id)
+        self._admission.audit(act, user, cause=event.id)
         return await self._status(
             context, f"{act} takes effect all the same; ask for the status then"
         )
@@ -212,11 +212,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self, request: operator_pb2.PardonRequest, context: Context
     ) -> operator_pb2.PardonResponse:
         """Ends a partner's suspension, and forgets its breaches."""
-        user = await self._door.operator(context)
-        await self._door.check_journal(context)
+        user = await self._admission.operator(context)
+        await self._admission.check_journal(context)
         event = Pardon(self._engine.new_id(), request.partner, user.name)
-        reply = await self._door.ask(context, event, _pardon)
-        self._door.audit(
+        reply = await self._admission.ask(context, event, _pardon)
+        self._admission.audit(
             "pardon", user, partner=reply.partner, breaches=reply.breaches, cause=reply.cause
         )
         return operator_pb2.PardonResponse(partner=reply.partner, breaches=reply.breaches)
@@ -224,11 +224,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     async def _intervene(
         self, context: Context, act: str, kind: Intervention, job_id: str
     ) -> job_pb2.Job:
-        user = await self._door.operator(context)
-        await self._door.check_journal(context)
+        user = await self._admission.operator(context)
+        await self._admission.check_journal(context)
         event = kind(*self._engine.stamp(), job_id, user.name)
-        answer = await self._door.ask(context, event, self._job)
-        self._door.audit(act, user, job=job_id, cause=event.id)
+        answer = await self._admission.ask(context, event, self._job)
+        self._admission.audit(act, user, job=job_id, cause=event.id)
         return answer
 
     def _job(self, reply: ReplyJob) -> job_pb2.Job:
@@ -241,7 +241,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self, context: Context, then: str = "ask again then"
     ) -> operator_pb2.StatusResponse:
         self._engine.catch_up()
-        return await self._door.look(context, self._shown, then=then)
+        return await self._admission.look(context, self._shown, then=then)
 
     def _shown(self, state: SiteState) -> operator_pb2.StatusResponse:
         engine, facts = self._engine, self._facts
@@ -267,7 +267,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             ),
             lrms_load_age_s=age,
             lrms_commands_open=engine.driver.commands_open,
-            guard=guard_status(state.settings.guard, state.memory.guard_found),
+            circuit_breaker=circuit_breaker_status(
+                state.settings.circuit_breaker, state.memory.circuit_breaker_found
+            ),
             clock_ahead_s=ahead_of(engine.clock) or None,
         )
 
@@ -289,26 +291,28 @@ def lrms_problem(away: str, age: float | None, unseen: int = 0) -> str:
     return "it has not said yet how busy it is" if age is None else ""
 
 
-def guard_status(
-    guard: ExchangeGuard | None, found: GuardFound | None
-) -> operator_pb2.GuardStatus | None:
-    """Returns how a site's guard is; `None` if it has none.
+def circuit_breaker_status(
+    circuit_breaker: CircuitBreaker | None, found: CircuitBreakerFound | None
+) -> operator_pb2.CircuitBreakerStatus | None:
+    """Returns how a site's circuit breaker is; `None` if it has none.
 
     `found` is when it last looked; `None` before the first time.
     """
-    if guard is None:
+    if circuit_breaker is None:
         return None
     if found is None:
-        return operator_pb2.GuardStatus(stops=True, jobs_min=guard.jobs, cost=guard.cost)
+        return operator_pb2.CircuitBreakerStatus(
+            stops=True, jobs_min=circuit_breaker.jobs, cost=circuit_breaker.cost
+        )
     gain = 100.0 * found.improvement
-    return operator_pb2.GuardStatus(
+    return operator_pb2.CircuitBreakerStatus(
         stops=found.stops,
         stopped_since_s=found.stopped_since if found.stops else None,
         looked_s=found.looked,
         jobs=found.jobs,
-        jobs_min=guard.jobs,
+        jobs_min=circuit_breaker.jobs,
         improvement_percent=None if math.isnan(gain) else gain,
-        cost=guard.cost,
+        cost=circuit_breaker.cost,
     )
 
 

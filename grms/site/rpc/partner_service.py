@@ -10,7 +10,7 @@ import grpc
 
 from grms.daemon.job_needs import write_kinds
 from grms.daemon.rpc_errors import Context, refuse
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.model.commands import AnswerOffer, AnswerStatus
 from grms.site.model.events import (
     OfferReceived,
@@ -25,8 +25,8 @@ from grms.site.model.lifecycle import JobState
 from grms.site.peers.pseudonyms import Pseudonyms
 from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.scheduler.state import SiteState
-from grms.site.staging.download import NoResultsError, ResultDesk
-from grms.site.staging.stage_in import InputDesk
+from grms.site.staging.download import NoResultsError, ResultServer
+from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     PROTOCOL_VERSION,
     WireError,
@@ -57,16 +57,16 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
 
     def __init__(
         self,
-        door: Door,
+        admission: Admission,
         heard: Callable[[str], None],
         *,
-        results: ResultDesk,
-        inputs: InputDesk,
+        results: ResultServer,
+        inputs: InputServer,
         pseudonyms: Pseudonyms,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
     ) -> None:
-        self._door = door
-        self._engine = door.engine
+        self._admission = admission
+        self._engine = admission.engine
         self._heard = heard
         self._results = results
         self._inputs = inputs
@@ -77,8 +77,8 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self, request: partner_pb2.DescribeRequest, context: Context
     ) -> partner_pb2.DescribeResponse:
         """Says who the site is."""
-        partner = await self._door.partner(context, request.site)
-        await self._door.check_journal(context)
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_journal(context)
         self._heard(partner)
         state = self._engine.state
         answer = partner_pb2.DescribeResponse(
@@ -87,7 +87,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             protocol_version=PROTOCOL_VERSION,
             nodes=write_kinds(state.settings.nodes),
         )
-        seen = await self._door.look(context, lambda state: state.partners[partner].offer_seen)
+        seen = await self._admission.look(context, lambda state: state.partners[partner].offer_seen)
         if seen:
             answer.offer_seen.CopyFrom(write_offer(seen))
         speaks = request.protocol_version
@@ -100,13 +100,13 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self, request: partner_pb2.OfferRequest, context: Context
     ) -> partner_pb2.OfferResponse:
         """Answers an offer."""
-        partner = await self._door.partner(context, request.site)
-        await self._door.check_offer(context, partner)
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_offer(context, partner)
         try:
             offer = read_offer(request.offer)
             wanted, payload = read_request(request.job, "job")
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         self._heard(partner)
         if self._bring_to is not None:
             await self._bring_to(context, request.replay_time_s)
@@ -120,42 +120,42 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             request.reserve,
             is_to_fetch(payload),
         )
-        return await self._door.ask(context, event, _taken)
+        return await self._admission.ask(context, event, _taken)
 
     async def Resolve(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.ResolveRequest, context: Context
     ) -> partner_pb2.OfferStatus:
         """Says what became of an offer."""
-        partner = await self._door.partner(context, request.site)
-        await self._door.check_stopping(context)
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_stopping(context)
         try:
             offer = read_offer(request.offer)
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         self._heard(partner)
         event = ResolveReceived(self._engine.new_id(), partner, offer, request.confirm)
-        return await self._door.ask(context, event, _status)
+        return await self._admission.ask(context, event, _status)
 
     async def Withdraw(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.WithdrawRequest, context: Context
     ) -> partner_pb2.OfferStatus:
         """Takes care that an offer will not be accepted, or says that it was."""
-        partner = await self._door.partner(context, request.site)
-        await self._door.check_journal(context)
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_journal(context)
         try:
             offer = read_offer(request.offer)
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         self._heard(partner)
         event = WithdrawReceived(self._engine.new_id(), partner, offer, request.cancel)
-        return await self._door.ask(context, event, _status)
+        return await self._admission.ask(context, event, _status)
 
     async def Report(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.ReportRequest, context: Context
     ) -> partner_pb2.ReportResponse:
         """Takes note that delegated jobs have ended."""
-        partner = await self._door.partner(context, request.site)
-        await self._door.check_journal(context)
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_journal(context)
         try:
             completions = tuple(
                 read_completion(completion, f"completions[{number}]")
@@ -164,10 +164,10 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         except WireError as error:
             reason = f"it reports what cannot be: {error}"
             self._engine.tell(PartnerFaulty(*self._engine.stamp(), partner, reason))
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         self._heard(partner)
         event = ReportReceived(*self._engine.stamp(), partner, completions)
-        return await self._door.ask(context, event, lambda _: partner_pb2.ReportResponse())
+        return await self._admission.ask(context, event, lambda _: partner_pb2.ReportResponse())
 
     async def FetchProgram(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.FetchProgramRequest, context: Context
@@ -194,7 +194,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     async def _accepted(self, context: Context, partner: str, offer: OfferId) -> HomeJob:
         deadline = time.monotonic() + ACCEPTANCE_S
         while True:
-            job, accepted = await self._door.look(
+            job, accepted = await self._admission.look(
                 context,
                 partial(_offered, partner, offer),
                 lambda job: (job.partner, job.offer) == (partner, offer),
@@ -249,12 +249,12 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         | partner_pb2.FetchGuestResultRequest
         | partner_pb2.DropGuestResultsRequest,
     ) -> tuple[str, OfferId]:
-        partner = await self._door.partner(context, request.site)
-        await self._door.check_stopping(context)
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_stopping(context)
         try:
             offer = read_offer(request.offer)
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         self._heard(partner)
         return partner, offer
 

@@ -24,12 +24,12 @@ from grms.site.config.load import (
     translation_of,
 )
 from grms.site.config.schema import SiteConfig
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.gateway.call_quotas import CallShares
 from grms.site.model.events import PoliciesChanged
 from grms.site.model.settings import PartnerSettings
 from grms.site.peers.accounts import guest_accounts
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
 
@@ -61,7 +61,7 @@ class Reload:
 
     Args:
         config: as the daemon was started.
-        door: is told who may come in.
+        admission: is told who may come in.
         owners: are told whose jobs are banned, and as which accounts jobs run.
         files: keys and certificates; None without TLS.
         on_partners: are told of the configuration with other partners.
@@ -73,8 +73,8 @@ class Reload:
         path: Path,
         *,
         engine: Engine,
-        links: PartnerLinks,
-        door: Door,
+        links: PeerClients,
+        admission: Admission,
         owners: GuestOwners,
         files: TlsFiles | None,
         on_partners: Sequence[Callable[[SiteConfig], None]],
@@ -84,7 +84,7 @@ class Reload:
         self._path = path
         self._engine = engine
         self._links = links
-        self._door = door
+        self._admission = admission
         self._owners = owners
         self._files = files
         self._on_partners = on_partners
@@ -124,13 +124,13 @@ class Reload:
                 translation_of(config),
             )
         )
-        self._door.partners = frozenset(partner.name for partner in partners)
-        self._door.operators = frozenset(config.operators)
+        self._admission.partners = frozenset(partner.name for partner in partners)
+        self._admission.operators = frozenset(config.operators)
         trust, refused = self._links.trust, False
         if trust is not None and config.tls is not None:
             refused = trust.refused != frozenset(config.tls.refused)
             trust.refused = frozenset(config.tls.refused)
-        self._door.trust_changed()
+        self._admission.trust_changed()
         self._owners.banned = frozenset(config.guests.banned)
         self._owners.accounts = accounts
         self._links.list_partners({partner.name: partner.address for partner in config.partners})

@@ -17,7 +17,7 @@ from grms.site.model.commands import Command, PublishRound
 from grms.site.model.events import Event, LrmsTold, RoundDue, Submit
 from grms.site.model.jobs import GuestJob, Request
 from grms.site.model.lifecycle import JobState
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.rpc.replay_schedule import OF_SCHEDULES, read_schedule
 from grms.site.rpc.replay_workload import ReplayWorkload
 from grms.site.runtime.event_loop import Engine
@@ -77,7 +77,7 @@ class Replay:
         journal: Journal,
         lrms: ReplayableLrms,
         clock: VirtualClock,
-        links: PartnerLinks,
+        links: PeerClients,
     ) -> None:
         self._engine = engine
         self._journal = journal

@@ -8,7 +8,7 @@ from typing import Any, Final
 import grpc
 
 from grms.daemon.rpc_errors import Context, refuse
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.model.commands import ReplyReservation
 from grms.site.model.events import (
     BookReservation,
@@ -98,19 +98,19 @@ def _end(queue: asyncio.Queue[Reservation | None]) -> None:
 class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
     """Implements `proto/grms/v1/reservation.proto`."""
 
-    def __init__(self, door: Door, reservations: Reservations) -> None:
-        self._door = door
-        self._engine = door.engine
+    def __init__(self, admission: Admission, reservations: Reservations) -> None:
+        self._admission = admission
+        self._engine = admission.engine
         self._reservations = reservations
 
     async def Offer(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ResourceOfferRequest, context: Context
     ) -> reservation_pb2.ResourceOfferResponse:
         """Returns the resources that may be reserved, with their free time."""
-        await self._door.reserver(context)
+        await self._admission.reserver(context)
         begin, end = request.window.begin_s, request.window.end_s
         if problem := window_problem(begin, end):
-            await self._door.invalid(context, WireError("window", problem))
+            await self._admission.invalid(context, WireError("window", problem))
         book = self._engine.state.memory.reservations
         answer = reservation_pb2.ResourceOfferResponse()
         for resource in book.resources.values():
@@ -147,7 +147,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             request.window.end_s,
             request.processors,
         )
-        return self._answer(await self._door.ask(context, event, _reservation))
+        return self._answer(await self._admission.ask(context, event, _reservation))
 
     async def Release(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.ReleaseRequest, context: Context
@@ -156,7 +156,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         owner = await self._owner(context)
         number = _number(request.reservation_id)
         event = ReleaseReservation(self._engine.new_id(), owner, number)
-        return self._answer(await self._door.ask(context, event, _reservation))
+        return self._answer(await self._admission.ask(context, event, _reservation))
 
     async def Launch(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.LaunchRequest, context: Context
@@ -166,7 +166,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         try:
             wanted, _ = read_request(request.job, "job")
         except WireError as error:
-            await self._door.invalid(context, error)
+            await self._admission.invalid(context, error)
         simulated = request.job.HasField("simulated")
         event = LaunchReservation(
             self._engine.new_id(),
@@ -178,7 +178,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             to_the_end=request.to_the_end,
             program=request.job.HasField("program"),
         )
-        return self._answer(await self._door.ask(context, event, _reservation))
+        return self._answer(await self._admission.ask(context, event, _reservation))
 
     async def Move(  # noqa: N802  # gRPC's name
         self, request: reservation_pb2.MoveRequest, context: Context
@@ -193,7 +193,7 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
             (request.old_window.begin_s, request.old_window.end_s),
             (request.new_window.begin_s, request.new_window.end_s),
         )
-        return self._answer(await self._door.ask(context, event, _reservation))
+        return self._answer(await self._admission.ask(context, event, _reservation))
 
     async def Watch(  # noqa: N802  # gRPC's name
         self,
@@ -201,30 +201,30 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         context: Context,
     ) -> AsyncIterator[reservation_pb2.Reservation]:
         """Sends the present state of the caller's reservations, and then every change."""
-        owner = await self._door.reserver(context)
+        owner = await self._admission.reserver(context)
         queue = self._reservations.watch(owner)
         try:
             await context.send_initial_metadata(())
             # What changes meanwhile is in the queue.
-            present = await self._door.look(context, lambda _: self._reservations.of(owner))
+            present = await self._admission.look(context, lambda _: self._reservations.of(owner))
             for reservation in present:
                 yield _message(reservation)
             while (changed := await queue.get()) is not None:
                 yield _message(changed)
-            await self._door.check_stopping(context)
-            self._door.count("slow_watchers")
+            await self._admission.check_stopping(context)
+            self._admission.count("slow_watchers")
             reason = f"{UPDATES_MAX} changes were not read in time; watch again"
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
         finally:
             self._reservations.unwatch(owner, queue)
 
     async def _owner(self, context: Context) -> str:
-        owner = await self._door.reserver(context)
-        await self._door.check_journal(context)
+        owner = await self._admission.reserver(context)
+        await self._admission.check_journal(context)
         return owner
 
     def _answer(self, reservation: Reservation) -> reservation_pb2.Reservation:
-        self._door.audit(
+        self._admission.audit(
             "reservation",
             reservation.owner,
             reservation=str(reservation.number),

@@ -4,7 +4,7 @@ Nothing leaves the site that is not in the journal: answers, messages to partner
 follow the records that they rest on (`grms.daemon.loop`).
 
 A simulated machine in a replay does not leave the site: after a restart the journal rebuilds it, and the
-conductor's clock moves it as before. So it may be as far as the state is (`ahead`), and what nobody outside waits
+coordinator's clock moves it as before. So it may be as far as the state is (`ahead`), and what nobody outside waits
 for, such as arrivals that stay here, is gathered into one group until something is to leave.
 """
 
@@ -17,7 +17,7 @@ import structlog
 
 from grms.daemon.clock import Clock
 from grms.daemon.loop import Loop
-from grms.lrms.anomalies import Slips
+from grms.lrms.anomalies import Anomalies
 from grms.site.model.commands import (
     Answer,
     Append,
@@ -54,7 +54,7 @@ class Driver(Protocol):
         """Number of commands that the batch system has not answered."""
 
     @property
-    def slips(self) -> Slips:
+    def anomalies(self) -> Anomalies:
         """Number of the batch system's broken statements."""
 
     def listen(self, hear: Callable[..., None]) -> None:

@@ -21,7 +21,7 @@ import structlog
 from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.clock import Clock
 from grms.daemon.job_files import JobFile
-from grms.lrms.anomalies import Slips, WithSlips
+from grms.lrms.anomalies import Anomalies, WithAnomalies
 from grms.lrms.base import (
     LoadSeen,
     Lrms,
@@ -198,9 +198,9 @@ class LrmsDriver:
         return len(self._queue)
 
     @property
-    def slips(self) -> Slips:
+    def anomalies(self) -> Anomalies:
         """Number of the batch system's broken statements; 0 for a simulated one."""
-        return self.lrms.slips if isinstance(self.lrms, WithSlips) else Slips()
+        return self.lrms.anomalies if isinstance(self.lrms, WithAnomalies) else Anomalies()
 
     def due(self) -> list[LrmsNews]:
         """Returns what has happened by now, if the batch system can tell; else nothing."""

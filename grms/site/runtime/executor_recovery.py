@@ -10,7 +10,7 @@ from grms.daemon.job_files import JobFile
 from grms.lrms.base import HomeRun, JobInput, LrmsJob, LrmsRefusedError, Program, SimulatedRun
 from grms.site.model.jobs import GuestJob, HomeJob, Request
 from grms.site.model.lifecycle import JobState
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.wire.convert import given_inputs, shared_files
 from grms.v1 import request_pb2
 from lrms_sim.workload.groups import GROUPS
@@ -90,13 +90,13 @@ def _simulated(key: str, said: request_pb2.SimulatedProgram) -> SimulatedRun:
     return SimulatedRun(run_time, group or None)
 
 
-def running(memory: Memory) -> list[tuple[LrmsJob, float]]:
+def running(memory: StateTables) -> list[tuple[LrmsJob, float]]:
     """Returns the running jobs with their start times, seconds, in order of start."""
     here = [(job, job.start_time) for job in memory.at_lrms.values() if _runs(job)]
     return [(job, start) for each, start in here if (job := _job_of(each)) is not None]
 
 
-def waiting(memory: Memory) -> list[LrmsJob]:
+def waiting(memory: StateTables) -> list[LrmsJob]:
     """Returns the submitted jobs that have not started, oldest first."""
     here = [
         job for key, job in memory.at_lrms.items() if not _runs(job) and key not in memory.reserved

@@ -1,8 +1,8 @@
 """Watches the batch system for jobs at the site's disposal, and turns them into jobs of the site.
 
-The sequence is: hold, poll again, submit to the site, which decides as usual; then release the original, or
+The sequence is: hold, poll again, submit to the site, which decides as usual; then release the native job, or
 cancel it. Each step relies on durable state, so that a killed watcher resumes anywhere: the note written before
-a hold (`OriginalNotes`), the site's journal, and which of the two runs (`OriginalNotes.choose`). Every poll
+a hold (`NativeJobNotes`), the site's journal, and which of the two runs (`NativeJobNotes.choose`). Every poll
 repeats what the batch system has undone.
 """
 
@@ -17,7 +17,7 @@ import structlog
 from grms.daemon.job_needs import write_needs
 from grms.daemon.loop import NotWrittenError
 from grms.lrms.base import LrmsError
-from grms.lrms.native_jobs import VARIABLE, Fate, Original, OriginalRow, Watched
+from grms.lrms.native_jobs import VARIABLE, Fate, NativeJob, NativeJobRow, Watched
 from grms.site.model.commands import Refusal, Refuse, ReplyJob
 from grms.site.model.events import Cancel, Submit
 from grms.site.model.jobs import HomeJob
@@ -41,7 +41,7 @@ _AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 Log = structlog.typing.FilteringBoundLogger
 
 
-class OriginalWatcher:
+class NativeJobAdoption:
     """Moves jobs between a batch system's users and the site; `clock` is in seconds since 1970."""
 
     def __init__(
@@ -52,7 +52,7 @@ class OriginalWatcher:
         self._watched = watched
         self._log = log
         self._clock = clock
-        self._known: dict[str, Original] | None = None
+        self._known: dict[str, NativeJob] | None = None
         self._left: set[str] = set()
         self._missing: dict[str, int] = {}
         self._free: dict[str, float] = {}
@@ -76,15 +76,15 @@ class OriginalWatcher:
         """
         if self._known is None:
             notes = await asyncio.to_thread(self._notes.all)
-            self._known = {original.word: original for original in notes}
+            self._known = {native_job.word: native_job for native_job in notes}
         began_at = self._clock()
         rows = {row.word: row for row in await self._system.rows()}
         self._left &= rows.keys()
         numbers = {row.number for row in rows.values()}
         self._said = {number: said for number, said in self._said.items() if number in numbers}
-        for original in list(self._known.values()):
+        for native_job in list(self._known.values()):
             await self._trying(
-                original.number, self._follow(original, rows.get(original.word), began_at)
+                native_job.number, self._follow(native_job, rows.get(native_job.word), began_at)
             )
         new = [
             row for word, row in rows.items() if word not in self._known and word not in self._left
@@ -100,29 +100,29 @@ class OriginalWatcher:
         except (LrmsError, OSError, NotWrittenError) as error:
             # Each poll would find the same, for possibly very many jobs.
             if self._said.get(number) != str(error):
-                self._log.warning("original_not_moved", lrms_job=number, problem=str(error))
+                self._log.warning("native_job_not_moved", lrms_job=number, problem=str(error))
             self._said[number] = str(error)
         else:
             self._said.pop(number, None)
 
     # --- a job that nobody knows yet -------------------------------------------------------------
 
-    async def _take(self, row: OriginalRow) -> None:
+    async def _take(self, row: NativeJobRow) -> None:
         assert self._known is not None
         wanted = await self._system.wanted(row)
         if wanted.reason:
             self._left.add(row.word)
-            self._log.info("original_stays", lrms_job=row.number, reason=wanted.reason)
+            self._log.info("native_job_stays", lrms_job=row.number, reason=wanted.reason)
             await self._system.tell(row.number, f"hanse: it stays here: {wanted.reason}")
             if row.held:
                 await self._system.release(row.number)
             return
-        original = await asyncio.to_thread(self._notes.begin, row.number, row.submitted, row.user)
-        self._known[original.word] = original
+        native_job = await asyncio.to_thread(self._notes.begin, row.number, row.submitted, row.user)
+        self._known[native_job.word] = native_job
         await self._system.hold(row.number)
         # The next poll sees whether it is held, or was faster; from then on it is known.
 
-    async def _submit(self, original: Original, row: OriginalRow) -> None:
+    async def _submit(self, native_job: NativeJob, row: NativeJobRow) -> None:
         wanted = await self._system.wanted(row)
         message = request_pb2.JobRequest(
             processors=wanted.processors, requested_time_s=wanted.requested_time_s
@@ -132,128 +132,128 @@ class OriginalWatcher:
             message.needs.CopyFrom(write_needs(needs))
         message.program.script = wanted.script
         message.program.name = wanted.name[:NAME_MAX]
-        message.program.environment[VARIABLE] = original.token
+        message.program.environment[VARIABLE] = native_job.token
         if wanted.reason:
-            await self._choose(original, Fate.HOME, wanted.reason)  # it was changed meanwhile
+            await self._choose(native_job, Fate.HOME, wanted.reason)  # it was changed meanwhile
             return
         try:
             request, payload = read_request(message, "request")
         except WireError as error:
-            await self._choose(original, Fate.HOME, f"the site cannot take it: {error}")
+            await self._choose(native_job, Fate.HOME, f"the site cannot take it: {error}")
             return
-        key = f"original {original.word} {original.token}"
+        key = f"original {native_job.word} {native_job.token}"
         name = wanted.name[:NAME_MAX] if wanted.name.isprintable() else ""
-        event = Submit(*self._engine.stamp(), original.user, key, name, request, payload)
+        event = Submit(*self._engine.stamp(), native_job.user, key, name, request, payload)
         reply = await self._engine.ask(event, lambda reply: reply)
         if isinstance(reply, Refuse) and reply.refusal is not Refusal.UNAVAILABLE:
-            await self._choose(original, Fate.HOME, reply.reason)
+            await self._choose(native_job, Fate.HOME, reply.reason)
         if not isinstance(reply, ReplyJob):
             return  # the next look asks again with the same key
-        await self._change(original, job_id=reply.job_id)
-        self._log.info("original_taken", lrms_job=original.number, job=reply.job_id)
+        await self._change(native_job, job_id=reply.job_id)
+        self._log.info("native_job_taken", lrms_job=native_job.number, job=reply.job_id)
 
     # --- a job that is known ---------------------------------------------------------------------
 
-    async def _follow(self, original: Original, row: OriginalRow | None, at: float) -> None:
+    async def _follow(self, native_job: NativeJob, row: NativeJobRow | None, at: float) -> None:
         # The batch system's adapter may have decided since.
-        noted = await asyncio.to_thread(self._notes.of, original.token)
-        original = noted or original
+        noted = await asyncio.to_thread(self._notes.of, native_job.token)
+        native_job = noted or native_job
         assert self._known is not None
-        self._known[original.word] = original
+        self._known[native_job.word] = native_job
         if row is None:
-            await self._gone(original)
+            await self._gone(native_job)
             return
-        self._missing.pop(original.word, None)
-        if original.fate is Fate.AWAY:
+        self._missing.pop(native_job.word, None)
+        if native_job.fate is Fate.AWAY:
             if row.waiting:
-                await self._system.cancel(original.number)
-        elif original.fate is Fate.HOME:
-            await self._home(original, row, at)
+                await self._system.cancel(native_job.number)
+        elif native_job.fate is Fate.HOME:
+            await self._home(native_job, row, at)
         elif not row.waiting or not row.held_here:
-            await self._undecided(original, row)
-        elif not original.held_at:
-            await self._change(original, held_at=self._clock())
+            await self._undecided(native_job, row)
+        elif not native_job.held_at:
+            await self._change(native_job, held_at=self._clock())
         else:
-            await self._decide(original, row, at)
+            await self._decide(native_job, row, at)
 
-    async def _undecided(self, original: Original, row: OriginalRow) -> None:
-        if row.waiting and not original.held_at:
-            await self._system.hold(original.number)  # a crash here, or there, has come between
+    async def _undecided(self, native_job: NativeJob, row: NativeJobRow) -> None:
+        if row.waiting and not native_job.held_at:
+            await self._system.hold(native_job.number)  # a crash here, or there, has come between
             return
         # It has started, was cancelled, or was released by somebody: it is its owner's again.
         why = "it was cancelled" if row.cancelled else "it was faster"
-        await self._choose(original, Fate.HOME, why)
-        await self._end_ours(original)
+        await self._choose(native_job, Fate.HOME, why)
+        await self._end_ours(native_job)
 
-    async def _decide(self, original: Original, row: OriginalRow, at: float) -> None:
-        if at - original.held_at < self._watched.settle_s:
-            return  # a crash could still undo the hold, and the original start
-        job = await self._job(original)
+    async def _decide(self, native_job: NativeJob, row: NativeJobRow, at: float) -> None:
+        if at - native_job.held_at < self._watched.settle_s:
+            return  # a crash could still undo the hold, and the native job start
+        job = await self._job(native_job)
         if job is None:
-            await self._submit(original, row)
+            await self._submit(native_job, row)
             return
         if job.state is JobState.ENDED and not job.partner:
             gone = job.outcome is Outcome.CANCELLED
-            await self._choose(original, Fate.AWAY if gone else Fate.HOME, job.reason)
+            await self._choose(native_job, Fate.AWAY if gone else Fate.HOME, job.reason)
         elif job.state in _AWAY or job.state is JobState.ENDED:
             where = f"hanse: it is {job.job_id} now, at {job.partner}"
-            await self._system.tell(original.number, where)
-            await self._choose(original, Fate.AWAY, f"it is at {job.partner}")
-            await self._follow(original, row, at)
+            await self._system.tell(native_job.number, where)
+            await self._choose(native_job, Fate.AWAY, f"it is at {job.partner}")
+            await self._follow(native_job, row, at)
 
-    async def _home(self, original: Original, row: OriginalRow, at: float) -> None:
-        if original.done:
+    async def _home(self, native_job: NativeJob, row: NativeJobRow, at: float) -> None:
+        if native_job.done:
             return
-        await self._end_ours(original)  # a crash, or a full disk, may have come between
+        await self._end_ours(native_job)  # a crash, or a full disk, may have come between
         if row.waiting and row.held_here:
-            self._free.pop(original.word, None)
-            await self._system.release(original.number)
+            self._free.pop(native_job.word, None)
+            await self._system.release(native_job.number)
             return
         # A release can be undone for some seconds; a hold after that is somebody else's.
-        since = self._free.setdefault(original.word, at)
+        since = self._free.setdefault(native_job.word, at)
         if not row.waiting or at - since >= 2 * self._watched.settle_s:
-            await self._change(original, done=True)
-            self._free.pop(original.word, None)
+            await self._change(native_job, done=True)
+            self._free.pop(native_job.word, None)
 
-    async def _gone(self, original: Original) -> None:
-        looks = self._missing[original.word] = self._missing.get(original.word, 0) + 1
+    async def _gone(self, native_job: NativeJob) -> None:
+        looks = self._missing[native_job.word] = self._missing.get(native_job.word, 0) + 1
         if looks < MISSING_LOOKS:
             return
         # Absence from the queue proves nothing.
-        if not await self._system.gone(original.number, original.submitted):
+        if not await self._system.gone(native_job.number, native_job.submitted):
             return
-        if original.fate is None:
+        if native_job.fate is None:
             # Cancelled and forgotten, or lost in a crash: the batch system's responsibility.
-            await self._choose(original, Fate.HOME, "it is gone")
-        if original.fate is not Fate.AWAY:
-            await self._end_ours(original)
-        job = await self._job(original)
+            await self._choose(native_job, Fate.HOME, "it is gone")
+        if native_job.fate is not Fate.AWAY:
+            await self._end_ours(native_job)
+        job = await self._job(native_job)
         if job is None or job.state is JobState.ENDED:
-            await asyncio.to_thread(self._notes.forget, original.token)
+            await asyncio.to_thread(self._notes.forget, native_job.token)
             assert self._known is not None
-            self._known.pop(original.word, None)
-            self._missing.pop(original.word, None)
+            self._known.pop(native_job.word, None)
+            self._missing.pop(native_job.word, None)
 
     # --- what both have --------------------------------------------------------------------------
 
-    async def _choose(self, original: Original, fate: Fate, why: str) -> None:
-        chosen = await asyncio.to_thread(self._notes.choose, original.token, fate)
+    async def _choose(self, native_job: NativeJob, fate: Fate, why: str) -> None:
+        chosen = await asyncio.to_thread(self._notes.choose, native_job.token, fate)
         said = chosen.value if chosen is not None else "forgotten"
-        self._log.info("original_decided", lrms_job=original.number, runs=said, reason=why)
+        self._log.info("native_job_decided", lrms_job=native_job.number, runs=said, reason=why)
 
-    async def _change(self, original: Original, **values: object) -> None:
-        changed = await asyncio.to_thread(self._notes.change, original.token, **values)
+    async def _change(self, native_job: NativeJob, **values: object) -> None:
+        changed = await asyncio.to_thread(self._notes.change, native_job.token, **values)
         assert self._known is not None
         self._known[changed.word] = changed
 
-    async def _end_ours(self, original: Original) -> None:
+    async def _end_ours(self, native_job: NativeJob) -> None:
         # Without a look at the job, which may have to wait for the journal: a job that has ended takes no harm.
-        if original.job_id:
-            event = Cancel(*self._engine.stamp(), original.job_id, None)
+        if native_job.job_id:
+            event = Cancel(*self._engine.stamp(), native_job.job_id, None)
             await self._engine.ask(event, lambda _: None)
 
-    async def _job(self, original: Original) -> HomeJob | None:
+    async def _job(self, native_job: NativeJob) -> HomeJob | None:
         # As it is at a moment at which the journal says so.
-        if not original.job_id:
+        if not native_job.job_id:
             return None
-        return await self._engine.look(lambda state: copy(state.job(original.job_id)))
+        return await self._engine.look(lambda state: copy(state.job(native_job.job_id)))

@@ -1,7 +1,7 @@
 """When a daemon holds its rounds of offers: at multiples of the period, on the site's clock.
 
 A reload may change the period, or end the rounds. A round that was under way when the daemon ended resumes as
-soon as partners are there, and at the next multiple at the latest. In a replay the conductor schedules rounds
+soon as partners are there, and at the next multiple at the latest. In a replay the coordinator schedules rounds
 instead.
 """
 
@@ -28,7 +28,7 @@ def next_round(now: float, last: float, period: float) -> float:
     return moment if moment > begin else moment + period
 
 
-class RoundTimer:
+class RebalanceTimer:
     """Tells a site's engine when a round is due."""
 
     def __init__(self, engine: Engine) -> None:

@@ -2,10 +2,10 @@
 
 from grms.site.model.jobs import HomeJob
 from grms.site.model.partners import asking_order
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 
 
-def begin(job: HomeJob, memory: Memory, now: float) -> None:
+def begin(job: HomeJob, memory: StateTables, now: float) -> None:
     """Begins a decision, or resumes one after a restart: partners asked before still count."""
     settings = memory.settings
     most = settings.questions

@@ -5,18 +5,18 @@ how the partner has kept its promise to start accepted jobs at once. The decisio
 replays use (`grms.policy`); docs/disciplines.md has its rules.
 """
 
-from grms.policy._constraints import CompiledRails
+from grms.policy._constraints import CompiledConstraints
 from grms.policy.transfer import TransferPolicy, compiled_transfer
 from grms.site.model.jobs import Load, Request
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import PromisesReviewed
-from grms.site.model.state_tables import Memory
-from grms.site.scheduler.transaction import Turn
+from grms.site.model.state_tables import StateTables
+from grms.site.scheduler.transaction import Transaction
 
 
 def wants(
     policy: TransferPolicy,
-    memory: Memory,
+    memory: StateTables,
     book: PartnerBook,
     request: Request,
     load: Load,
@@ -56,25 +56,29 @@ def wants(
 
 
 def entrusts(
-    policy: TransferPolicy, book: PartnerBook, request: Request, load: Load, turn: Turn
+    policy: TransferPolicy,
+    book: PartnerBook,
+    request: Request,
+    load: Load,
+    transaction: Transaction,
 ) -> bool:
     """Returns whether the site trusts a partner's promise enough to offer it a job.
 
-    Findings about the jobs already there are recorded. While the guard stops exchange, only partners that are held to
+    Findings about the jobs already there are recorded. While the circuit breaker stops exchange, only partners that are held to
     their promise are asked: with others, local jobs might wait as well.
     """
     rails = held_to(policy)
     if rails is None:
-        return not turn.memory.guarded
-    found = review(book, rails, turn.now)
+        return not transaction.memory.guarded
+    found = review(book, rails, transaction.now)
     if found is not None:
-        turn.note(found)
+        transaction.note(found)
     trust = book.trust
     return rails.may_offer(
         request.processors,
         request.requested_time,
         processors=load.processors,
-        now=turn.now,
+        now=transaction.now,
         credit=trust.credit,
         open_work=trust.work,
         open_count=len(trust.promised),
@@ -82,13 +86,13 @@ def entrusts(
     )
 
 
-def held_to(policy: TransferPolicy | None) -> CompiledRails | None:
+def held_to(policy: TransferPolicy | None) -> CompiledConstraints | None:
     """Returns the constraints by which a partner is held to its promise; `None` if it is not."""
     rails = None if policy is None else compiled_transfer(policy).rails
     return rails if rails is not None and rails.promise else None
 
 
-def review(book: PartnerBook, rails: CompiledRails, now: float) -> PromisesReviewed | None:
+def review(book: PartnerBook, rails: CompiledConstraints, now: float) -> PromisesReviewed | None:
     """Returns findings on all jobs at a partner, in order of acceptance; `None` if there are none.
 
     `now` is in seconds.

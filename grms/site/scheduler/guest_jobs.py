@@ -48,56 +48,58 @@ from grms.site.model.records import (
     JobEnded,
     JobLeaving,
 )
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.model.translation import NoMeaningError
 from grms.site.scheduler.exchange_constraints import wants
 from grms.site.scheduler.local_jobs import Owner, accept, look_up
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.transaction import Transaction
 
 _NUMBER_MAX = 2**63 - 1
 
 
-class GuestDesk(Owner[GuestJob]):
+class GuestJobHandler(Owner[GuestJob]):
     """Handles partners' questions, and the jobs they have sent."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: StateTables) -> None:
         self.memory = memory
 
     # --- questions -----------------------------------------------------------------------------
 
-    def offer_received(self, event: OfferReceived, turn: Turn) -> None:
+    def offer_received(self, event: OfferReceived, transaction: Transaction) -> None:
         """Answers an offer; the same offer always gets the same answer."""
-        book = self._book(event, turn)
+        book = self._book(event, transaction)
         if book is None:
             return
         offer = event.offer
         answer = book.answer_to(offer)
         if isinstance(answer, GuestJob) and _differs(answer, event):
-            self._dispute(event, book, turn)
+            self._dispute(event, book, transaction)
         elif answer is not None or book.is_stale(offer):
-            turn.do(AnswerOffer(event.id, isinstance(answer, GuestJob)))
+            transaction.do(AnswerOffer(event.id, isinstance(answer, GuestJob)))
         else:
-            self._decide(event, book, turn)
+            self._decide(event, book, transaction)
 
-    def _decide(self, event: OfferReceived, book: PartnerBook, turn: Turn) -> None:
+    def _decide(self, event: OfferReceived, book: PartnerBook, transaction: Transaction) -> None:
         offer = event.offer
         if book.incompatible:
             reason = f"{book.name} speaks version {book.incompatible} of the protocol"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
             return
         if event.settled_below > offer.number:
             reason = f"settled_below is {event.settled_below}; the offer itself is {offer.number}"
-            turn.do(Refuse(event.id, Refusal.INVALID, reason, "settled_below"))
+            transaction.do(Refuse(event.id, Refusal.INVALID, reason, "settled_below"))
             return
         if self._answers_full(book, offer):
-            self._refuse_at_limit(event.id, book, turn)
+            self._refuse_at_limit(event.id, book, transaction)
             return
-        unused = book.budget.left(turn.now, self.memory.settings.limits.unused_acceptances) == 0
+        unused = (
+            book.budget.left(transaction.now, self.memory.settings.limits.unused_acceptances) == 0
+        )
         here = self._in_our_names(event)
-        if not unused and here is not None and self._wanted(event, here, book, turn.now):
-            turn.note(
+        if not unused and here is not None and self._wanted(event, here, book, transaction.now):
+            transaction.note(
                 GuestAccepted(
-                    turn.now,
+                    transaction.now,
                     GuestRef(event.partner, offer),
                     event.settled_below,
                     event.request,
@@ -106,25 +108,27 @@ class GuestDesk(Owner[GuestJob]):
                 )
             )
             if event.reserve:
-                turn.note(GuestReserved(turn.now, GuestRef(event.partner, offer)))
+                transaction.note(GuestReserved(transaction.now, GuestRef(event.partner, offer)))
             guest = book.guests[offer]
-            turn.do(AnswerOffer(event.id, accepted=True))
+            transaction.do(AnswerOffer(event.id, accepted=True))
             if not guest.reserved:
-                turn.submit(guest, lookup=False)
+                transaction.submit(guest, lookup=False)
         else:
-            turn.note(GuestDeclined(turn.now, GuestRef(event.partner, offer), event.settled_below))
+            transaction.note(
+                GuestDeclined(transaction.now, GuestRef(event.partner, offer), event.settled_below)
+            )
             book.budget.declined += unused
-            turn.do(AnswerOffer(event.id, accepted=False, unused=unused))
+            transaction.do(AnswerOffer(event.id, accepted=False, unused=unused))
 
     @staticmethod
-    def _dispute(event: OfferReceived, book: PartnerBook, turn: Turn) -> None:
+    def _dispute(event: OfferReceived, book: PartnerBook, transaction: Transaction) -> None:
         book.disputed += 1
         offer = f"{event.offer.epoch}/{event.offer.number}"
         reason = (
             f"offer {offer} of {book.name} was another job's before: {book.name} works with an "
             f"older copy of its journal"
         )
-        turn.do(Refuse(event.id, Refusal.DISPUTED, reason, "offer"))
+        transaction.do(Refuse(event.id, Refusal.DISPUTED, reason, "offer"))
 
     def _in_our_names(self, event: OfferReceived) -> Request | None:
         # What a partner's job asks for here; None where one of its names has no meaning.
@@ -155,9 +159,9 @@ class GuestDesk(Owner[GuestJob]):
             and wants(policy, self.memory, book, request, load, own=False)
         )
 
-    def resolve_received(self, event: ResolveReceived, turn: Turn) -> None:
+    def resolve_received(self, event: ResolveReceived, transaction: Transaction) -> None:
         """Answers what became of an offer, and starts a job whose place was held until now."""
-        book = self._book(event, turn)
+        book = self._book(event, transaction)
         if book is None:
             return
         answer = book.answer_to(event.offer)
@@ -165,63 +169,67 @@ class GuestDesk(Owner[GuestJob]):
             answer = GuestState.DECLINED
         confirmed = event.confirm and isinstance(answer, GuestJob) and answer.reserved
         if confirmed and isinstance(answer, GuestJob):
-            turn.note(GuestConfirmed(turn.now, answer.ref))
-        turn.do(_status(event.id, answer))
+            transaction.note(GuestConfirmed(transaction.now, answer.ref))
+        transaction.do(_status(event.id, answer))
         if confirmed and isinstance(answer, GuestJob):
-            turn.submit(answer, lookup=False)
+            transaction.submit(answer, lookup=False)
 
-    def withdraw_received(self, event: WithdrawReceived, turn: Turn) -> None:
+    def withdraw_received(self, event: WithdrawReceived, transaction: Transaction) -> None:
         """Ensures that an offer will not be accepted, or answers that it was."""
-        book = self._book(event, turn)
+        book = self._book(event, transaction)
         if book is None:
             return
         answer = book.answer_to(event.offer)
         if answer is None:
             if not book.is_stale(event.offer):
                 if self._answers_full(book, event.offer):
-                    self._refuse_at_limit(event.id, book, turn)
+                    self._refuse_at_limit(event.id, book, transaction)
                     return
-                turn.note(GuestWithdrawn(turn.now, GuestRef(event.partner, event.offer)))
+                transaction.note(
+                    GuestWithdrawn(transaction.now, GuestRef(event.partner, event.offer))
+                )
             answer = GuestState.WITHDRAWN
         elif isinstance(answer, GuestJob) and answer.reserved:
-            self._free(answer, turn, cancel=event.cancel)
+            self._free(answer, transaction, cancel=event.cancel)
         elif isinstance(answer, GuestJob) and event.cancel:
-            self._cancel(answer, turn)
-        turn.do(_status(event.id, answer))
+            self._cancel(answer, transaction)
+        transaction.do(_status(event.id, answer))
 
     @staticmethod
-    def _cancel(guest: GuestJob, turn: Turn) -> None:
+    def _cancel(guest: GuestJob, transaction: Transaction) -> None:
         if guest.completion is None and not guest.cancel_requested:
-            turn.note(JobCancelRequested(turn.now, guest.ref))
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+            transaction.note(JobCancelRequested(transaction.now, guest.ref))
+            transaction.do(LrmsCancel(transaction.cause, guest.lrms_key))
 
-    def _free(self, guest: GuestJob, turn: Turn, *, cancel: bool) -> None:
+    def _free(self, guest: GuestJob, transaction: Transaction, *, cancel: bool) -> None:
         # The job has never been more than a place: nothing of it is anywhere.
         if cancel:
-            turn.note(JobCancelRequested(turn.now, guest.ref))
+            transaction.note(JobCancelRequested(transaction.now, guest.ref))
         self.end(
-            guest, base.LrmsEnd(Outcome.CANCELLED if cancel else Outcome.LOST, turn.now, 0.0), turn
+            guest,
+            base.LrmsEnd(Outcome.CANCELLED if cancel else Outcome.LOST, transaction.now, 0.0),
+            transaction,
         )
 
-    def time_passed(self, turn: Turn) -> None:
+    def time_passed(self, transaction: Transaction) -> None:
         """Gives back places whose jobs have not come in time, and tells their home sites."""
         most = self.memory.settings.confirm_time_max
         for guest in list(self.memory.reserved.values()):
-            if turn.now - guest.accept_time > most:
-                self._free(guest, turn, cancel=False)
+            if transaction.now - guest.accept_time > most:
+                self._free(guest, transaction, cancel=False)
 
     def _book(
-        self, event: OfferReceived | ResolveReceived | WithdrawReceived, turn: Turn
+        self, event: OfferReceived | ResolveReceived | WithdrawReceived, transaction: Transaction
     ) -> PartnerBook | None:
         book = self.memory.books.get(event.partner)
         if book is None or not book.listed:
             reason = f"{event.partner!r} is no partner of this site"
-            turn.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
+            transaction.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
             return None
         offer = event.offer
         if not (1 <= offer.epoch <= _NUMBER_MAX and 1 <= offer.number <= _NUMBER_MAX):
             reason = f"offer {offer.number} of epoch {offer.epoch}; both must be at least 1"
-            turn.do(Refuse(event.id, Refusal.INVALID, reason, "offer"))
+            transaction.do(Refuse(event.id, Refusal.INVALID, reason, "offer"))
             return None
         return book
 
@@ -231,14 +239,14 @@ class GuestDesk(Owner[GuestJob]):
         return offer.epoch == book.epoch and len(book.answered) >= most
 
     @staticmethod
-    def _refuse_at_limit(event_id: int, book: PartnerBook, turn: Turn) -> None:
+    def _refuse_at_limit(event_id: int, book: PartnerBook, transaction: Transaction) -> None:
         reason = (
             f"{len(book.answered)} answered offers are not settled, the most this site remembers "
             f"of one partner; settle some of them first"
         )
-        turn.do(Refuse(event_id, Refusal.EXHAUSTED, reason))
+        transaction.do(Refuse(event_id, Refusal.EXHAUSTED, reason))
 
-    def programs_away(self, event: ProgramsAway, turn: Turn) -> None:
+    def programs_away(self, event: ProgramsAway, transaction: Transaction) -> None:
         """Declines a partner's offers for a while, as a script of one of its jobs does not arrive.
 
         The pause doubles with each attempt; a successful one ends it.
@@ -246,32 +254,32 @@ class GuestDesk(Owner[GuestJob]):
         book, settings = self.memory.book(event.partner), self.memory.settings
         book.away_times += 1
         pause = pause_after(book.away_times, settings.probe_first_s, settings.probe_most_s)
-        book.away_why, book.away_until = event.reason, turn.now + pause
+        book.away_why, book.away_until = event.reason, transaction.now + pause
 
-    def program_came(self, event: ProgramCame, turn: Turn) -> None:
+    def program_came(self, event: ProgramCame, transaction: Transaction) -> None:
         """Accepts a partner's offers again."""
         book = self.memory.book(event.partner)
-        book.away_times, book.away_why, book.away_until = 0, "", turn.now
+        book.away_times, book.away_why, book.away_until = 0, "", transaction.now
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def started(self, guest: GuestJob, turn: Turn) -> None:
+    def started(self, guest: GuestJob, transaction: Transaction) -> None:
         """Counts a run."""
-        self.memory.books[guest.partner].budget.note_run(turn.now)
+        self.memory.books[guest.partner].budget.note_run(transaction.now)
 
-    def refused(self, guest: GuestJob, news: LrmsRefused, turn: Turn) -> None:
+    def refused(self, guest: GuestJob, news: LrmsRefused, transaction: Transaction) -> None:
         """Sends a job home that the batch system refuses, or that was not submitted to it."""
         if guest.begun:
             # A batch system that has forgotten that, and refuses it now: it may have run to its end.
-            self.end(guest, base.LrmsEnd(Outcome.UNKNOWN, turn.now, 0.0), turn)
-            turn.do(LrmsCancel(turn.cause, guest.lrms_key))
+            self.end(guest, base.LrmsEnd(Outcome.UNKNOWN, transaction.now, 0.0), transaction)
+            transaction.do(LrmsCancel(transaction.cause, guest.lrms_key))
             return
         said = news.reason
         if not news.undelivered:
             said = f"the batch system refused it: {said}"
-        self._give_back(guest, said, turn.now, turn)
+        self._give_back(guest, said, transaction.now, transaction)
 
-    def hindered(self, guest: GuestJob, news: base.Hindered, turn: Turn) -> None:
+    def hindered(self, guest: GuestJob, news: base.Hindered, transaction: Transaction) -> None:
         """Has a job leave the queue if it waits for something other than room; it then goes home.
 
         A job that has started once stays: it may have had effects.
@@ -282,45 +290,49 @@ class GuestDesk(Owner[GuestJob]):
             return
         self.memory.book(guest.partner).given_back_why = news.reason
         guest.told_once = not guest.leaving
-        turn.note(JobLeaving(turn.now, guest.ref))
-        turn.do(LrmsCancel(turn.cause, guest.lrms_key, only_waiting=True))
+        transaction.note(JobLeaving(transaction.now, guest.ref))
+        transaction.do(LrmsCancel(transaction.cause, guest.lrms_key, only_waiting=True))
 
-    def _give_back(self, guest: GuestJob, why: str, end_time: float, turn: Turn) -> None:
+    def _give_back(
+        self, guest: GuestJob, why: str, end_time: float, transaction: Transaction
+    ) -> None:
         book = self.memory.book(guest.partner)
         book.given_back += 1
-        book.given_back_why, book.given_back_time = why, turn.now
-        self.end(guest, base.LrmsEnd(Outcome.LOST, end_time, 0.0), turn)
+        book.given_back_why, book.given_back_time = why, transaction.now
+        self.end(guest, base.LrmsEnd(Outcome.LOST, end_time, 0.0), transaction)
 
-    def let_go(self, guest: GuestJob, end: base.LrmsEnd, turn: Turn) -> None:
+    def let_go(self, guest: GuestJob, end: base.LrmsEnd, transaction: Transaction) -> None:
         """Sends a job home that the batch system has released."""
         why = self.memory.book(guest.partner).given_back_why
-        self._give_back(guest, why or "it was not started here", end.end_time, turn)
+        self._give_back(guest, why or "it was not started here", end.end_time, transaction)
 
-    def end(self, guest: GuestJob, end: base.LrmsEnd, turn: Turn) -> None:
+    def end(self, guest: GuestJob, end: base.LrmsEnd, transaction: Transaction) -> None:
         """Notes the end of a guest job, and reports it."""
         budget = self.memory.books[guest.partner].budget
         if guest.state is not JobState.RUNNING:
             if end.run_time > 0:
-                budget.note_run(turn.now)  # between two looks at the batch system
+                budget.note_run(transaction.now)  # between two looks at the batch system
             elif guest.reserved or guest.cancel_requested:
                 # Its home site did not want it run; where this site could not, nobody is to blame.
-                budget.note_unused(turn.now)
+                budget.note_unused(transaction.now)
         end_time = max(end.end_time, guest.accept_time)  # by another clock
-        turn.note(JobEnded(turn.now, guest.ref, end.outcome, end_time, end.run_time, ""))
-        self.report(guest, turn)
+        transaction.note(
+            JobEnded(transaction.now, guest.ref, end.outcome, end_time, end.run_time, "")
+        )
+        self.report(guest, transaction)
 
     # --- reports -------------------------------------------------------------------------------
 
-    def report(self, guest: GuestJob, turn: Turn) -> None:
+    def report(self, guest: GuestJob, transaction: Transaction) -> None:
         """Reports the end of a job to its home site."""
         completion = guest.completion
         assert completion is not None
         settings = self.memory.settings
         delay = pause_after(guest.attempts, settings.retry_first_s, settings.retry_most_s)
         guest.reporting = True
-        turn.do(SendReport(turn.cause, guest.partner, completion, delay))
+        transaction.do(SendReport(transaction.cause, guest.partner, completion, delay))
 
-    def report_answered(self, event: ReportAnswered, turn: Turn) -> None:
+    def report_answered(self, event: ReportAnswered, transaction: Transaction) -> None:
         """Forgets jobs whose home site has their end."""
         book = self.memory.books.get(event.partner)
         if book is None:
@@ -328,9 +340,9 @@ class GuestDesk(Owner[GuestJob]):
         for offer in event.offers:
             guest = book.guests.get(offer)
             if guest is not None and guest.completion is not None:
-                turn.note(GuestAcknowledged(turn.now, guest.ref))
+                transaction.note(GuestAcknowledged(transaction.now, guest.ref))
 
-    def report_failed(self, event: ReportFailed, turn: Turn) -> None:
+    def report_failed(self, event: ReportFailed, transaction: Transaction) -> None:
         """Reports again, after a pause."""
         book = self.memory.books.get(event.partner)
         if book is None:
@@ -339,25 +351,25 @@ class GuestDesk(Owner[GuestJob]):
             guest = book.guests.get(offer)
             if guest is not None and guest.reporting:
                 guest.attempts += 1
-                self.report(guest, turn)
+                self.report(guest, transaction)
 
     # --- after a restart -----------------------------------------------------------------------
 
-    def take_up(self, load: Load | None, turn: Turn) -> None:
+    def take_up(self, load: Load | None, transaction: Transaction) -> None:
         """Resumes every guest job whose end is not acknowledged."""
         waits = None if load is None else load.waits
         for book in self.memory.books.values():
             for guest in list(book.guests.values()):
                 if guest.completion is not None:
-                    self.report(guest, turn)
+                    self.report(guest, transaction)
                     continue
                 if guest.reserved:
                     continue
                 new = guest.state is JobState.SUBMITTING and not guest.cancel_requested
                 if new and waits is not None and waits(guest.lrms_key):
-                    accept(guest, turn)
+                    accept(guest, transaction)
                 else:
-                    look_up(guest, turn)
+                    look_up(guest, transaction)
 
 
 def _differs(guest: GuestJob, event: OfferReceived) -> bool:

@@ -38,12 +38,12 @@ from grms.site.model.records import (
     JobUnplaced,
     ReportDisbelieved,
 )
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.candidate_order import begin
 from grms.site.scheduler.exchange_constraints import entrusts, held_to, wants
-from grms.site.scheduler.peer_faults import FaultDesk
+from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.report_validation import believable, senseless, violation
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.transaction import Transaction
 
 UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 """A partner may have the job, and nobody knows yet."""
@@ -52,57 +52,57 @@ AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 """A partner has the job."""
 
 
-class OfferDesk:
+class OfferHandler:
     """Decides where home jobs run, and follows their offers to the outcome."""
 
-    def __init__(self, memory: Memory, faults: FaultDesk) -> None:
+    def __init__(self, memory: StateTables, faults: PeerFaultHandler) -> None:
         self.memory = memory
         self.faults = faults
 
     # --- the decision --------------------------------------------------------------------------
 
-    def decide(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
+    def decide(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         """Offers a job to the next partner, or keeps it (paper 003, section 3).
 
         Partners are ordered when the decision begins; whether home would rather keep the job is checked again before
         each offer, as time passes between them.
         """
         if job.cancel_requested:
-            self._end_cancelled(job, "cancelled before it ran", turn)
+            self._end_cancelled(job, "cancelled before it ran", transaction)
             return
         settings, books = self.memory.settings, self.memory.books
         load = self.memory.load(load)
         unfit = self.unfit(job.request, job.unfit, load)
         if job.remaining is None:
-            begin(job, self.memory, turn.now)
-        late = turn.now - job.decision_time > settings.decision_time_max
+            begin(job, self.memory, transaction.now)
+        late = transaction.now - job.decision_time > settings.decision_time_max
         job.weighed = Weighed(load, "")
         while job.remaining and job.questions_left and load is not None and not late:
             name = job.remaining[0]
             book = books[name]
             policy = settings.transfer.get(name)
             del job.remaining[0]
-            if policy is None or not self._askable(book, job, turn.now):
+            if policy is None or not self._askable(book, job, transaction.now):
                 continue
             refused = unfit or load.refusal(job.request)
             if not refused and wants(policy, self.memory, book, job.request, load, own=True):
                 job.weighed = Weighed(load, name)
                 break
-            if entrusts(policy, book, job.request, load, turn):
+            if entrusts(policy, book, job.request, load, transaction):
                 job.questions_left -= 1
-                self._offer(job, book, turn)
+                self._offer(job, book, transaction)
                 return
         job.remaining = None
         if unfit:
             reason = f"{unfit}; no partner has taken it so far"
-            turn.note(JobUnplaced(turn.now, job.job, reason))
-            turn.publish(job)
+            transaction.note(JobUnplaced(transaction.now, job.job, reason))
+            transaction.publish(job)
             return
-        turn.note(JobKept(turn.now, job.job))
+        transaction.note(JobKept(transaction.now, job.job))
         # One that was received before the journal was put back may have been submitted since.
         lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
-        turn.submit(job, lookup=lookup)
-        turn.publish(job)
+        transaction.submit(job, lookup=lookup)
+        transaction.publish(job)
 
     def unfit(self, request: Request, said: str, load: Load | None) -> str:
         """Returns why no batch system of this site ever runs such a job; empty where it may.
@@ -129,7 +129,7 @@ class OfferDesk:
             for name, book in self.memory.books.items()
         )
 
-    def time_passed(self, load: Load | None, turn: Turn) -> None:
+    def time_passed(self, load: Load | None, transaction: Transaction) -> None:
         """Asks all partners once more about jobs that can run neither here nor at those that were asked.
 
         The pauses between that double.
@@ -137,8 +137,8 @@ class OfferDesk:
         settings = self.memory.settings
         for job in list(self.memory.unplaced.values()):
             pause = pause_after(job.unplaced, settings.probe_first_s, settings.probe_most_s)
-            if job.state is JobState.RECEIVED and turn.now - job.unplaced_time >= pause:
-                self.decide(job, load, turn)
+            if job.state is JobState.RECEIVED and transaction.now - job.unplaced_time >= pause:
+                self.decide(job, load, transaction)
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return book.name not in job.asked and self.can_ask(book, job, now)
@@ -155,14 +155,16 @@ class OfferDesk:
             and not book.returns.rests(job.user, job.request, now)
         )
 
-    def _offer(self, job: HomeJob, book: PartnerBook, turn: Turn) -> None:
+    def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.
         number, settled_below = book.next_number, book.settled()
-        turn.note(JobOffered(turn.now, job.job, book.name, number))
-        turn.do(
-            SendOffer(turn.cause, job.partner, job.offer, settled_below, job.request, job.payload)
+        transaction.note(JobOffered(transaction.now, job.job, book.name, number))
+        transaction.do(
+            SendOffer(
+                transaction.cause, job.partner, job.offer, settled_below, job.request, job.payload
+            )
         )
-        turn.publish(job)
+        transaction.publish(job)
 
     def undecided_offer(self, partner: str, offer: OfferId) -> SendOffer | None:
         """Returns an offer whose outcome is asked for, as it was made; `None` if there is none."""
@@ -174,16 +176,16 @@ class OfferDesk:
 
     # --- answers -------------------------------------------------------------------------------
 
-    def offer_answered(self, event: OfferAnswered, turn: Turn) -> None:
+    def offer_answered(self, event: OfferAnswered, transaction: Transaction) -> None:
         """Delegates the job, or goes on to the next partner."""
         job = self._undecided(event.partner, event.offer)
         self.answered_well(event.partner)
         if job is None:
             return
         if event.accepted:
-            self._delegated(job, turn)
+            self._delegated(job, transaction)
         else:
-            self._declined(job, event.load, turn)
+            self._declined(job, event.load, transaction)
 
     def answered_well(self, partner: str) -> None:
         """Notes that a partner has answered an offer as the protocol says."""
@@ -191,117 +193,123 @@ class OfferDesk:
         if book is not None and not book.faulty:
             book.faults_in_row = 0
 
-    def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
+    def offer_failed(self, event: OfferFailed, transaction: Transaction) -> None:
         """Finds out what became of the offer, if it may have arrived."""
         job = self._undecided(event.partner, event.offer)
         if job is None:
             return
         if job.state is JobState.OFFERING:
             if not event.sent:
-                self._declined(job, event.load, turn)
+                self._declined(job, event.load, transaction)
             elif self.gives_up(job):
-                self.abandon(job, event.load, turn)
+                self.abandon(job, event.load, transaction)
             else:
                 job.move(JobState.RESOLVING)
-                self.ask(job, turn)
-                turn.publish(job)
+                self.ask(job, transaction)
+                transaction.publish(job)
 
-    def status_answered(self, event: StatusAnswered, turn: Turn) -> None:
+    def status_answered(self, event: StatusAnswered, transaction: Transaction) -> None:
         """Continues with what has become of an offer."""
         book = self.memory.books.get(event.partner)
         if book is None:
             return
         if book.gave_up(event.offer):
-            self._withdrawal_answered(event, book, turn)
+            self._withdrawal_answered(event, book, transaction)
             return
         job = book.away(event.offer)
         if job is None or job.question != event.question:
             return
         if senseless(job, event):
-            self._makes_no_sense(event, book, turn)
+            self._makes_no_sense(event, book, transaction)
             return
         job.question = 0
         job.attempts = 0
         if event.completion is not None:
-            self.completed(job, event.completion, event.load, turn)
+            self.completed(job, event.completion, event.load, transaction)
         elif job.state in UNDECIDED:
-            self._outcome(job, event, turn)
+            self._outcome(job, event, transaction)
         elif event.status is GuestState.ACCEPTED:
-            self._still_there(job, book, turn)
+            self._still_there(job, book, transaction)
         else:
-            self._forgotten(job, event.load, turn)
+            self._forgotten(job, event.load, transaction)
 
-    def _withdrawal_answered(self, event: StatusAnswered, book: PartnerBook, turn: Turn) -> None:
+    def _withdrawal_answered(
+        self, event: StatusAnswered, book: PartnerBook, transaction: Transaction
+    ) -> None:
         number = event.offer.number
         withdrawal = book.abandoned[number]
         if withdrawal == event.question:
             if event.status is None:
-                self._makes_no_sense(event, book, turn)
+                self._makes_no_sense(event, book, transaction)
             else:
-                turn.note(AbandonedSettled(turn.now, event.partner, number))
+                transaction.note(AbandonedSettled(transaction.now, event.partner, number))
         elif not withdrawal:
             # The answer to what was asked before it was given up on.
-            self.withdraw_abandoned(book, number, 0.0, turn)
+            self.withdraw_abandoned(book, number, 0.0, transaction)
 
-    def _makes_no_sense(self, event: StatusAnswered, book: PartnerBook, turn: Turn) -> None:
+    def _makes_no_sense(
+        self, event: StatusAnswered, book: PartnerBook, transaction: Transaction
+    ) -> None:
         said = "unknown" if event.status is None else event.status.value
         offer = f"{event.offer.epoch}/{event.offer.number}"
         self.faults.fault(
-            book, f"it says {said} of offer {offer}, which cannot be the answer", turn
+            book, f"it says {said} of offer {offer}, which cannot be the answer", transaction
         )
         failed = StatusFailed(event.id, event.load, event.partner, event.offer, event.question)
-        self.status_failed(failed, turn)
+        self.status_failed(failed, transaction)
 
-    def _outcome(self, job: HomeJob, event: StatusAnswered, turn: Turn) -> None:
+    def _outcome(self, job: HomeJob, event: StatusAnswered, transaction: Transaction) -> None:
         if event.status is GuestState.ACCEPTED:
-            self._delegated(job, turn)
+            self._delegated(job, transaction)
         elif event.status is None:
             if job.state is JobState.RESOLVING:
                 job.move(JobState.WITHDRAWING)
-                turn.publish(job)
-            self.ask(job, turn)
+                transaction.publish(job)
+            self.ask(job, transaction)
         else:
-            self._declined(job, event.load, turn)
+            self._declined(job, event.load, transaction)
 
-    def _delegated(self, job: HomeJob, turn: Turn) -> None:
-        turn.note(JobDelegated(turn.now, job.job))
+    def _delegated(self, job: HomeJob, transaction: Transaction) -> None:
+        transaction.note(JobDelegated(transaction.now, job.job))
         if held_to(self.memory.settings.transfer.get(job.partner)) is not None:
-            turn.note(JobPromised(turn.now, job.job))
+            transaction.note(JobPromised(transaction.now, job.job))
         job.remaining = None
         if not job.cancel_told:
             # A question from before could be answered by "never heard of", which was true then.
             job.question = 0
-        turn.publish(job)
+        transaction.publish(job)
 
-    def _declined(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
-        turn.note(JobDeclined(turn.now, job.job))
-        self.decide(job, load, turn)
+    def _declined(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
+        transaction.note(JobDeclined(transaction.now, job.job))
+        self.decide(job, load, transaction)
 
-    def _still_there(self, job: HomeJob, book: PartnerBook, turn: Turn) -> None:
+    def _still_there(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         if job.state is JobState.SUSPECT and not book.lost:
             job.move(JobState.DELEGATED)
             job.reason = ""
-            turn.publish(job)
+            transaction.publish(job)
 
-    def _forgotten(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
+    def _forgotten(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         # The partner had accepted the job and does not know it: its journal is lost.
         if job.cancel_requested:
             reason = f"cancelled; {job.partner} had forgotten it"
-            self._end_cancelled(job, reason, turn)
+            self._end_cancelled(job, reason, transaction)
             return
-        self.suspect(job, f"{job.partner} does not know it any more", load, turn)
+        self.suspect(job, f"{job.partner} does not know it any more", load, transaction)
 
-    def suspect(self, job: HomeJob, reason: str, load: Load | None, turn: Turn) -> None:
+    def suspect(
+        self, job: HomeJob, reason: str, load: Load | None, transaction: Transaction
+    ) -> None:
         """Doubts that a partner will end a job, or decides the job again."""
         if job.state is JobState.DELEGATED:
             job.move(JobState.SUSPECT)
         job.reason = reason
         if self.memory.settings.on_lost == "resubmit":
-            self.abandon(job, load, turn)
+            self.abandon(job, load, transaction)
         else:
-            turn.publish(job)
+            transaction.publish(job)
 
-    def status_failed(self, event: StatusFailed, turn: Turn) -> None:
+    def status_failed(self, event: StatusFailed, transaction: Transaction) -> None:
         """Asks again, after a pause."""
         book = self.memory.books.get(event.partner)
         if book is None:
@@ -309,47 +317,49 @@ class OfferDesk:
         number = event.offer.number
         if book.gave_up(event.offer):
             if book.abandoned[number] in {0, event.question}:
-                self.withdraw_abandoned(book, number, self.memory.settings.retry_most_s, turn)
+                self.withdraw_abandoned(
+                    book, number, self.memory.settings.retry_most_s, transaction
+                )
             return
         job = book.away(event.offer)
         if job is None or job.question != event.question:
             return
         job.question = 0
         if self.gives_up(job):
-            self.abandon(job, event.load, turn)
+            self.abandon(job, event.load, transaction)
             return
         job.attempts += 1
         if job.state in UNDECIDED or job.to_end or book.reachable:
-            self.ask(job, turn)
+            self.ask(job, transaction)
         # Else it is asked about again when its partner is up again.
 
     def completed(
-        self, job: HomeJob, completion: Completion, load: Load | None, turn: Turn
+        self, job: HomeJob, completion: Completion, load: Load | None, transaction: Transaction
     ) -> None:
         """Records that a partner has run a job to its end, as far as the report is believable."""
         partner, number = job.partner, job.offer_number
-        lie = violation(job, completion, turn.now, self.memory.settings)
+        lie = violation(job, completion, transaction.now, self.memory.settings)
         reason = f"ran at {partner}"
         if completion.said:
             reason = (
                 f"{reason}, which says in a word of a later version how it ended: {completion.said}"
             )
         if lie:
-            completion = believable(job, completion, turn.now)
+            completion = believable(job, completion, transaction.now)
             reason = f"{reason}, whose report cannot be true: {lie}"
         never_ran = completion.outcome is Outcome.LOST and completion.run_time == 0.0
         taken_back = completion.outcome is Outcome.CANCELLED and job.take_back
         if (never_ran or taken_back) and not job.cancel_requested:
             if never_ran and not job.confirms:  # a place that nobody has confirmed says nothing
-                self._came_back(job, turn.now)
-            turn.note(JobReturned(turn.now, job.job))
-            self.decide(job, load, turn)
+                self._came_back(job, transaction.now)
+            transaction.note(JobReturned(transaction.now, job.job))
+            self.decide(job, load, transaction)
         elif never_ran:
-            self._end_cancelled(job, f"cancelled; {partner} had not started it", turn)
+            self._end_cancelled(job, f"cancelled; {partner} had not started it", transaction)
         else:
-            self._completed(job, completion, reason, turn)
+            self._completed(job, completion, reason, transaction)
         if lie:
-            turn.note(ReportDisbelieved(turn.now, partner, number, lie))
+            transaction.note(ReportDisbelieved(transaction.now, partner, number, lie))
 
     def _came_back(self, job: HomeJob, now: float) -> None:
         settings = self.memory.settings
@@ -361,12 +371,14 @@ class OfferDesk:
             most_s=settings.probe_most_s,
         )
 
-    def _completed(self, job: HomeJob, completion: Completion, reason: str, turn: Turn) -> None:
+    def _completed(
+        self, job: HomeJob, completion: Completion, reason: str, transaction: Transaction
+    ) -> None:
         if completion.run_time > 0:
             self.memory.books[job.partner].returns.ran(job.user, job.request)
         if completion.exit != NO_EXIT:
-            turn.note(JobExited(turn.now, job.job, completion.exit))
-        turn.end(
+            transaction.note(JobExited(transaction.now, job.job, completion.exit))
+        transaction.end(
             job,
             outcome=completion.outcome,
             end_time=completion.end_time,
@@ -374,11 +386,11 @@ class OfferDesk:
             reason=reason,
         )
 
-    def _end_cancelled(self, job: HomeJob, reason: str, turn: Turn) -> None:
-        turn.end(
+    def _end_cancelled(self, job: HomeJob, reason: str, transaction: Transaction) -> None:
+        transaction.end(
             job,
             outcome=Outcome.CANCELLED,
-            end_time=turn.now,
+            end_time=transaction.now,
             run_time=0.0,
             reason=reason,
         )
@@ -391,57 +403,61 @@ class OfferDesk:
 
     # --- cancelling, asking and giving up ------------------------------------------------------
 
-    def pursue_cancel(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
+    def pursue_cancel(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         """Takes the next step of a job's cancellation."""
         state = job.state
         if state is JobState.RECEIVED:
-            self.decide(job, load, turn)
+            self.decide(job, load, transaction)
         elif state in {JobState.OFFERING, JobState.RESOLVING}:
             job.move(JobState.WITHDRAWING)
-            self.ask(job, turn)
+            self.ask(job, transaction)
         elif state is JobState.WITHDRAWING or state in AWAY:
             if self.gives_up(job):
-                self.abandon(job, load, turn)
+                self.abandon(job, load, transaction)
             else:
-                self.ask(job, turn)
+                self.ask(job, transaction)
         else:
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+            transaction.do(LrmsCancel(transaction.cause, job.lrms_key))
 
-    def ask(self, job: HomeJob, turn: Turn) -> None:
+    def ask(self, job: HomeJob, transaction: Transaction) -> None:
         """Asks what became of a job's offer, or withdraws it; one question at a time counts."""
         settings = self.memory.settings
         delay = pause_after(job.attempts, settings.retry_first_s, settings.retry_most_s)
-        job.question = turn.cause
+        job.question = transaction.cause
         # Whatever makes a job one that is to end asks at once: no partner that has it is left untold.
         job.cancel_told = job.to_end
         if job.to_end or job.state is JobState.WITHDRAWING:
-            turn.do(SendWithdraw(turn.cause, job.partner, job.offer, delay, job.to_end))
+            transaction.do(
+                SendWithdraw(transaction.cause, job.partner, job.offer, delay, job.to_end)
+            )
         else:
-            turn.do(SendResolve(turn.cause, job.partner, job.offer, delay, job.confirms))
+            transaction.do(
+                SendResolve(transaction.cause, job.partner, job.offer, delay, job.confirms)
+            )
 
     def gives_up(self, job: HomeJob) -> bool:
         """Returns whether a job is decided again because its partner is lost."""
         book = self.memory.books[job.partner]
         return book.lost and self.memory.settings.on_lost == "resubmit"
 
-    def abandon(self, job: HomeJob, load: Load | None, turn: Turn) -> None:
+    def abandon(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         """Decides a lost partner's job again; the partner is told when it is back."""
-        self.give_up(job, turn)
-        self.decide(job, load, turn)
+        self.give_up(job, transaction)
+        self.decide(job, load, transaction)
 
-    def give_up(self, job: HomeJob, turn: Turn) -> None:
+    def give_up(self, job: HomeJob, transaction: Transaction) -> None:
         """Takes a job away from a partner, which is told when it is back."""
         book, number, question = self.memory.books[job.partner], job.offer_number, job.question
-        turn.note(JobAbandoned(turn.now, job.job))
+        transaction.note(JobAbandoned(transaction.now, job.job))
         job.reason = f"given up on at {book.name}"
         if not question:
             # Else it is withdrawn when that question has its answer, or none.
-            self.withdraw_abandoned(book, number, 0.0, turn)
+            self.withdraw_abandoned(book, number, 0.0, transaction)
 
     def withdraw_abandoned(
-        self, book: PartnerBook, number: int, delay_s: float, turn: Turn
+        self, book: PartnerBook, number: int, delay_s: float, transaction: Transaction
     ) -> None:
         """Tells a partner that an offer is void."""
-        book.abandoned[number] = turn.cause
+        book.abandoned[number] = transaction.cause
         offer = OfferId(book.abandoned_epochs[number], number)
-        turn.do(SendWithdraw(turn.cause, book.name, offer, delay_s, cancel=True))
+        transaction.do(SendWithdraw(transaction.cause, book.name, offer, delay_s, cancel=True))

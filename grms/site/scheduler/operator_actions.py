@@ -19,10 +19,10 @@ from grms.site.model.events import Resubmit, TakeBack, WriteOff
 from grms.site.model.jobs import HomeJob, find_job
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobResubmitted, JobTakenBack, JobWrittenOff
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.deadlines import deadline_of
-from grms.site.scheduler.offers import OfferDesk
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.transaction import Transaction
 
 Act = TakeBack | Resubmit | WriteOff
 
@@ -35,60 +35,62 @@ _AT_PARTNER = (
 )
 
 
-class OperatorDesk:
+class OperatorActionHandler:
     """Carries out operators' decisions about single jobs."""
 
-    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+    def __init__(self, memory: StateTables, offers: OfferHandler) -> None:
         self.memory = memory
         self.offers = offers
 
-    def take_back(self, event: TakeBack, turn: Turn) -> None:
+    def take_back(self, event: TakeBack, transaction: Transaction) -> None:
         """Has a job ended where it is, and then decides it again."""
-        self._act(event, turn, self._take_back)
+        self._act(event, transaction, self._take_back)
 
-    def resubmit(self, event: Resubmit, turn: Turn) -> None:
+    def resubmit(self, event: Resubmit, transaction: Transaction) -> None:
         """Decides a job again, whatever its partner does with it."""
-        self._act(event, turn, self._resubmit)
+        self._act(event, transaction, self._resubmit)
 
-    def write_off(self, event: WriteOff, turn: Turn) -> None:
+    def write_off(self, event: WriteOff, transaction: Transaction) -> None:
         """Ends a job as failed, whatever its partner does with it."""
-        self._act(event, turn, self._write_off)
+        self._act(event, transaction, self._write_off)
 
-    def _act(self, event: Act, turn: Turn, act: Callable[[HomeJob, Act, Turn], None]) -> None:
+    def _act(
+        self, event: Act, transaction: Transaction, act: Callable[[HomeJob, Act, Transaction], None]
+    ) -> None:
         job = find_job(self.memory.jobs, self.memory.settings.name, event.job_id)
         if job is None:
             reason = f"there is no job {event.job_id!r}"
-            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
+            transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
             return
         if job.state not in _AT_PARTNER:
             reason = f"job {job.job_id} is {job.state.value} and at no partner"
             if job.state is not JobState.ENDED:
                 reason += "; it can be cancelled"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
             return
-        act(job, event, turn)
-        turn.do(ReplyJob(event.id, job.job_id))
+        act(job, event, transaction)
+        transaction.do(ReplyJob(event.id, job.job_id))
 
-    def _take_back(self, job: HomeJob, event: Act, turn: Turn) -> None:
+    def _take_back(self, job: HomeJob, event: Act, transaction: Transaction) -> None:
         if job.take_back:
             return
-        turn.note(JobTakenBack(turn.now, job.job, event.by))
+        transaction.note(JobTakenBack(transaction.now, job.job, event.by))
         if not job.cancel_requested:
-            self.offers.pursue_cancel(job, event.load, turn)
-        turn.publish(job)
+            self.offers.pursue_cancel(job, event.load, transaction)
+        transaction.publish(job)
 
-    def _resubmit(self, job: HomeJob, event: Act, turn: Turn) -> None:
-        turn.note(JobResubmitted(turn.now, job.job, event.by))
-        self.offers.abandon(job, event.load, turn)
+    def _resubmit(self, job: HomeJob, event: Act, transaction: Transaction) -> None:
+        transaction.note(JobResubmitted(transaction.now, job.job, event.by))
+        self.offers.abandon(job, event.load, transaction)
 
-    def _write_off(self, job: HomeJob, event: Act, turn: Turn) -> None:
+    def _write_off(self, job: HomeJob, event: Act, transaction: Transaction) -> None:
         partner = job.partner
-        turn.note(JobWrittenOff(turn.now, job.job, event.by))
-        self.offers.give_up(job, turn)
-        turn.end(
+        transaction.note(JobWrittenOff(transaction.now, job.job, event.by))
+        self.offers.give_up(job, transaction)
+        transaction.end(
             job,
             outcome=Outcome.FAILED,
-            end_time=turn.now,
+            end_time=transaction.now,
             run_time=0.0,
             reason=f"written off by {event.by}; what {partner} does with it is not known",
         )
@@ -98,7 +100,7 @@ UNCONFIRMED_S: Final = 60.0
 """A job that the batch system was to get so long ago, and has not confirmed, is shown as stuck."""
 
 
-def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
+def why_stuck(job: HomeJob, memory: StateTables, now: float) -> str:
     """Returns why a local user's job is stuck, for an operator; empty if it is not. `now` is in seconds."""
     if job.state not in _AT_PARTNER:
         return _why_stuck_here(job, memory, now)
@@ -111,7 +113,7 @@ def why_stuck(job: HomeJob, memory: Memory, now: float) -> str:
     return f"accepted by {job.partner} {now - job.accept_time:.0f} s ago, and not ended"
 
 
-def _why_stuck_here(job: HomeJob, memory: Memory, now: float) -> str:
+def _why_stuck_here(job: HomeJob, memory: StateTables, now: float) -> str:
     if job.job in memory.unplaced:
         return job.reason
     if job.state is JobState.SUBMITTING and memory.lrms_away:

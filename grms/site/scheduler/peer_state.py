@@ -29,50 +29,54 @@ from grms.site.model.jobs import OfferId
 from grms.site.model.lifecycle import PROVISIONAL, GuestState, JobState
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import EpochBegun, JobDeclined, PartnerPardoned
-from grms.site.model.state_tables import Memory
-from grms.site.scheduler.offers import OfferDesk
-from grms.site.scheduler.peer_faults import FaultDesk
-from grms.site.scheduler.rebalance import ReofferDesk
-from grms.site.scheduler.transaction import Turn
+from grms.site.model.state_tables import StateTables
+from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.peer_faults import PeerFaultHandler
+from grms.site.scheduler.rebalance import RebalanceHandler
+from grms.site.scheduler.transaction import Transaction
 
 EPOCH_CLAIMED_MAX: Final = 2**62
 """A partner that claims to have seen a later epoch has not: the moment would be after 2116."""
 
 
-class PartnerDesk:
+class PeerStateHandler:
     """Follows the state of partners."""
 
     def __init__(
-        self, memory: Memory, faults: FaultDesk, offers: OfferDesk, reoffers: ReofferDesk
+        self,
+        memory: StateTables,
+        faults: PeerFaultHandler,
+        offers: OfferHandler,
+        reoffers: RebalanceHandler,
     ) -> None:
         self.memory = memory
         self.faults = faults
         self.offers = offers
         self.reoffers = reoffers
 
-    def pardon(self, event: Pardon, turn: Turn) -> None:
+    def pardon(self, event: Pardon, transaction: Transaction) -> None:
         """Ends a partner's suspension at an operator's request."""
         book = self.memory.books.get(event.partner)
         if book is None:
             reason = f"there is no partner {event.partner!r}"
-            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "partner"))
+            transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "partner"))
             return
         breaches = book.trust.breaches
-        turn.note(PartnerPardoned(turn.now, event.partner, event.by))
-        turn.do(ReplyPardon(event.id, event.partner, breaches))
+        transaction.note(PartnerPardoned(transaction.now, event.partner, event.by))
+        transaction.do(ReplyPardon(event.id, event.partner, breaches))
 
-    def up(self, event: PartnerUp, turn: Turn) -> None:
+    def up(self, event: PartnerUp, transaction: Transaction) -> None:
         """Notes that a partner can be asked, once the journals are known to agree."""
         book = self.memory.books.get(event.partner)
         if book is None or not book.listed:
             return
         book.incompatible = 0
         seen = event.offer_seen
-        if seen is not None and not self._agrees(book, seen, turn):
+        if seen is not None and not self._agrees(book, seen, transaction):
             return
-        self._ask_again(book, event, turn)
+        self._ask_again(book, event, transaction)
 
-    def _ask_again(self, book: PartnerBook, event: PartnerUp, turn: Turn) -> None:
+    def _ask_again(self, book: PartnerBook, event: PartnerUp, transaction: Transaction) -> None:
         # About its jobs: it may have lost its journal.
         was_down = not book.reachable
         book.reachable = True
@@ -83,9 +87,9 @@ class PartnerDesk:
             for job in list(book.open.values()):
                 if not job.question:
                     job.attempts = 0
-                    self.offers.ask(job, turn)
+                    self.offers.ask(job, transaction)
 
-    def lost(self, event: PartnerLost, turn: Turn) -> None:
+    def lost(self, event: PartnerLost, transaction: Transaction) -> None:
         """Makes a partner's jobs SUSPECT, or decides them again."""
         book = self.memory.books.get(event.partner)
         if book is None:
@@ -93,31 +97,31 @@ class PartnerDesk:
         book.reachable = False
         book.lost = True
         for job in list(book.open.values()):
-            self.offers.suspect(job, f"{book.name} is lost", event.load, turn)
+            self.offers.suspect(job, f"{book.name} is lost", event.load, transaction)
         for number, job in list(book.undecided.items()):
             if (
                 number not in book.abandoned
                 and job.state in {JobState.RESOLVING, JobState.WITHDRAWING}
                 and self.offers.gives_up(job)
             ):
-                self.offers.abandon(job, event.load, turn)
+                self.offers.abandon(job, event.load, transaction)
 
-    def _agrees(self, book: PartnerBook, seen: OfferId, turn: Turn) -> bool:
+    def _agrees(self, book: PartnerBook, seen: OfferId, transaction: Transaction) -> bool:
         epoch = self.memory.epoch
         if seen.epoch < epoch or (seen.epoch == epoch and seen.number < book.next_number):
             return True
         if seen.epoch >= EPOCH_CLAIMED_MAX:
             reason = f"it says it has seen an offer of epoch {seen.epoch}, which no journal has"
-            self.faults.fault(book, reason, turn)
+            self.faults.fault(book, reason, transaction)
             return False
         reason = (
             f"{book.name} has seen offer {seen.epoch}/{seen.number}, and this journal knows of "
             f"{epoch}/{book.next_number - 1} at most: it is an older copy"
         )
-        turn.note(EpochBegun(turn.now, seen.epoch + 1, reason))
+        transaction.note(EpochBegun(transaction.now, seen.epoch + 1, reason))
         return True
 
-    def disputed(self, event: OfferDisputed, turn: Turn) -> None:
+    def disputed(self, event: OfferDisputed, transaction: Transaction) -> None:
         """Begins a new epoch: the partner has another job under the offer's number."""
         book = self.memory.books.get(event.partner)
         job = None if book is None else book.away(event.offer)
@@ -126,27 +130,29 @@ class PartnerDesk:
         offer = f"offer {event.offer.epoch}/{event.offer.number}"
         reason = f"{book.name} knows {offer} as that of another job"
         if event.offer.epoch == self.memory.epoch:
-            turn.note(EpochBegun(turn.now, self.memory.epoch + 1, f"{reason}: an older copy"))
-        self.faults.fault(book, reason, turn)
+            transaction.note(
+                EpochBegun(transaction.now, self.memory.epoch + 1, f"{reason}: an older copy")
+            )
+        self.faults.fault(book, reason, transaction)
         if job.state in PROVISIONAL:
-            self.reoffers.disputed(job, turn)
+            self.reoffers.disputed(job, transaction)
             return
-        turn.note(JobDeclined(turn.now, job.job))
-        self.offers.decide(job, event.load, turn)
+        transaction.note(JobDeclined(transaction.now, job.job))
+        self.offers.decide(job, event.load, transaction)
 
-    def faulty(self, event: PartnerFaulty, turn: Turn) -> None:
+    def faulty(self, event: PartnerFaulty, transaction: Transaction) -> None:
         """Stops offers to a partner that has violated the protocol."""
         book = self.memory.books.get(event.partner)
         if book is not None:
-            self.faults.fault(book, event.reason, turn, probed=event.probed)
+            self.faults.fault(book, event.reason, transaction, probed=event.probed)
 
-    def incompatible(self, event: PartnerIncompatible, _turn: Turn) -> None:
+    def incompatible(self, event: PartnerIncompatible, _transaction: Transaction) -> None:
         """Neither asks nor answers a partner while it speaks another version."""
         book = self.memory.books.get(event.partner)
         if book is not None:
             book.incompatible = event.version
 
-    def probe_answered(self, event: ProbeAnswered, turn: Turn) -> None:
+    def probe_answered(self, event: ProbeAnswered, transaction: Transaction) -> None:
         """Considers a partner well again if it knows nothing of an offer that was never made."""
         book = self.memory.books.get(event.partner)
         if book is None or not book.faulty:
@@ -155,10 +161,10 @@ class PartnerDesk:
             book.faulty = ""
             return
         reason = f"it says that an offer that was never made is {event.status.value}"
-        self.faults.fault(book, reason, turn, probed=True)
+        self.faults.fault(book, reason, transaction, probed=True)
 
-    def probe_failed(self, event: ProbeFailed, turn: Turn) -> None:
+    def probe_failed(self, event: ProbeFailed, transaction: Transaction) -> None:
         """Probes again."""
         book = self.memory.books.get(event.partner)
         if book is not None and book.faulty:
-            self.faults.probe(book, turn)
+            self.faults.probe(book, transaction)

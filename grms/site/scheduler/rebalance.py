@@ -18,8 +18,8 @@ the outcome of the one before.
 
 from collections import deque
 
-from grms.policy.rebalancing import Rounds
-from grms.policy.rebalancing_notes import RoundMemory, Waiting
+from grms.policy.rebalancing import Rebalancing
+from grms.policy.rebalancing_notes import RebalancingNotes, Waiting
 from grms.site.model.commands import LrmsCancel, PublishRound, SendOffer
 from grms.site.model.events import Event, LoadedEvent, OfferAnswered, OfferFailed, RoundDue
 from grms.site.model.jobs import HomeJob, Load, OfferId, has_left_before
@@ -27,24 +27,24 @@ from grms.site.model.lifecycle import PROVISIONAL, JobState
 from grms.site.model.partners import PartnerBook, asking_order
 from grms.site.model.rebalance_rounds import as_waiting, may_wait
 from grms.site.model.records import JobLeaving, JobLeft, JobReoffered, JobReofferEnded, RoundHeld
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.exchange_constraints import entrusts, wants
-from grms.site.scheduler.offers import OfferDesk
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.transaction import Transaction
 
 
-class ReofferDesk:
+class RebalanceHandler:
     """Holds rounds of offers, and follows each job that may leave the queue.
 
     The journal has a round's progress (`grms.site.model.rebalance_rounds`): a site that dies within a round resumes it when a
     round is next due.
     """
 
-    def __init__(self, memory: Memory, offers: OfferDesk) -> None:
+    def __init__(self, memory: StateTables, offers: OfferHandler) -> None:
         self.memory = memory
         self.offers = offers
-        self._kind: float | Rounds | None = None
-        self._notes = RoundMemory(1.0)
+        self._kind: float | Rebalancing | None = None
+        self._notes = RebalancingNotes(1.0)
         self._queue: deque[Waiting] | None = None
         self._one: Waiting | None = None
         self._partners: deque[str] = deque()
@@ -57,7 +57,7 @@ class ReofferDesk:
 
     # --- rounds --------------------------------------------------------------------------------
 
-    def due(self, event: RoundDue, turn: Turn) -> None:
+    def due(self, event: RoundDue, transaction: Transaction) -> None:
         """Begins a round, unless one is under way that has progressed since the last time."""
         rounds = self.memory.settings.reoffer
         if rounds is None:
@@ -69,7 +69,7 @@ class ReofferDesk:
         if rounds != self._kind:
             if self._kind is not None:
                 book.pauses.clear()
-            self._kind, self._notes = rounds, RoundMemory(rounds, book.pauses)
+            self._kind, self._notes = rounds, RebalancingNotes(rounds, book.pauses)
         self._noted = take_up = book.open and self._queue is None
         jobs = may_wait(self.memory.at_lrms.values())
         waiting = [as_waiting(job) for job in jobs if _may_leave(job)]
@@ -77,12 +77,12 @@ class ReofferDesk:
         self._one = self._before = self._asked = None
         self._silent.clear()
         if take_up:
-            self._take_up(turn)
+            self._take_up(transaction)
             if self._stands():
                 return
-        self._go_on(event.load, turn)
+        self._go_on(event.load, transaction)
 
-    def _take_up(self, turn: Turn) -> None:
+    def _take_up(self, transaction: Transaction) -> None:
         # Goes on with a round that was under way when the daemon ended.
         assert self._queue is not None
         book, settings = self.memory.rounds, self.memory.settings
@@ -96,7 +96,7 @@ class ReofferDesk:
         order = asking_order(
             settings.location,
             self.memory.books,
-            turn.now,
+            transaction.now,
             in_turn=self._questions > 0,
             put=book.put,
         )
@@ -115,14 +115,14 @@ class ReofferDesk:
         # A place that it may hold has to be given back before it is asked for another.
         return book is not None and book.listed and book.reachable and bool(book.abandoned)
 
-    def carry_on(self, event: Event, turn: Turn) -> None:
+    def carry_on(self, event: Event, transaction: Transaction) -> None:
         """Continues a round after the outcome of its last question; called after every event."""
         if self._queue is None or isinstance(event, RoundDue) or self._stands():
             return
         if isinstance(event, LoadedEvent):
-            self._go_on(event.load, turn)
+            self._go_on(event.load, transaction)
 
-    def _go_on(self, told: Load | None, turn: Turn) -> None:
+    def _go_on(self, told: Load | None, transaction: Transaction) -> None:
         assert self._queue is not None
         load = self.memory.load(told)
         while load is not None:
@@ -134,19 +134,22 @@ class ReofferDesk:
                 settings = self.memory.settings
                 self._questions = settings.questions
                 order = asking_order(
-                    settings.location, self.memory.books, turn.now, in_turn=self._questions > 0
+                    settings.location,
+                    self.memory.books,
+                    transaction.now,
+                    in_turn=self._questions > 0,
                 )
                 self._partners = deque(order)
                 continue
             self._awaited = ""
-            if self._offered(job, load, turn):
+            if self._offered(job, load, transaction):
                 return
         self._queue = None
         if self.memory.rounds.open:
-            turn.note(RoundHeld(turn.now, over=True, left_out=()))
-        turn.do(PublishRound(turn.cause))
+            transaction.note(RoundHeld(transaction.now, over=True, left_out=()))
+        transaction.do(PublishRound(transaction.cause))
 
-    def _offered(self, job: HomeJob, load: Load, turn: Turn) -> bool:
+    def _offered(self, job: HomeJob, load: Load, transaction: Transaction) -> bool:
         # Asks the next partner about a job, if it is to be asked.
         if self._questions == 0:
             self._partners.clear()
@@ -154,16 +157,16 @@ class ReofferDesk:
         one, name = self._one, self._partners.popleft()
         assert one is not None
         book, policy = self.memory.books[name], self.memory.settings.transfer.get(name)
-        if policy is None or not self._askable(book, job, turn.now):
+        if policy is None or not self._askable(book, job, transaction.now):
             return False
         if not (job.hindered or load.refusal(job.request)) and wants(
             policy, self.memory, book, job.request, load, own=True, waits=True
         ):
             self._partners.clear()
             return False
-        if self._notes.spares(one, name, turn.now):
+        if self._notes.spares(one, name, transaction.now):
             return False
-        if not entrusts(policy, book, job.request, load, turn):
+        if not entrusts(policy, book, job.request, load, transaction):
             return False
         self._notes.left -= 1
         self._questions -= 1
@@ -171,12 +174,12 @@ class ReofferDesk:
         if not self._noted:
             self._noted = True
             out = [j.job for j in may_wait(self.memory.at_lrms.values()) if not _may_leave(j)]
-            turn.note(RoundHeld(turn.now, over=False, left_out=tuple(out)))
+            transaction.note(RoundHeld(transaction.now, over=False, left_out=tuple(out)))
         number, settled_below = book.next_number, book.settled()
-        turn.note(JobReoffered(turn.now, job.job, name, number))
-        turn.do(
+        transaction.note(JobReoffered(transaction.now, job.job, name, number))
+        transaction.do(
             SendOffer(
-                turn.cause,
+                transaction.cause,
                 name,
                 job.offer,
                 settled_below,
@@ -192,81 +195,83 @@ class ReofferDesk:
 
     # --- answers -------------------------------------------------------------------------------
 
-    def offer_answered(self, event: OfferAnswered, turn: Turn) -> None:
+    def offer_answered(self, event: OfferAnswered, transaction: Transaction) -> None:
         """Has the batch system release the job, or leaves it where it is."""
         job = self._provisional(event.partner, event.offer)
         if job is None:
-            self.offers.offer_answered(event, turn)
+            self.offers.offer_answered(event, transaction)
             return
         self.offers.answered_well(event.partner)
         if not event.accepted:
             if self._asked is job and self._one is not None:
-                self._notes.declined(self._one, event.partner, turn.now)
-            self._put_off(job, turn, settled=True)
+                self._notes.declined(self._one, event.partner, transaction.now)
+            self._put_off(job, transaction, settled=True)
         elif job.cancel_requested:
-            self._put_off(job, turn, settled=False)
+            self._put_off(job, transaction, settled=False)
         else:
             # Where another cancel may still be carried out, an answer does not say which of them it is to.
             job.told_once = not job.leaving
-            turn.note(JobLeaving(turn.now, job.job))
-            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
+            transaction.note(JobLeaving(transaction.now, job.job))
+            transaction.do(LrmsCancel(transaction.cause, job.lrms_key, only_waiting=True))
 
-    def offer_failed(self, event: OfferFailed, turn: Turn) -> None:
+    def offer_failed(self, event: OfferFailed, transaction: Transaction) -> None:
         """Withdraws the offer, so that a partner that does not answer delays no other."""
         job = self._provisional(event.partner, event.offer)
         if job is None:
-            self.offers.offer_failed(event, turn)
+            self.offers.offer_failed(event, transaction)
             return
         if event.sent:
             self._silent.add(event.partner)
         # Else it is down, which is told by itself, or cannot have this job, and may have others.
-        self._put_off(job, turn, settled=not event.sent)
+        self._put_off(job, transaction, settled=not event.sent)
 
-    def disputed(self, job: HomeJob, turn: Turn) -> None:
+    def disputed(self, job: HomeJob, transaction: Transaction) -> None:
         """Notes that the partner holds no place: it has another job under the offer's number."""
         self._silent.add(job.partner)
-        self._put_off(job, turn, settled=job.state is JobState.REOFFERING)
+        self._put_off(job, transaction, settled=job.state is JobState.REOFFERING)
 
     def _provisional(self, partner: str, offer: OfferId) -> HomeJob | None:
         book = self.memory.books.get(partner)
         job = None if book is None else book.away(offer)
         return job if job is not None and job.state is JobState.REOFFERING else None
 
-    def _put_off(self, job: HomeJob, turn: Turn, *, settled: bool) -> None:
+    def _put_off(self, job: HomeJob, transaction: Transaction, *, settled: bool) -> None:
         partner, number = job.partner, job.offer_number
-        turn.note(JobReofferEnded(turn.now, job.job, partner, number, settled))
+        transaction.note(JobReofferEnded(transaction.now, job.job, partner, number, settled))
         if not settled:
-            self.offers.withdraw_abandoned(self.memory.books[partner], number, 0.0, turn)
+            self.offers.withdraw_abandoned(self.memory.books[partner], number, 0.0, transaction)
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def stays(self, job: HomeJob, turn: Turn) -> None:
+    def stays(self, job: HomeJob, transaction: Transaction) -> None:
         """Withdraws a job's offer, if any: it has started, has ended, or is lost."""
         if job.state in PROVISIONAL:
-            self._put_off(job, turn, settled=False)
+            self._put_off(job, transaction, settled=False)
 
-    def let_go(self, job: HomeJob, turn: Turn) -> None:
+    def let_go(self, job: HomeJob, transaction: Transaction) -> None:
         """Has the partner start a job that the batch system has released, or decides it again."""
         if job.state is JobState.REOFFERING:
-            self._put_off(job, turn, settled=False)
-        turn.note(JobLeft(turn.now, job.job))
+            self._put_off(job, transaction, settled=False)
+        transaction.note(JobLeft(transaction.now, job.job))
         if job.state is JobState.RESOLVING:
-            self.offers.ask(job, turn)
+            self.offers.ask(job, transaction)
         else:
-            self.offers.decide(job, None, turn)
-        turn.publish(job)
+            self.offers.decide(job, None, transaction)
+        transaction.publish(job)
 
-    def take_up(self, job: HomeJob, turn: Turn) -> None:
+    def take_up(self, job: HomeJob, transaction: Transaction) -> None:
         """Resumes, after a restart, a job whose place was asked for, or that was to leave."""
         if job.state is JobState.REOFFERING:
             # It is withdrawn with all others that were given up on.
             number = job.offer_number
-            turn.note(JobReofferEnded(turn.now, job.job, job.partner, number, settled=False))
-        turn.submit(job, lookup=True)
+            transaction.note(
+                JobReofferEnded(transaction.now, job.job, job.partner, number, settled=False)
+            )
+        transaction.submit(job, lookup=True)
         if job.cancel_requested:
-            turn.do(LrmsCancel(turn.cause, job.lrms_key))
+            transaction.do(LrmsCancel(transaction.cause, job.lrms_key))
         elif job.state is JobState.LEAVING:
-            turn.do(LrmsCancel(turn.cause, job.lrms_key, only_waiting=True))
+            transaction.do(LrmsCancel(transaction.cause, job.lrms_key, only_waiting=True))
 
 
 def _may_leave(job: HomeJob) -> bool:

@@ -27,8 +27,8 @@ from grms.site.model.records import (
     ReservationStarted,
 )
 from grms.site.model.reservations import WINDOW_MAX_S, Reservation, Resource
-from grms.site.model.state_tables import Memory
-from grms.site.scheduler.transaction import Turn
+from grms.site.model.state_tables import StateTables
+from grms.site.scheduler.transaction import Transaction
 
 _PROCESSORS_MAX: Final = 2**31 - 1
 
@@ -38,58 +38,58 @@ _RUNS_NO_PROGRAM: Final = (
 )
 
 
-class ReservationDesk:
+class ReservationHandler:
     """Handles requests about reservations, and their changes over time."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: StateTables) -> None:
         self.memory = memory
         self._book = memory.reservations
 
     # --- time ----------------------------------------------------------------------------------
 
-    def due(self, _event: ReservationsDue, turn: Turn) -> None:
+    def due(self, _event: ReservationsDue, transaction: Transaction) -> None:
         """Records changes over time."""
-        self.settle(turn)
+        self.settle(transaction)
 
-    def settle(self, turn: Turn) -> None:
+    def settle(self, transaction: Transaction) -> None:
         """Records changes over time up to now, in the order in which they happened."""
         book = self._book
-        while book.next_time <= turn.now:
+        while book.next_time <= transaction.now:
             found = book.next_due
             record: Record
             if found.state is ReservationState.BOOKED:
-                record = ReservationExpired(turn.now, found.number)
+                record = ReservationExpired(transaction.now, found.number)
             elif found.state is ReservationState.LAUNCHED:
-                record = ReservationStarted(turn.now, found.number, found.due_time)
+                record = ReservationStarted(transaction.now, found.number, found.due_time)
             else:
-                record = ReservationEnded(turn.now, found.number, found.due_time)
-            self._change(found.number, record, turn)
+                record = ReservationEnded(transaction.now, found.number, found.due_time)
+            self._change(found.number, record, transaction)
 
     # --- questions -----------------------------------------------------------------------------
 
-    def book(self, event: BookReservation, turn: Turn) -> None:
+    def book(self, event: BookReservation, transaction: Transaction) -> None:
         """Reserves a resource, or finds what this key has reserved before."""
-        self.settle(turn)
+        self.settle(transaction)
         book = self._book
         refusal = self._malformed(event)
         if refusal is not None:
-            turn.do(refusal)
+            transaction.do(refusal)
             return
         number = book.keys.get((event.owner, event.idempotency_key))
         if number is not None:
-            self._again(event, book.reservations[number], turn)
+            self._again(event, book.reservations[number], transaction)
             return
         resource = book.resources.get(event.resource_id)
         if resource is None:
-            turn.do(_no_resource(event.id, event.resource_id))
+            transaction.do(_no_resource(event.id, event.resource_id))
             return
-        refusal = self._refusal(event, resource, turn.now)
+        refusal = self._refusal(event, resource, transaction.now)
         if refusal is not None:
-            turn.do(refusal)
+            transaction.do(refusal)
             return
         number = book.next_number
         record = ReservationBooked(
-            turn.now,
+            transaction.now,
             number,
             event.owner,
             event.idempotency_key,
@@ -99,16 +99,16 @@ class ReservationDesk:
             event.processors,
             resource.cost(event.processors, event.begin, event.end),
         )
-        self._change(number, record, turn)
-        self._reply(number, turn)
+        self._change(number, record, transaction)
+        self._reply(number, transaction)
 
-    def _again(self, event: BookReservation, known: Reservation, turn: Turn) -> None:
+    def _again(self, event: BookReservation, known: Reservation, transaction: Transaction) -> None:
         wish = (event.resource_id, (event.begin, event.end), event.processors)
         if (known.resource_id, known.booked, known.processors) == wish:
-            self._reply(known.number, turn)
+            self._reply(known.number, transaction)
         else:
             reason = f"the key belongs to another reservation, {known.number}"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
 
     def _malformed(self, event: BookReservation) -> Refuse | None:
         most = self.memory.settings.limits.text_characters
@@ -136,9 +136,9 @@ class ReservationDesk:
             return _not_free(event.id, resource, event.processors, event.begin, event.end)
         return None
 
-    def launch(self, event: LaunchReservation, turn: Turn) -> None:
+    def launch(self, event: LaunchReservation, transaction: Transaction) -> None:
         """Puts a job into a reservation, or finds the one that this key has put there before."""
-        found = self._found(event, turn)
+        found = self._found(event, transaction)
         if found is None:
             return
         number, key = found.number, event.launch_key
@@ -146,38 +146,42 @@ class ReservationDesk:
         resource = self._book.resources.get(found.resource_id)
         if not 1 <= len(key) <= most:
             reason = f"idempotency_key has {len(key)} characters; 1 to {most} are possible"
-            turn.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
+            transaction.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
         elif found.launch_key == key:
-            self._reply(number, turn)
+            self._reply(number, transaction)
         elif found.launch_key:
             reason = f"another job was launched in reservation {number}"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
         elif not found.may_become(ReservationState.LAUNCHED):
             reason = f"reservation {number} is {found.state.value}"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
         elif resource is None:
-            turn.do(_no_resource(event.id, found.resource_id))
+            transaction.do(_no_resource(event.id, found.resource_id))
         elif event.program and not self.memory.settings.runs_nothing:
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, _RUNS_NO_PROGRAM, "job.program"))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, _RUNS_NO_PROGRAM, "job.program"))
         else:
-            self._launch(event, found, resource, turn)
+            self._launch(event, found, resource, transaction)
 
     def _launch(
-        self, event: LaunchReservation, found: Reservation, resource: Resource, turn: Turn
+        self,
+        event: LaunchReservation,
+        found: Reservation,
+        resource: Resource,
+        transaction: Transaction,
     ) -> None:
         requested, speed = event.request.requested_time, resource.speed
         here, needed = min(event.run_time, requested) / speed, event.run_time / speed
-        processors, start = event.request.processors, max(found.begin, turn.now)
+        processors, start = event.request.processors, max(found.begin, transaction.now)
         if processors > found.processors or start + here > found.end:
             reason = (
                 f"the job needs {processors} processors for {here:g} s from {start:g}; reservation "
                 f"{found.number} has {found.processors} until {found.end:g}"
             )
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
             return
         allowed = found.end - start if event.to_the_end else requested / speed
         record = ReservationLaunched(
-            turn.now,
+            transaction.now,
             found.number,
             event.launch_key,
             run_time=min(needed, allowed),
@@ -185,30 +189,30 @@ class ReservationDesk:
             needed_time=needed,
             to_the_end=event.to_the_end,
         )
-        self._change(found.number, record, turn)
-        self._reply(found.number, turn)
+        self._change(found.number, record, transaction)
+        self._reply(found.number, transaction)
 
-    def move(self, event: MoveReservation, turn: Turn) -> None:
+    def move(self, event: MoveReservation, transaction: Transaction) -> None:
         """Moves a reservation to another window; one that is there already stays as it is.
 
         A job that may run to the end of its reservation runs until the new one.
         """
-        found = self._found(event, turn)
+        found = self._found(event, transaction)
         if found is None:
             return
         if reason := window_problem(*event.new):
-            turn.do(Refuse(event.id, Refusal.INVALID, reason, "new_window"))
+            transaction.do(Refuse(event.id, Refusal.INVALID, reason, "new_window"))
             return
         if (found.begin, found.end) == event.new:
-            self._reply(found.number, turn)
+            self._reply(found.number, transaction)
             return
         resource = self._book.resources.get(found.resource_id)
-        if reason := _immovable(found, event, turn.now):
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason))
+        if reason := _immovable(found, event, transaction.now):
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason))
         elif resource is None:
-            turn.do(_no_resource(event.id, found.resource_id))
+            transaction.do(_no_resource(event.id, found.resource_id))
         elif not self._book.is_free(resource, found.processors, *event.new, but=found.number):
-            turn.do(_not_free(event.id, resource, found.processors, *event.new))
+            transaction.do(_not_free(event.id, resource, found.processors, *event.new))
         else:
             begin, end = event.new
             run_time, cut_off = found.run_time, found.cut_off
@@ -217,38 +221,42 @@ class ReservationDesk:
                 run_time, cut_off = min(found.needed_time, allowed), found.needed_time > allowed
             cost = resource.cost(found.processors, begin, end)
             record = ReservationMoved(
-                turn.now, found.number, begin, end, run_time, cut_off=cut_off, cost=cost
+                transaction.now, found.number, begin, end, run_time, cut_off=cut_off, cost=cost
             )
-            self._change(found.number, record, turn)
-            self._reply(found.number, turn)
+            self._change(found.number, record, transaction)
+            self._reply(found.number, transaction)
 
-    def release(self, event: ReleaseReservation, turn: Turn) -> None:
+    def release(self, event: ReleaseReservation, transaction: Transaction) -> None:
         """Releases a reservation; one that is over stays as it is."""
-        found = self._found(event, turn)
+        found = self._found(event, transaction)
         if found is None:
             return
         if found.is_open:
-            self._change(found.number, ReservationReleased(turn.now, found.number), turn)
-        self._reply(found.number, turn)
+            self._change(
+                found.number, ReservationReleased(transaction.now, found.number), transaction
+            )
+        self._reply(found.number, transaction)
 
     # --- parts ---------------------------------------------------------------------------------
 
     def _found(
-        self, event: LaunchReservation | MoveReservation | ReleaseReservation, turn: Turn
+        self,
+        event: LaunchReservation | MoveReservation | ReleaseReservation,
+        transaction: Transaction,
     ) -> Reservation | None:
-        self.settle(turn)
+        self.settle(transaction)
         found = self._book.get(event.reservation, event.owner)
         if found is None:
             reason = f"there is no reservation {event.reservation} of {event.owner}"
-            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "reservation_id"))
+            transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "reservation_id"))
         return found
 
-    def _change(self, number: int, record: Record, turn: Turn) -> None:
-        turn.note(record)
-        turn.do(PublishReservation(turn.cause, self._book.reservations[number]))
+    def _change(self, number: int, record: Record, transaction: Transaction) -> None:
+        transaction.note(record)
+        transaction.do(PublishReservation(transaction.cause, self._book.reservations[number]))
 
-    def _reply(self, number: int, turn: Turn) -> None:
-        turn.do(ReplyReservation(turn.cause, self._book.reservations[number]))
+    def _reply(self, number: int, transaction: Transaction) -> None:
+        transaction.do(ReplyReservation(transaction.cause, self._book.reservations[number]))
 
 
 def window_problem(begin: float, end: float) -> str:

@@ -23,9 +23,9 @@ from grms.site.model.commands import Command, SendOffer
 from grms.site.model.events import (
     BookReservation,
     Cancel,
+    CircuitBreakerLooked,
     Drain,
     Event,
-    GuardLooked,
     LaunchReservation,
     LrmsNews,
     LrmsTold,
@@ -68,18 +68,18 @@ from grms.site.model.lifecycle import SHOWN, GuestState, JobState
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import Record
 from grms.site.model.settings import SiteSettings
-from grms.site.model.state_tables import Memory
-from grms.site.scheduler.deadlines import DeadlineDesk
-from grms.site.scheduler.guest_jobs import GuestDesk
-from grms.site.scheduler.local_jobs import LocalDesk
-from grms.site.scheduler.offers import OfferDesk
-from grms.site.scheduler.operator_actions import OperatorDesk, why_stuck
-from grms.site.scheduler.peer_faults import FaultDesk
-from grms.site.scheduler.peer_state import PartnerDesk
-from grms.site.scheduler.rebalance import ReofferDesk
-from grms.site.scheduler.reservations import ReservationDesk
-from grms.site.scheduler.submission import HomeDesk
-from grms.site.scheduler.transaction import Turn
+from grms.site.model.state_tables import StateTables
+from grms.site.scheduler.deadlines import DeadlineHandler
+from grms.site.scheduler.guest_jobs import GuestJobHandler
+from grms.site.scheduler.local_jobs import LocalJobHandler
+from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.operator_actions import OperatorActionHandler, why_stuck
+from grms.site.scheduler.peer_faults import PeerFaultHandler
+from grms.site.scheduler.peer_state import PeerStateHandler
+from grms.site.scheduler.rebalance import RebalanceHandler
+from grms.site.scheduler.reservations import ReservationHandler
+from grms.site.scheduler.submission import SubmissionHandler
+from grms.site.scheduler.transaction import Transaction
 
 
 class SiteState:
@@ -97,24 +97,24 @@ class SiteState:
         settings: SiteSettings,
         records: Iterable[Record] = (),
         *,
-        memory: Memory | None = None,
+        memory: StateTables | None = None,
     ) -> None:
-        self.memory = Memory(settings) if memory is None else memory
+        self.memory = StateTables(settings) if memory is None else memory
         for record in records:
             self.memory.apply(record)
-        faults = FaultDesk(self.memory)
-        self._offers = OfferDesk(self.memory, faults)
-        self._reoffers = ReofferDesk(self.memory, self._offers)
-        self._home = HomeDesk(self.memory, self._offers, self._reoffers)
-        self._guests = GuestDesk(self.memory)
-        self._partners = PartnerDesk(self.memory, faults, self._offers, self._reoffers)
-        self._operator = OperatorDesk(self.memory, self._offers)
-        self._deadlines = DeadlineDesk(self.memory, self._offers)
-        self._reservations = ReservationDesk(self.memory)
-        self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Turn], None]] = {
+        faults = PeerFaultHandler(self.memory)
+        self._offers = OfferHandler(self.memory, faults)
+        self._reoffers = RebalanceHandler(self.memory, self._offers)
+        self._home = SubmissionHandler(self.memory, self._offers, self._reoffers)
+        self._guests = GuestJobHandler(self.memory)
+        self._partners = PeerStateHandler(self.memory, faults, self._offers, self._reoffers)
+        self._operator = OperatorActionHandler(self.memory, self._offers)
+        self._deadlines = DeadlineHandler(self.memory, self._offers)
+        self._reservations = ReservationHandler(self.memory)
+        self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]] = {
             Restarted: self._restarted,
             **dict.fromkeys((Drain, Resume), self._drain),
-            GuardLooked: self._guard_looked,
+            CircuitBreakerLooked: self._circuit_breaker_looked,
             PoliciesChanged: self._policies_changed,
             Submit: self._home.submit,
             Cancel: self._home.cancel,
@@ -149,7 +149,7 @@ class SiteState:
             MoveReservation: self._reservations.move,
             ReleaseReservation: self._reservations.release,
             ReservationsDue: self._reservations.due,
-            **LocalDesk(self.memory, self._home, self._guests).handlers(),
+            **LocalJobHandler(self.memory, self._home, self._guests).handlers(),
         }
 
     @classmethod
@@ -165,11 +165,11 @@ class SiteState:
         Raises:
             IllegalMove: a bug in this program; the state must not be used any more.
         """
-        turn = Turn(self.memory, event.id, now)
+        transaction = Transaction(self.memory, event.id, now)
         what = event.news if isinstance(event, LrmsTold) else event
-        self._handlers[type(what)](what, turn)
-        self._reoffers.carry_on(event, turn)
-        return turn.commands()
+        self._handlers[type(what)](what, transaction)
+        self._reoffers.carry_on(event, transaction)
+        return transaction.commands()
 
     # --- what the shell may look at ------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class SiteState:
 
     @property
     def guarded(self) -> bool:
-        """Whether the site's guard stops exchange, or has not looked yet."""
+        """Whether the site's circuit breaker stops exchange, or has not looked yet."""
         return self.memory.guarded
 
     @property
@@ -235,27 +235,29 @@ class SiteState:
 
     # --- the daemon itself ---------------------------------------------------------------------
 
-    def _restarted(self, event: Restarted, turn: Turn) -> None:
-        self._guests.take_up(event.load, turn)
-        self._home.take_up(event.load, turn)
-        self._reservations.settle(turn)
+    def _restarted(self, event: Restarted, transaction: Transaction) -> None:
+        self._guests.take_up(event.load, transaction)
+        self._home.take_up(event.load, transaction)
+        self._reservations.settle(transaction)
 
-    def _time_passed(self, event: TimePassed, turn: Turn) -> None:
-        self._guests.time_passed(turn)
-        self._offers.time_passed(event.load, turn)
-        self._deadlines.time_passed(event, turn)
+    def _time_passed(self, event: TimePassed, transaction: Transaction) -> None:
+        self._guests.time_passed(transaction)
+        self._offers.time_passed(event.load, transaction)
+        self._deadlines.time_passed(event, transaction)
 
-    def _drain(self, event: Drain | Resume, _turn: Turn) -> None:
+    def _drain(self, event: Drain | Resume, _transaction: Transaction) -> None:
         self.memory.draining = isinstance(event, Drain)
 
-    def _guard_looked(self, event: GuardLooked, turn: Turn) -> None:
-        memory, guard = self.memory, self.memory.settings.guard
-        if guard is not None:
-            memory.guard_found = guard.found(
-                memory.guard_found, turn.now, event.jobs, event.improvement
+    def _circuit_breaker_looked(
+        self, event: CircuitBreakerLooked, transaction: Transaction
+    ) -> None:
+        memory, circuit_breaker = self.memory, self.memory.settings.circuit_breaker
+        if circuit_breaker is not None:
+            memory.circuit_breaker_found = circuit_breaker.found(
+                memory.circuit_breaker_found, transaction.now, event.jobs, event.improvement
             )
 
-    def _policies_changed(self, event: PoliciesChanged, _turn: Turn) -> None:
+    def _policies_changed(self, event: PoliciesChanged, _transaction: Transaction) -> None:
         settings = self.memory.settings
         self.memory.settings = replace(
             settings,
@@ -273,7 +275,7 @@ class SiteState:
         )
         self.memory.list_partners()
 
-    def _partner_down(self, event: PartnerDown, _turn: Turn) -> None:
+    def _partner_down(self, event: PartnerDown, _transaction: Transaction) -> None:
         book = self.memory.books.get(event.partner)
         if book is not None:
             book.reachable = False

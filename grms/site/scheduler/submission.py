@@ -9,34 +9,36 @@ from grms.site.model.events import Cancel, LrmsRefused, ReportReceived, Submit
 from grms.site.model.jobs import HomeJob, Load, find_job
 from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.model.records import JobCancelRequested, JobReceived
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.local_jobs import Owner, accept, end_what_waits, look_up
-from grms.site.scheduler.offers import OfferDesk
-from grms.site.scheduler.rebalance import ReofferDesk
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.rebalance import RebalanceHandler
+from grms.site.scheduler.transaction import Transaction
 
 _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
 """The batch system has the job, or is to get it."""
 
 
-class HomeDesk(Owner[HomeJob]):
+class SubmissionHandler(Owner[HomeJob]):
     """Handles users' requests, and partners' reports on their jobs."""
 
-    def __init__(self, memory: Memory, offers: OfferDesk, reoffers: ReofferDesk) -> None:
+    def __init__(
+        self, memory: StateTables, offers: OfferHandler, reoffers: RebalanceHandler
+    ) -> None:
         self.memory = memory
         self.offers = offers
         self.reoffers = reoffers
 
     # --- users ---------------------------------------------------------------------------------
 
-    def submit(self, event: Submit, turn: Turn) -> None:
+    def submit(self, event: Submit, transaction: Transaction) -> None:
         """Accepts a user's job, and decides where it runs."""
         memory = self.memory
         known = memory.keys.get((event.user, event.idempotency_key))
         if known is not None:
             job = memory.jobs[known]
             if (job.request, job.payload, job.name) != (event.request, event.payload, event.name):
-                turn.do(
+                transaction.do(
                     Refuse(
                         event.id,
                         Refusal.PRECONDITION,
@@ -45,16 +47,16 @@ class HomeDesk(Owner[HomeJob]):
                     )
                 )
             else:
-                turn.do(ReplyJob(event.id, job.job_id))
+                transaction.do(ReplyJob(event.id, job.job_id))
             return
         refusal = self._refusal(event)
         if refusal is not None:
-            turn.do(refusal)
+            transaction.do(refusal)
             return
         number = memory.next_job
-        turn.note(
+        transaction.note(
             JobReceived(
-                turn.now,
+                transaction.now,
                 number,
                 event.user,
                 event.idempotency_key,
@@ -65,8 +67,8 @@ class HomeDesk(Owner[HomeJob]):
             )
         )
         job = memory.jobs[number]
-        turn.do(ReplyJob(event.id, job.job_id))
-        self.offers.decide(job, event.load, turn)
+        transaction.do(ReplyJob(event.id, job.job_id))
+        self.offers.decide(job, event.load, transaction)
 
     def _refusal(self, event: Submit) -> Refuse | None:
         settings, limits = self.memory.settings, self.memory.settings.limits
@@ -110,22 +112,22 @@ class HomeDesk(Owner[HomeJob]):
                 return Refuse(event.id, Refusal.EXHAUSTED, reason)
         return None
 
-    def cancel(self, event: Cancel, turn: Turn) -> None:
+    def cancel(self, event: Cancel, transaction: Transaction) -> None:
         """Ends a job where it is, as far as the site can."""
         job = self.job(event.job_id)
         if job is None:
             reason = f"there is no job {event.job_id!r}"
-            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
+            transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
             return
         if event.user is not None and event.user != job.user:
             reason = f"job {event.job_id} is another user's"
-            turn.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
+            transaction.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
             return
         if job.state is not JobState.ENDED and not job.cancel_requested:
-            turn.note(JobCancelRequested(turn.now, job.job))
-            self.offers.pursue_cancel(job, event.load, turn)
-            turn.publish(job)
-        turn.do(ReplyJob(event.id, job.job_id))
+            transaction.note(JobCancelRequested(transaction.now, job.job))
+            self.offers.pursue_cancel(job, event.load, transaction)
+            transaction.publish(job)
+        transaction.do(ReplyJob(event.id, job.job_id))
 
     def job(self, job_id: str) -> HomeJob | None:
         """Returns the job of that name, or `None`."""
@@ -133,70 +135,70 @@ class HomeDesk(Owner[HomeJob]):
 
     # --- partners ------------------------------------------------------------------------------
 
-    def report_received(self, event: ReportReceived, turn: Turn) -> None:
+    def report_received(self, event: ReportReceived, transaction: Transaction) -> None:
         """Records ended jobs; ends of unknown jobs are ignored."""
         memory = self.memory
         most = memory.settings.limits.report_completions
         book = memory.books.get(event.partner)
         if book is None:
-            turn.do(Refuse(event.id, Refusal.FORBIDDEN, f"{event.partner} is no partner"))
+            transaction.do(Refuse(event.id, Refusal.FORBIDDEN, f"{event.partner} is no partner"))
             return
         if len(event.completions) > most:
             reason = f"{len(event.completions)} completions; at most {most} are possible"
-            turn.do(Refuse(event.id, Refusal.INVALID, reason, "completions"))
+            transaction.do(Refuse(event.id, Refusal.INVALID, reason, "completions"))
             return
         for completion in event.completions:
             job = book.away(completion.offer)
             # A place that was not confirmed: what became of it the confirmation will tell.
             if job is not None and job.state not in PROVISIONAL:
-                self.offers.completed(job, completion, event.load, turn)
-        turn.do(AnswerReport(event.id))
+                self.offers.completed(job, completion, event.load, transaction)
+        transaction.do(AnswerReport(event.id))
 
     # --- the batch system ----------------------------------------------------------------------
 
-    def changed(self, job: HomeJob, turn: Turn) -> None:
+    def changed(self, job: HomeJob, transaction: Transaction) -> None:
         """Publishes a job's new state."""
-        turn.publish(job)
+        transaction.publish(job)
 
-    def stays(self, job: HomeJob, turn: Turn) -> None:
+    def stays(self, job: HomeJob, transaction: Transaction) -> None:
         """Withdraws a job's offer, if it has one."""
-        self.reoffers.stays(job, turn)
+        self.reoffers.stays(job, transaction)
 
-    def let_go(self, job: HomeJob, _end: base.LrmsEnd, turn: Turn) -> None:
+    def let_go(self, job: HomeJob, _end: base.LrmsEnd, transaction: Transaction) -> None:
         """Has the partner start a job that the batch system has released."""
-        self.reoffers.let_go(job, turn)
+        self.reoffers.let_go(job, transaction)
 
-    def refused(self, job: HomeJob, news: LrmsRefused, turn: Turn) -> None:
+    def refused(self, job: HomeJob, news: LrmsRefused, transaction: Transaction) -> None:
         """Ends a job that the batch system refuses, unless it is submitted again later."""
         if news.passing and not job.cancel_requested:
-            self._hinder(job, f"the batch system does not take it now: {news.reason}", turn)
+            self._hinder(job, f"the batch system does not take it now: {news.reason}", transaction)
             return
         outcome, reason = Outcome.FAILED, f"the batch system refused it: {news.reason}"
         if job.begun:
             outcome = Outcome.UNKNOWN  # it has begun, whatever is said now
         elif job.cancel_requested:
             outcome, reason = Outcome.CANCELLED, "cancelled before the batch system took it"
-        self.stays(job, turn)
-        self.end(job, base.LrmsEnd(outcome, turn.now, 0.0, reason=reason), turn)
+        self.stays(job, transaction)
+        self.end(job, base.LrmsEnd(outcome, transaction.now, 0.0, reason=reason), transaction)
         if job.begun:
-            end_what_waits(job, turn)
+            end_what_waits(job, transaction)
 
-    def hindered(self, job: HomeJob, news: base.Hindered, turn: Turn) -> None:
+    def hindered(self, job: HomeJob, news: base.Hindered, transaction: Transaction) -> None:
         """Records what a job waits for other than room; rounds may offer it meanwhile."""
-        self._hinder(job, news.reason, turn)
+        self._hinder(job, news.reason, transaction)
 
     @staticmethod
-    def _hinder(job: HomeJob, reason: str, turn: Turn) -> None:
+    def _hinder(job: HomeJob, reason: str, transaction: Transaction) -> None:
         if job.hindered != reason:
             job.hindered = reason
-            turn.publish(job)
+            transaction.publish(job)
 
-    def end(self, job: HomeJob, end: base.LrmsEnd, turn: Turn) -> None:
+    def end(self, job: HomeJob, end: base.LrmsEnd, transaction: Transaction) -> None:
         """Records the end of a job that ran here, or was to."""
         reason = end.reason
         if end.outcome is Outcome.CANCELLED and not job.cancel_requested:
             reason = f"cancelled in the batch system: {reason}".removesuffix(": ")
-        turn.end(
+        transaction.end(
             job,
             outcome=end.outcome,
             end_time=end.end_time,
@@ -206,28 +208,28 @@ class HomeDesk(Owner[HomeJob]):
 
     # --- after a restart -----------------------------------------------------------------------
 
-    def take_up(self, load: Load | None, turn: Turn) -> None:
+    def take_up(self, load: Load | None, transaction: Transaction) -> None:
         """Resumes every job that had not ended."""
-        found = self._found_waiting(load, turn)
+        found = self._found_waiting(load, transaction)
         for job in [job for job in self.memory.jobs.values() if job.job not in found]:
             if job.state in _HERE:
-                look_up(job, turn)
+                look_up(job, transaction)
             elif job.state is JobState.RECEIVED:
-                self.offers.decide(job, load, turn)
+                self.offers.decide(job, load, transaction)
             elif job.state is JobState.OFFERING:
                 job.move(JobState.WITHDRAWING if job.to_end else JobState.RESOLVING)
-                self.offers.ask(job, turn)
+                self.offers.ask(job, transaction)
             elif job.state is JobState.RESOLVING:
-                self.offers.ask(job, turn)
+                self.offers.ask(job, transaction)
             elif job.state in PROVISIONAL:
-                self.reoffers.take_up(job, turn)
+                self.reoffers.take_up(job, transaction)
             elif job.state is JobState.DELEGATED and job.to_end:
-                self.offers.ask(job, turn)
+                self.offers.ask(job, transaction)
         for book in self.memory.books.values():
             for number in book.abandoned:
-                self.offers.withdraw_abandoned(book, number, 0.0, turn)
+                self.offers.withdraw_abandoned(book, number, 0.0, transaction)
 
-    def _found_waiting(self, load: Load | None, turn: Turn) -> set[int]:
+    def _found_waiting(self, load: Load | None, transaction: Transaction) -> set[int]:
         # Before anything is decided: the batch system counts them in its load, so they are not on
         # their way to it. Nothing more has to be done about them, and there may be very many.
         waits = None if load is None else load.waits
@@ -239,7 +241,7 @@ class HomeDesk(Owner[HomeJob]):
             if job.state is JobState.SUBMITTING and not job.cancel_requested and waits(job.lrms_key)
         ]
         for job in found:
-            accept(job, turn)
+            accept(job, transaction)
         numbers = [job.job for job in found]
-        turn.publish_all(numbers)
+        transaction.publish_all(numbers)
         return set(numbers)

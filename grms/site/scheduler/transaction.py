@@ -7,10 +7,10 @@ from grms.site.model.commands import Append, Command, LrmsSubmit, Publish
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import JobEnded, Record
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 
 
-class Turn:
+class Transaction:
     """The records and commands of one event's handling.
 
     `cause` is the id of the event, `now` the time on the site's clock, seconds.
@@ -18,7 +18,7 @@ class Turn:
 
     __slots__ = ("_commands", "_records", "cause", "memory", "now")
 
-    def __init__(self, memory: Memory, cause: int, now: float) -> None:
+    def __init__(self, memory: StateTables, cause: int, now: float) -> None:
         self.memory = memory
         self.cause = cause
         self.now = now

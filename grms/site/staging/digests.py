@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from grms.daemon.job_files import FileLimits, FileProblem, FileProblemError, JobFile, opened
-from grms.site.staging.fair_slots import Turns
+from grms.site.staging.fair_slots import FairSlots
 
 PIECE_BYTES: Final = 1 << 20
 """Bytes read at a time."""
@@ -58,7 +58,7 @@ class Digests:
         self._read = read
         self._known: OrderedDict[Identity, bytes] = OrderedDict()
         self._readings: dict[Identity, _Reading] = {}
-        self._turns = Turns(AT_ONCE)
+        self._turns = FairSlots(AT_ONCE)
 
     async def of(
         self, folder: Path, names: Iterable[str], limits: FileLimits, wait_s: float

@@ -68,7 +68,7 @@ class NoResultsError(Exception):
         super().__init__(reason)
 
 
-class ResultDesk:
+class ResultServer:
     """Lists and serves results of jobs.
 
     `folders` are those of this site's batch system, `None` if its jobs leave nothing; `store` has what came

@@ -11,7 +11,7 @@ LARGE_BYTES: Final = 16 << 20
 """Work beyond this size is large."""
 
 
-class Turns:
+class FairSlots:
     """A few slots, at least 2, as one is kept free of large work."""
 
     def __init__(self, places: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import structlog
 
 from grms.lrms.job_directories import JobFolders
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.stage_in import GUEST, user_input
@@ -38,7 +38,7 @@ class Store(Protocol):
         """Deletes one."""
 
 
-def living(memory: Memory, key: str) -> bool:
+def living(memory: StateTables, key: str) -> bool:
     """Returns whether a job's folder is still needed; `key` is that of the batch system's adapter."""
     if key in memory.at_lrms:
         return True
@@ -47,7 +47,7 @@ def living(memory: Memory, key: str) -> bool:
     return job is not None and job.outcome is None
 
 
-class Sweeper:
+class Retention:
     """Deletes expired folders from time to time.
 
     `folders` are those of the batch system's jobs, `None` if they have none. A folder expires `keep_s` seconds after

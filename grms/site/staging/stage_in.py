@@ -19,7 +19,7 @@ from grms.daemon.job_files import FileLimits, JobFile
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
 from grms.site.model.commands import LrmsSubmit
 from grms.site.model.jobs import HomeJob, OfferId
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.staging.digests import digest_of
@@ -40,7 +40,7 @@ FILES_HELD: Final = 1000
 """Most files of one user, including partial ones."""
 
 
-class InputDesk:
+class InputServer:
     """Takes input files, and serves them to those who run the jobs; shared files are used in place."""
 
     def __init__(
@@ -180,10 +180,10 @@ class InputFetcher:
     """Gets the programs of partners' jobs, including input files."""
 
     def __init__(
-        self, programs: ProgramSource, desk: InputDesk, links: PartnerLinks, site: str
+        self, programs: ProgramSource, server: InputServer, links: PeerClients, site: str
     ) -> None:
         self._programs = programs
-        self._desk = desk
+        self._server = server
         self._links = links
         self._site = site
 
@@ -197,14 +197,14 @@ class InputFetcher:
         payload = await self._programs(partner, key)
         files = given_inputs(payload)
         try:
-            check_size(files, self._desk.limits)
+            check_size(files, self._server.limits)
         except ValueError as error:
             raise ProgramGoneError(f"what the job is given: {error}", unwanted=True) from error
         if shared_files(payload):
-            if partner not in self._desk.shared.partners:
+            if partner not in self._server.shared.partners:
                 text = f"no folders are shared with {partner}"
                 raise ProgramGoneError(text, unwanted=True)
-            if problem := await self._desk.misplaced(payload):
+            if problem := await self._server.misplaced(payload):
                 raise ProgramGoneError(f"in place: {problem}", unwanted=True)
         for number, file in enumerate(files):
             await self._brought(partner, key, number, file)
@@ -224,7 +224,7 @@ class InputFetcher:
             return stub.FetchInput(request, timeout=FILE_TIMEOUT_S)
 
         try:
-            await bring(self._desk.store, guest_inputs(key), number, file, call)
+            await bring(self._server.store, guest_inputs(key), number, file, call)
         except aio.AioRpcError as error:
             reason = f"{partner}: {printable(error.details() or '')[:200]}"
             if error.code() is grpc.StatusCode.NOT_FOUND:

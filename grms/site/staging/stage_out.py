@@ -27,10 +27,10 @@ from grms.daemon.file_names import STREAMS
 from grms.daemon.job_files import FileLimits, FileProblem, JobFile
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.peers.peers import PartnerLinks
+from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
-from grms.site.staging.fair_slots import Turns
+from grms.site.staging.fair_slots import FairSlots
 from grms.site.staging.store import Manifest, ResultStore, WrongContentError
 from grms.site.staging.streams import FILE_TIMEOUT_S, bring
 from grms.site.wire.convert import declared_outputs, write_offer
@@ -70,7 +70,7 @@ _FINAL = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
 Log = structlog.typing.FilteringBoundLogger
 
 
-class Collector:
+class StageOut:
     """Gets the files of ended jobs from partners.
 
     Files beyond `limits` are skipped; a job's files are tried for `keep_s` seconds after its end. `clock` is in
@@ -80,7 +80,7 @@ class Collector:
     def __init__(
         self,
         engine: Engine,
-        links: PartnerLinks,
+        links: PeerClients,
         store: ResultStore,
         limits: FileLimits,
         *,
@@ -99,7 +99,7 @@ class Collector:
         self._pauses = pauses
         self._wanted: asyncio.Queue[str] = asyncio.Queue()
         self._under_way: set[str] = set()
-        self._turns: defaultdict[str, Turns] = defaultdict(lambda: Turns(AT_ONCE))
+        self._turns: defaultdict[str, FairSlots] = defaultdict(lambda: FairSlots(AT_ONCE))
         self._asking: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(ASKED_AT_ONCE)
         )

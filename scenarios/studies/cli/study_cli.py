@@ -71,7 +71,7 @@ def study() -> None:
 @study.command("nobody-loses")
 @field_options(ExchangeOptions)
 def nobody_loses(*, parts: tuple[str, ...], **chosen: Any) -> None:
-    """Whether exchange hurts a site: policies, grids, disciplines, months, rogues, chance.
+    """Whether exchange hurts a site: policies, grids, disciplines, months, Byzantine partners, chance.
 
     Replays the logs kth, ctc, sdsc05 and sdsc00, which it needs, in all grids of two to four
     sites, and compares the results with those of an independent program. It takes some ten minutes

@@ -10,7 +10,7 @@ from rich.console import Console
 from grms.federation.federation import Federation
 from grms.federation.sites import Site
 from grms.policy.constraints import FAIR_EXCHANGE
-from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
+from grms.policy.transfer import AcceptWhenFit, Constrained, TransferPolicy
 from lrms_sim.analysis.node_metrics import dominant_shares
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import BoolArray, FloatArray
@@ -32,7 +32,7 @@ from scenarios.studies.kinds_of_nodes.sites import (
 DISCIPLINES: Final = ("easy", "fcfs")
 POLICIES: Final[dict[str, TransferPolicy]] = {
     "accept when fit": AcceptWhenFit(),
-    "fair exchange": Railed(FAIR_EXCHANGE),
+    "fair exchange": Constrained(FAIR_EXCHANGE),
 }
 REQUESTS: Final = "requests"
 PROCESSORS: Final = "processors"

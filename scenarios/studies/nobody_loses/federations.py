@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from grms.federation.byzantine import ROGUES
+from grms.federation.byzantine import BYZANTINE_PARTNERS
 from grms.federation.federation import Federation, Site
 from grms.policy.constraints import FAIR_EXCHANGE
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import TRANSFER_POLICIES
-from grms.policy.transfer import Railed, TransferPolicy, TransferQuestion, WrittenTransfer
+from grms.policy.transfer import Constrained, TransferPolicy, TransferQuestion, UserDefinedTransfer
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import FloatArray, JobTable
 from lrms_sim.workload.preparation import prepare
@@ -54,7 +54,7 @@ class Case:
             stress, the first with four times as much to do; `kth-w` is `kth-6` with a job over the
             whole machine every week.
         discipline: `fcfs`, `easy`, or `mixed`.
-        policy: of all sites, a key of `reference.POLICIES`, with rails perhaps ` headroom` and a
+        policy: of all sites, a key of `reference.POLICIES`, with constraints perhaps ` headroom` and a
             share.
         who: number of the site that differs from the others; -1 for none.
         others: the policy of the others; the same where empty.
@@ -182,12 +182,14 @@ def with_headroom(share: float, own_width: float) -> TransferPolicy:
         left = question.processors_free - question.job_processors
         return not question.own and left >= share * own_width
 
-    return Railed(FAIR_EXCHANGE, WrittenTransfer(agrees), f"headroom {share:g}")
+    return Constrained(FAIR_EXCHANGE, UserDefinedTransfer(agrees), f"headroom {share:g}")
 
 
-def _site_policy(word: str, log: str, workloads: Workloads) -> tuple[TransferPolicy, Rounds | None]:
+def _site_policy(
+    word: str, log: str, workloads: Workloads
+) -> tuple[TransferPolicy, Rebalancing | None]:
     name, _, share = word.partition(" headroom ")
-    rounds = Rounds(PERIOD, "queue") if name.endswith("+rounds") else None
+    rounds = Rebalancing(PERIOD, "queue") if name.endswith("+rounds") else None
     if share:
         return with_headroom(float(share), workloads.own_width(log)), rounds
     return TRANSFER_POLICIES[name.removesuffix("+rounds")], rounds
@@ -212,7 +214,7 @@ def federation_of(case: Case, workloads: Workloads) -> Federation:
                 discipline=discipline_by_name(queues[number]),
                 transfer_policies={other: policy for other in case.sites if other != name},
                 reoffer=rounds,
-                rogue=ROGUES.get(case.rogue) if differs else None,
+                rogue=BYZANTINE_PARTNERS.get(case.rogue) if differs else None,
             )
         )
     return Federation(sites)

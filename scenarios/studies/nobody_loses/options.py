@@ -27,6 +27,7 @@ class StudyOptions:
         "Random shifts of arrivals for each federation.", default=1, type=click.IntRange(1, 1000)
     )
     complete: bool = option(
-        "Rogues under every policy, and four random shifts in both windows.", default=False
+        "Byzantine partners under every policy, and four random shifts in both windows.",
+        default=False,
     )
     workers: int | None = workers_option()

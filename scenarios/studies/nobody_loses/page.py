@@ -1,6 +1,6 @@
 """The study as one HTML page: tables beside the independent program's, pictures, and where it is weak."""
 
-from grms.federation.byzantine import ROGUES
+from grms.federation.byzantine import BYZANTINE_PARTNERS
 from lrms_sim.report.parts import (
     Facts,
     Figure,
@@ -21,6 +21,7 @@ from scenarios.studies.nobody_loses.reference import CENTRAL, NEAR, POLICIES, RO
 from scenarios.studies.nobody_loses.statements import (
     Line,
     adoption_lines,
+    byzantine_lines,
     gains,
     grid_lines,
     headroom_lines,
@@ -28,7 +29,6 @@ from scenarios.studies.nobody_loses.statements import (
     jitter_line,
     month_lines,
     months_of,
-    rogue_lines,
     verdict,
 )
 from scenarios.studies.nobody_loses.study import Found, Study, window_of
@@ -67,7 +67,7 @@ def page_of(study: Study) -> Page:
         [
             _grids(study),
             _months(study),
-            _rogues(study),
+            _byzantine(study),
             _chance(study),
             _headroom(study),
             Section("Where this is weak", [Points(WEAK)]),
@@ -172,8 +172,8 @@ def _months(study: Study) -> Words:
     )
 
 
-def _rogues(study: Study) -> Words:
-    lines = rogue_lines(study)
+def _byzantine(study: Study) -> Words:
+    lines = byzantine_lines(study)
     if not lines:
         return ""
     parts = []
@@ -188,9 +188,9 @@ def _rogues(study: Study) -> Words:
             for each in lines
             if each.policy == policy
         ]
-        heads = ("rogue", "others: mean / worst", "the rogue’s own gain", "verdict")
+        heads = ("rogue", "others: mean / worst", "the Byzantine partner’s own gain", "verdict")
         parts.append(Table(heads, rows, f"The others: {POLICIES[policy]}"))
-    words = {name: rogue.text for name, rogue in ROGUES.items()}
+    words = {name: rogue.text for name, rogue in BYZANTINE_PARTNERS.items()}
     words[OVERLOADED] = "is honest; its users submit every job twice"
     chart = strip_chart(
         [
@@ -208,15 +208,15 @@ def _rogues(study: Study) -> Words:
         ]
         or [("none", [0.0])],
         key="rogues",
-        title="Honest sites beside one rogue, fair exchange with rounds",
+        title="Honest sites beside one Byzantine partner, fair exchange with rounds",
     )
     return Section(
-        "Rogues",
+        "Byzantine partners",
         [Facts(list(words.items())), *parts, Figure(chart)],
         about=Html(
             "Each site of KTH, CTC, SDSC05 and of all four in turn, both windows, FCFS and EASY. "
             "Words are those of a scenario’s <code>rogue</code>. The independent program lets one that takes all offer in "
-            "rounds; here it never gives. Rounds spare questions here, which changes nothing within rails and little beside rogues. How its overloaded site was made is not known, so that line is no comparison."
+            "rounds; here it never gives. Rounds spare questions here, which changes nothing within constraints and little beside Byzantine partners. How its overloaded site was made is not known, so that line is no comparison."
         ),
     )
 

@@ -74,33 +74,35 @@ ADOPTION: Final[Mapping[str, Pair]] = MappingProxyType(
 )
 """What the one who adopts has, or everybody."""
 
-ROGUES: Final[Mapping[str, Mapping[str, tuple[float, float, float | None]]]] = MappingProxyType(
-    {
-        "fair-exchange": {
-            "": (26.5, 3.0, 25.8),
-            "black-hole": (23.5, -0.4, 19.5),
-            "takes-all": (24.1, 0.6, -22.6),
-            "free-rider-all": (22.8, 0.6, 6.4),
-            "free-rider": (22.9, 0.5, 15.9),
-            "awf-taker": (23.4, -0.2, 23.0),
-            "awf": (23.9, 0.7, 22.4),
-            "overloaded": (25.0, -1.7, None),
-        },
-        ROUNDS: {
-            "": (30.2, 5.0, 29.5),
-            "black-hole": (26.2, 0.4, 22.2),
-            "takes-all": (26.2, -0.4, 23.0),
-            "free-rider-all": (26.4, 1.1, 6.3),
-            "free-rider": (26.4, 1.0, 14.9),
-            "awf-taker": (26.5, 0.4, 25.6),
-            "awf": (26.5, 0.5, 24.6),
-            "overloaded": (30.3, 0.0, None),
-        },
-        "start-now": {"black-hole": (-928.0, -6428.0, None), "awf": (7.5, -298.0, None)},
-        "awf": {"black-hole": (-62.0, -623.0, None), "free-rider": (-99.0, -2823.0, None)},
-    }
+BYZANTINE_PARTNERS: Final[Mapping[str, Mapping[str, tuple[float, float, float | None]]]] = (
+    MappingProxyType(
+        {
+            "fair-exchange": {
+                "": (26.5, 3.0, 25.8),
+                "black-hole": (23.5, -0.4, 19.5),
+                "takes-all": (24.1, 0.6, -22.6),
+                "free-rider-all": (22.8, 0.6, 6.4),
+                "free-rider": (22.9, 0.5, 15.9),
+                "awf-taker": (23.4, -0.2, 23.0),
+                "awf": (23.9, 0.7, 22.4),
+                "overloaded": (25.0, -1.7, None),
+            },
+            ROUNDS: {
+                "": (30.2, 5.0, 29.5),
+                "black-hole": (26.2, 0.4, 22.2),
+                "takes-all": (26.2, -0.4, 23.0),
+                "free-rider-all": (26.4, 1.1, 6.3),
+                "free-rider": (26.4, 1.0, 14.9),
+                "awf-taker": (26.5, 0.4, 25.6),
+                "awf": (26.5, 0.5, 24.6),
+                "overloaded": (30.3, 0.0, None),
+            },
+            "start-now": {"black-hole": (-928.0, -6428.0, None), "awf": (7.5, -298.0, None)},
+            "awf": {"black-hole": (-62.0, -623.0, None), "free-rider": (-99.0, -2823.0, None)},
+        }
+    )
 )
-"""By policy and rogue: mean and worst honest site, and what the rogue itself gains; percent."""
+"""By policy and Byzantine partner: mean and worst honest site, and what the Byzantine partner itself gains; percent."""
 
 SAME: Final = 0.05
 """Percentage points within which two figures are the same: as they were rounded."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from scenarios.studies.nobody_loses.reference import (
     ADOPTION,
+    BYZANTINE_PARTNERS,
     JITTER,
     MONTHS,
     NEAR,
     POLICIES,
-    ROGUES,
     ROUNDS,
     SAME,
     SETS,
@@ -135,8 +135,8 @@ def month_lines(study: Study) -> list[MonthLine]:
 
 
 @dataclass(frozen=True, slots=True)
-class RogueLine:
-    """What one rogue does to the others.
+class ByzantineLine:
+    """What one Byzantine partner does to the others.
 
     Attributes:
         policy: of the others, its word.
@@ -153,8 +153,8 @@ class RogueLine:
     own_other: float | None
 
 
-def rogue_lines(study: Study) -> list[RogueLine]:
-    """Returns what rogues do, each site of the large grids in turn."""
+def byzantine_lines(study: Study) -> list[ByzantineLine]:
+    """Returns what Byzantine partners do, each site of the large grids in turn."""
     found = []
     for policy in POLICIES:
         words = list(dict.fromkeys(case.rogue for case, _ in study.of("rogues", policy=policy)))
@@ -165,11 +165,11 @@ def rogue_lines(study: Study) -> list[RogueLine]:
                 for who in range(len(case.sites)) if not rogue else (case.who,):
                     own.append(run["gain"][who])
                     honest += [gain for site, gain in enumerate(run["gain"]) if site != who]
-            other = ROGUES.get(policy, {}).get(rogue)
+            other = BYZANTINE_PARTNERS.get(policy, {}).get(rogue)
             each = line(rogue or "none", honest, other[:2] if other else None)
             assert each is not None, "a replay has honest sites"
             found.append(
-                RogueLine(policy, rogue, each, sum(own) / len(own), other[2] if other else None)
+                ByzantineLine(policy, rogue, each, sum(own) / len(own), other[2] if other else None)
             )
     return found
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from grms.federation.byzantine import ROGUES as KERNEL_ROGUES
+from grms.federation.byzantine import BYZANTINE_PARTNERS as KERNEL_BYZANTINE
 from scenarios.spec.spec import OVERLOADED
 from scenarios.spec.traces import TRACES, require_trace
 from scenarios.studies.common.frame import (
@@ -27,7 +27,7 @@ from scenarios.studies.nobody_loses.options import StudyOptions
 from scenarios.studies.nobody_loses.reference import DISCIPLINES, LOGS, POLICIES, ROUNDS
 
 LARGE_GRIDS: Final = (("kth", "ctc", "sdsc05"), LOGS)
-"""Where rogues and adoption are looked at."""
+"""Where Byzantine partners and adoption are looked at."""
 
 BOTH: Final = ("fcfs", "easy")
 SHARES: Final = (0.1, 0.25, 0.5, 1.0)
@@ -55,7 +55,7 @@ def cases(options: StudyOptions) -> Iterator[Case]:
     """Yields every replay of the study, each once for every part that it belongs to."""
     makers: dict[str, Callable[[StudyOptions], Iterable[Case]]] = {
         "grids": _grids,
-        "rogues": _rogues,
+        "rogues": _byzantine,
         "jitter": _jitter,
         "adoption": _adoption,
         "headroom": _headroom,
@@ -85,10 +85,10 @@ def _grids(_: StudyOptions) -> Iterator[Case]:
                 yield Case("grids", sites, discipline, policy)
 
 
-def _rogues(options: StudyOptions) -> Iterator[Case]:
+def _byzantine(options: StudyOptions) -> Iterator[Case]:
     policies = tuple(POLICIES) if options.complete else ("fair-exchange", ROUNDS)
     for policy in policies:
-        for rogue in ("", *KERNEL_ROGUES, OVERLOADED):
+        for rogue in ("", *KERNEL_BYZANTINE, OVERLOADED):
             if (rogue, policy) == (OVERLOADED, ROUNDS) and not options.complete:
                 continue  # its queue grows without end, and each round goes through it
             for sites, discipline in _large():

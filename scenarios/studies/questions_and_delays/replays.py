@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from grms.federation.federation import Federation, Site
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import TRANSFER_POLICIES
 from grms.simulation.delayed import Delays
-from grms.simulation.replay import ConductedReplay
+from grms.simulation.replay import LockStepReplay
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.preparation import prepare
@@ -146,7 +146,7 @@ class Replays:
                 discipline_by_name(case.discipline),
                 {other: policy for other in workloads if other != name},
                 partners_asked=case.asked if case.asked != ALL else None,
-                reoffer=Rounds(PERIOD, "queue") if case.rounds else None,
+                reoffer=Rebalancing(PERIOD, "queue") if case.rounds else None,
             )
             for name, (log, jobs) in workloads.items()
         ]
@@ -189,5 +189,5 @@ def _replayed(sites: list[Site], case: Case) -> tuple[Schedule, int]:
         drawn = _rng(case.draw, "clocks").uniform(-case.apart, case.apart, len(sites))
         clocks = tuple(drawn.tolist())
     delays = Delays(case.delay, case.late, case.extra, clocks)
-    replay = ConductedReplay(sites, delays=delays, rng=_rng(case.draw, "late answers"))
+    replay = LockStepReplay(sites, delays=delays, rng=_rng(case.draw, "late answers"))
     return replay.run(), replay.network.offers

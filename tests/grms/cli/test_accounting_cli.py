@@ -188,7 +188,7 @@ def trading(folder: Path, transfer: str = "awf") -> str:
 def test_policies_stand_beside_the_constants_in_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The policy of now, the words for rails, and what was; with intervals."""
+    """The policy of now, the words for constraints, and what was; with intervals."""
     assert run_command(["advise", trading(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 79

@@ -15,7 +15,7 @@ from grms.learning.evolution.catalog import STRATEGIES
 from grms.learning.evolution.strategies import StrategySettings
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import OBJECTIVES
-from grms.policy.constraints_table import RAILS_WORDS
+from grms.policy.constraints_table import CONSTRAINTS_WORDS
 from grms.policy.files import load_rule_base, save_rule_base
 from lrms_sim.cli.running import EXIT_INTERRUPTED
 from tests.training_grids import YES
@@ -134,7 +134,7 @@ def test_the_same_seed_gives_the_same_file(
 def test_self_play_trains_all_sites_and_says_what_it_is_worth(
     elsewhere: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Within rails; a scenario refuses what was learned where it has none."""
+    """Within constraints; a scenario refuses what was learned where it has none."""
     (elsewhere / "other.toml").write_text(SMALL.replace("jobs = 400", "jobs = 300"))
     words = ["--rails", "fair-exchange", "--self-play", "--unseen", "other.toml", "--output", "o"]
     assert cli.run_command([*TRAIN, *SHORT, *words]) == 0
@@ -163,7 +163,7 @@ def test_choices_and_defaults_are_those_of_the_library() -> None:
     assert isinstance(rails, click.Choice)
     assert isinstance(objective, click.Choice)
     assert tuple(strategy.choices) == STRATEGIES
-    assert set(rails.choices) == set(RAILS_WORDS)
+    assert set(rails.choices) == set(CONSTRAINTS_WORDS)
     assert tuple(name.replace("-", "_") for name in objective.choices) == OBJECTIVES
     settings, rules = StrategySettings(), RuleBaseSettings()
     for name, value in (
@@ -230,8 +230,11 @@ JOBLESS = SMALL.replace("jobs = 400, load = 0.9", "jobs = 0, load = 0.9")
         ([*TRAIN, "--scheduler", "tcp://127.0.0.1:1"], ["--scheduler goes with --executor dask"]),
         ([*TRAIN, "--executor", "dask", "--scheduler", "x"], ["no dask scheduler at x"]),
         ([*TRAIN, "--strategy", "papr"], ["'papr' is not one of"]),
-        ([*TRAIN, "--self-play"], ["--self-play needs rails", "add --rails fair-exchange"]),
-        ([*TRAIN, "--feature", "starts-now"], ["starts_now cannot be looked at without rails"]),
+        ([*TRAIN, "--self-play"], ["--self-play needs constraints", "add --rails fair-exchange"]),
+        (
+            [*TRAIN, "--feature", "starts-now"],
+            ["starts_now cannot be looked at without constraints"],
+        ),
         ([*TRAIN, "--feature", "load"], ["'load' is not one of 'requested-time', 'starts-now'"]),
         (
             [*TRAIN, "--rails", "start-now", "--feature", "none", "--feature", "starts-now"],

@@ -12,12 +12,12 @@ import pytest
 
 from grms.cli.jobs_cli import job_line
 from grms.cli.main import run_command
-from grms.cli.site_cli import guard_lines
+from grms.cli.site_cli import circuit_breaker_lines
 from grms.cli.site_connection import job_words, place_words
 from grms.client.answers import read_job
 from grms.daemon.ports import free_port
 from grms.site.gateway.user_listener import user_of
-from grms.site.model.events import GuardLooked
+from grms.site.model.events import CircuitBreakerLooked
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.grms.site.peers.partner import Partner, listening
@@ -87,18 +87,19 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     """Status, partners, reload, drain and back."""
 
     async def scene() -> None:
-        async with two_sites(tmp_path, {"guard": {"jobs": 5}}) as (home, _):
+        async with two_sites(tmp_path, {"circuit_breaker": {"jobs": 5}}) as (home, _):
             site = ("--site", tmp_path / "home.sock")
             engine = home.core.engine
-            await until(lambda: engine.state.memory.guard_found is not None)
+            await until(lambda: engine.state.memory.circuit_breaker_found is not None)
             assert await grms("status", *site) == 0
             assert (
-                "guard       exchange goes on; to judge by it has 0 own" in capsys.readouterr().out
+                "circuit breaker       exchange goes on; to judge by it has 0 own"
+                in capsys.readouterr().out
             )
-            engine.tell(GuardLooked(engine.new_id(), 1234, -0.0312))
+            engine.tell(CircuitBreakerLooked(engine.new_id(), 1234, -0.0312))
             for words, expected in (
                 (("status",), "processors  4, 4 free, 0 waited for"),
-                (("status",), "guard       exchange has been stopped since 20"),
+                (("status",), "circuit breaker       exchange has been stopped since 20"),
                 (("partners",), "away"),
                 (("reload",), "away: awf"),
                 (("drain",), "home takes no more work; 0 of its users' jobs"),
@@ -119,10 +120,14 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             assert await grms("status", "--json", *site) == 0
             (status,) = documents(capsys)
             assert printed("grms-status", status)["processors_free"] == 4
-            guard = printed("grms-status", status)["guard"]
-            assert (guard["stops"], guard["jobs"], guard["jobs_min"]) == (True, 1234, 5)
-            assert guard["stopped_since_s"] == guard["looked_s"] > 1.7e9
-            assert guard["improvement_percent"] == pytest.approx(-3.12)
+            circuit_breaker = printed("grms-status", status)["circuit_breaker"]
+            assert (
+                circuit_breaker["stops"],
+                circuit_breaker["jobs"],
+                circuit_breaker["jobs_min"],
+            ) == (True, 1234, 5)
+            assert circuit_breaker["stopped_since_s"] == circuit_breaker["looked_s"] > 1.7e9
+            assert circuit_breaker["improvement_percent"] == pytest.approx(-3.12)
             assert await grms("partners", "--json", *site) == 0
             (partners,) = documents(capsys)
             assert printed("grms-partners", partners)["partners"][0]["name"] == "away"
@@ -175,17 +180,20 @@ def test_a_queued_job_says_where_it_may_go(offered_to: str, *, leaving: bool, wo
     assert job_line(replace(job, name="")).endswith(f"({words})" if words else "home")
 
 
-STOPPED = operator_pb2.GuardStatus(
+STOPPED = operator_pb2.CircuitBreakerStatus(
     stops=True, stopped_since_s=1.8e9, looked_s=1.8e9 + 3600, jobs=1234, improvement_percent=-3.1
 )
 """Exchange has cost own users more than it may."""
 
 
 @pytest.mark.parametrize(
-    ("guard", "said"),
+    ("circuit_breaker", "said"),
     [
         (None, ""),
-        (operator_pb2.GuardStatus(stops=True), "no guests are accepted until it has looked"),
+        (
+            operator_pb2.CircuitBreakerStatus(stops=True),
+            "no guests are accepted until it has looked",
+        ),
         (
             STOPPED,
             (
@@ -194,26 +202,30 @@ STOPPED = operator_pb2.GuardStatus(
             ),
         ),
         (
-            operator_pb2.GuardStatus(looked_s=1.8e9, jobs=1, jobs_min=100, improvement_percent=9),
+            operator_pb2.CircuitBreakerStatus(
+                looked_s=1.8e9, jobs=1, jobs_min=100, improvement_percent=9
+            ),
             "exchange goes on; to judge by it has 1 own job of 100",
         ),
         (
-            operator_pb2.GuardStatus(looked_s=1.8e9, jobs=100, improvement_percent=4),
+            operator_pb2.CircuitBreakerStatus(looked_s=1.8e9, jobs=100, improvement_percent=4),
             "exchange goes on: it has brought 100 own jobs 4.0% of AWRT alone; what it may cost is 2%",
         ),
     ],
 )
-def test_the_guard_says_what_it_does_and_why(
-    guard: operator_pb2.GuardStatus | None, said: str
+def test_the_circuit_breaker_says_what_it_does_and_why(
+    circuit_breaker: operator_pb2.CircuitBreakerStatus | None, said: str
 ) -> None:
-    """In lines of 79 columns, below each other; nothing where there is no guard."""
-    answer = operator_pb2.StatusResponse(site="home", clock="wall", guard=guard)
-    if guard is not None:
-        answer.guard.cost = 0.02
-    lines = guard_lines(answer)
-    assert " ".join(line.strip() for line in lines).removeprefix("guard       ") == said
+    """In lines of 79 columns, below each other; nothing where there is no circuit breaker."""
+    answer = operator_pb2.StatusResponse(site="home", clock="wall", circuit_breaker=circuit_breaker)
+    if circuit_breaker is not None:
+        answer.circuit_breaker.cost = 0.02
+    lines = circuit_breaker_lines(answer)
+    assert " ".join(line.strip() for line in lines).removeprefix("circuit breaker       ") == said
     assert all(len(line) <= 79 for line in lines)
-    assert [line[:14] for line in lines] == (["  guard       "] + [" " * 14] * 2)[: len(lines)]
+    assert [line[:14] for line in lines] == (["  circuit breaker       "] + [" " * 14] * 2)[
+        : len(lines)
+    ]
 
 
 def test_what_goes_wrong_is_said_in_a_sentence(

@@ -87,15 +87,15 @@ def test_everything_fits_into_80_columns() -> None:
     assert {"up", "down"} <= set(text.split())
 
 
-def test_a_guard_that_stops_exchange_is_shown() -> None:
-    """Beside the clock; nothing while exchange goes on, or where there is no guard."""
-    for guard, said in (
-        (operator_pb2.GuardStatus(stops=True), True),
-        (operator_pb2.GuardStatus(looked_s=1.0), False),
+def test_a_circuit_breaker_that_stops_exchange_is_shown() -> None:
+    """Beside the clock; nothing while exchange goes on, or where there is no circuit breaker."""
+    for circuit_breaker, said in (
+        (operator_pb2.CircuitBreakerStatus(stops=True), True),
+        (operator_pb2.CircuitBreakerStatus(looked_s=1.0), False),
         (None, False),
     ):
-        head = shown(screen(status(guard=guard), [], [], 3)).splitlines()[0]
-        assert head.endswith("  guard: takes no guests") == said
+        head = shown(screen(status(circuit_breaker=circuit_breaker), [], [], 3)).splitlines()[0]
+        assert head.endswith("  circuit breaker: takes no guests") == said
 
 
 def test_figures_are_short() -> None:

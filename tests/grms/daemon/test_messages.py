@@ -18,10 +18,14 @@ def test_a_field_that_is_not_there_is_null() -> None:
 def test_a_message_within_a_message_is_a_mapping() -> None:
     """One that is not there is null, like any field that may be left out."""
     message = operator_pb2.StatusResponse()
-    assert of_message(message, "guard") == {"guard": None}
-    message.guard.jobs = 7
-    guard = of_message(message, "guard")["guard"]
-    assert (guard["jobs"], guard["stops"], guard["looked_s"]) == (7, False, None)
+    assert of_message(message, "circuit_breaker") == {"circuit_breaker": None}
+    message.circuit_breaker.jobs = 7
+    circuit_breaker = of_message(message, "circuit_breaker")["circuit_breaker"]
+    assert (circuit_breaker["jobs"], circuit_breaker["stops"], circuit_breaker["looked_s"]) == (
+        7,
+        False,
+        None,
+    )
 
 
 def test_what_there_is_several_times_is_a_list() -> None:

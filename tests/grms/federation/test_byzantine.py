@@ -1,30 +1,30 @@
-"""Rogues in the federation kernel, against their oracle and by hand."""
+"""Byzantine partners in the federation kernel, against their oracle and by hand."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from grms.federation.byzantine import ROGUES
+from grms.federation.byzantine import BYZANTINE_PARTNERS
 from grms.federation.federation import Federation, Site
-from grms.policy.constraints import Promise, Rails
+from grms.policy.constraints import ExchangeConstraints, Promise
 from grms.policy.location import FixedOrder
-from grms.policy.transfer import AcceptWhenFit, Railed
+from grms.policy.transfer import AcceptWhenFit, Constrained
 from lrms_sim.scheduling.disciplines import Conservative
 from lrms_sim.workload.jobs import JobTable
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly
-from tests.random_workloads import railed_sites
+from tests.random_workloads import constrained_sites
 
 ANY_ORDER = ("fcfs", "list", "easy")
 """Disciplines for guests that come out of order."""
 
 
-def with_rogues(sites: list[PlainSite], word: str, rng: np.random.Generator) -> list[PlainSite]:
-    """Returns a federation in which one site is that rogue, and now and then another one any."""
+def with_byzantine(sites: list[PlainSite], word: str, rng: np.random.Generator) -> list[PlainSite]:
+    """Returns a federation in which one site is that Byzantine partner, and now and then another one any."""
     words = dict.fromkeys(range(len(sites)), "")
     if rng.random() < 0.3:
-        words[int(rng.integers(len(sites)))] = str(rng.choice(list(ROGUES)))
+        words[int(rng.integers(len(sites)))] = str(rng.choice(list(BYZANTINE_PARTNERS)))
     words[int(rng.integers(len(sites)))] = word
 
     def discipline(site: PlainSite) -> str:
@@ -35,14 +35,14 @@ def with_rogues(sites: list[PlainSite], word: str, rng: np.random.Generator) -> 
     ]
 
 
-@pytest.mark.parametrize("word", ROGUES)
-def test_random_federations_with_rogues_equal_oracle(word: str) -> None:
-    """Any rails, rounds and location beside any rogue: every job, every question."""
+@pytest.mark.parametrize("word", BYZANTINE_PARTNERS)
+def test_random_federations_with_byzantine_equal_oracle(word: str) -> None:
+    """Any constraints, rounds and location beside any Byzantine partner: every job, every question."""
     compared = moved = 0
     for seed in range(24):
         rng = np.random.default_rng(seed)
-        plain = railed_sites(rng, 24, rounds=bool(seed % 2))
-        sites = with_rogues(plain, word, rng)
+        plain = constrained_sites(rng, 24, rounds=bool(seed % 2))
+        sites = with_byzantine(plain, word, rng)
         if seed % 3 == 0:
             sites = [replace(site, location="awrt-open") for site in sites]
         oracle = replay_plainly(sites)
@@ -59,14 +59,14 @@ def test_random_federations_with_rogues_equal_oracle(word: str) -> None:
 
 
 def test_a_word_says_itself() -> None:
-    """Each rogue is kept under its own name, and no two are alike."""
-    assert [rogue.name for rogue in ROGUES.values()] == list(ROGUES)
-    behaviours = {(r.gives, r.takes, r.holds, r.lies) for r in ROGUES.values()}
-    assert len(behaviours) == len(ROGUES)
-    assert all(rogue.text for rogue in ROGUES.values())
+    """Each Byzantine partner is kept under its own name, and no two are alike."""
+    assert [rogue.name for rogue in BYZANTINE_PARTNERS.values()] == list(BYZANTINE_PARTNERS)
+    behaviours = {(r.gives, r.takes, r.holds, r.lies) for r in BYZANTINE_PARTNERS.values()}
+    assert len(behaviours) == len(BYZANTINE_PARTNERS)
+    assert all(rogue.text for rogue in BYZANTINE_PARTNERS.values())
 
 
-# Schedules made by hand: `a` asks, `b` is the rogue; four processors each, FCFS.
+# Schedules made by hand: `a` asks, `b` is the Byzantine partner; four processors each, FCFS.
 
 
 def table(*rows: tuple[float, int, float, float]) -> JobTable:
@@ -81,20 +81,20 @@ def table(*rows: tuple[float, int, float, float]) -> JobTable:
 
 
 def run(
-    a: JobTable, b: JobTable, rails: Rails, word: str
+    a: JobTable, b: JobTable, rails: ExchangeConstraints, word: str
 ) -> tuple[list[int], list[float], tuple[int, ...]]:
     """Returns where and when all jobs ran, in order of arrival, and the offers."""
-    policy = Railed(rails)
+    policy = Constrained(rails)
     sites = [
         Site("a", 4, a, transfer_policies={"b": policy}),
-        Site("b", 4, b, transfer_policies={"a": policy}, rogue=ROGUES[word]),
+        Site("b", 4, b, transfer_policies={"a": policy}, rogue=BYZANTINE_PARTNERS[word]),
     ]
     found = Federation(sites).exchange()
     schedule = found.schedule
     return schedule.executed_on.tolist(), schedule.start_time.tolist(), found.offers
 
 
-BARE = Rails(guest_length=None, balance=None, promise=None)
+BARE = ExchangeConstraints(guest_length=None, balance=None, promise=None)
 
 
 def test_a_black_hole_takes_into_its_queue_and_gives_what_does_not_fit() -> None:
@@ -142,14 +142,16 @@ def test_a_lie_hides_a_late_start_as_long_as_the_request_covers_it(
     """
     jobs = table((0, 4, 999, 999), (1, 1, 30, 2), (30, 1, 1, 1))
     promise = Promise(tolerance=5, trust=0, suspension=99, doublings=1)
-    rails = Rails(guest_length=None, balance=None, promise=promise)
+    rails = ExchangeConstraints(guest_length=None, balance=None, promise=promise)
     own = table((0, 4, 20, 20), (31, 1, 1, 1))
     assert run(jobs, own, rails, word)[0] == where
 
 
-def test_a_rogue_that_holds_guests_needs_a_queue_for_them() -> None:
-    """The error names site, rogue and discipline."""
-    site = Site("a", 4, JobTable.empty(), Conservative(), rogue=ROGUES["starts-nothing"])
+def test_a_byzantine_that_holds_guests_needs_a_queue_for_them() -> None:
+    """The error names site, Byzantine partner and discipline."""
+    site = Site(
+        "a", 4, JobTable.empty(), Conservative(), rogue=BYZANTINE_PARTNERS["starts-nothing"]
+    )
     with pytest.raises(
         ValueError, match=r"site 'a' puts guests aside \(starts-nothing\).*conservative"
     ):
@@ -167,7 +169,7 @@ def test_who_gives_nothing_asks_nobody_in_a_fixed_order_either() -> None:
             table((0, 4, 9, 9), (1, 4, 9, 9)),
             transfer_policies={"a": awf},
             location_policy=FixedOrder(("a",)),
-            rogue=ROGUES["takes-all"],
+            rogue=BYZANTINE_PARTNERS["takes-all"],
         ),
     ]
     assert Federation(sites).exchange().offers == (0, 0)

@@ -1,4 +1,4 @@
-"""Rails and rounds of offers in the federation kernel, against their oracle and by hand."""
+"""Exchange constraints and rounds of offers in the federation kernel, against their oracle and by hand."""
 
 import math
 from dataclasses import replace
@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from grms.federation.federation import Federation, FederationReplay, Site
-from grms.policy.constraints import Promise, Rails
-from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase
+from grms.policy.constraints import ExchangeConstraints, Promise
+from grms.policy.transfer import AcceptWhenFit, Constrained, Gaussian, Rule, RuleBase
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from tests.kernel_sites import kernel_site
-from tests.oracles.federation import PlainRailed, PlainSite, replay_plainly
-from tests.random_workloads import railed_sites, random_jobs, random_rails, random_sites
+from tests.oracles.federation import PlainConstrained, PlainSite, replay_plainly
+from tests.random_workloads import constrained_sites, random_constraints, random_jobs, random_sites
 
 
 def exchange(sites: list[PlainSite]) -> FederationReplay:
@@ -23,10 +23,10 @@ def exchange(sites: list[PlainSite]) -> FederationReplay:
 
 @pytest.mark.parametrize("rounds", [False, True], ids=["on arrival", "again"])
 def test_random_federations_equal_oracle(rounds: bool) -> None:
-    """Any rails, policies within and beside them, and disciplines: every job, every question."""
+    """Any constraints, policies within and beside them, and disciplines: every job, every question."""
     compared = delegated = broken = 0
     for seed in range(60):
-        sites = railed_sites(np.random.default_rng(seed), 30, rounds=rounds)
+        sites = constrained_sites(np.random.default_rng(seed), 30, rounds=rounds)
         oracle = replay_plainly(sites)
         if oracle.closest_call < 1e-9:
             continue  # rounding decides
@@ -62,7 +62,7 @@ def test_frugal_rounds_equal_oracle() -> None:
     compared = fewer = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        plain = railed_sites(rng, 30, rounds=True)
+        plain = constrained_sites(rng, 30, rounds=True)
         sites = frugal(plain, rng)
         oracle = replay_plainly(sites)
         if oracle.closest_call < 1e-9:
@@ -78,12 +78,14 @@ def test_frugal_rounds_equal_oracle() -> None:
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "list", "easy", "conservative"])
-def test_spared_questions_change_nothing_within_rails(discipline: str) -> None:
+def test_spared_questions_change_nothing_within_constraints(discipline: str) -> None:
     """What is known of the answers is right: in the order of the queue each job goes where it went."""
     before = after = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        rails = PlainRailed(replace(random_rails(rng, 1.0), start_now=True, promise=None), "agree")
+        rails = PlainConstrained(
+            replace(random_constraints(rng, 1.0), start_now=True, promise=None), "agree"
+        )
         sites = [
             replace(
                 site,
@@ -118,14 +120,19 @@ def table(*rows: tuple[float, int, float, float]) -> JobTable:
 
 
 def run(
-    a: JobTable, b: JobTable, rails: Rails, *, honest: bool = True, reoffer: float | None = None
+    a: JobTable,
+    b: JobTable,
+    rails: ExchangeConstraints,
+    *,
+    honest: bool = True,
+    reoffer: float | None = None,
 ) -> tuple[list[int], list[float], tuple[int, ...]]:
     """Returns where and when the jobs of `a` ran, and the offers; a dishonest `b` takes anything.
 
     Both machines have four processors and FCFS.
     """
-    to_b = Railed(rails)
-    to_a = to_b if honest else Railed(Rails(False, None, None, promise=None))
+    to_b = Constrained(rails)
+    to_a = to_b if honest else Constrained(ExchangeConstraints(False, None, None, promise=None))
     found = Federation(
         [
             Site("a", 4, a, transfer_policies={"b": to_b}, reoffer=reoffer),
@@ -140,7 +147,7 @@ def run(
     )
 
 
-BARE = Rails(guest_length=None, balance=None, promise=None)
+BARE = ExchangeConstraints(guest_length=None, balance=None, promise=None)
 
 
 def test_only_what_would_wait_is_offered_and_only_what_starts_is_taken() -> None:
@@ -176,23 +183,23 @@ def test_a_guest_is_no_longer_than_own_jobs_allow() -> None:
     """The mean request of `b` is 10, so 20 is taken and 21 is not; before any job all are."""
     own = table((0, 1, 10, 5))
     jobs = table((1, 4, 99, 99), (2, 3, 30, 3), (30, 1, 21, 21), (30, 1, 20, 20))
-    rails = Rails(balance=None, promise=None)
+    rails = ExchangeConstraints(balance=None, promise=None)
     assert run(jobs, own, rails)[0] == [0, 1, 0, 1]
 
 
 def test_a_partner_takes_no_more_than_the_balance_allows() -> None:
     """Ten seconds of the machine are 40; a job done early counts as what it was."""
     jobs = table((0, 4, 99, 99), (1, 1, 38, 2), (2, 1, 3, 3), (3, 1, 38, 38), (4, 1, 1, 1))
-    rails = Rails(guest_length=None, balance=10, promise=None)
+    rails = ExchangeConstraints(guest_length=None, balance=10, promise=None)
     assert run(jobs, table(), rails)[0] == [0, 1, 0, 1, 0]
 
 
 def test_a_partner_without_credit_holds_little() -> None:
     """One job of any length goes; a second one only within the trust and what was done."""
     jobs = table((0, 4, 99, 99), (1, 1, 30, 10), (2, 1, 3, 3), (20, 1, 30, 30), (21, 1, 5, 5))
-    rails = Rails(guest_length=None, balance=None, promise=Promise(trust=1))
+    rails = ExchangeConstraints(guest_length=None, balance=None, promise=Promise(trust=1))
     assert run(jobs, table(), rails)[0] == [0, 1, 0, 1, 0]
-    rails = Rails(guest_length=None, balance=None, promise=Promise(trust=1.25))
+    rails = ExchangeConstraints(guest_length=None, balance=None, promise=Promise(trust=1.25))
     assert run(jobs, table(), rails)[0] == [0, 1, 0, 1, 1]
 
 
@@ -211,7 +218,7 @@ def test_a_partner_that_breaks_its_promise_is_not_asked_for_a_while() -> None:
         (80, 1, 1, 1),  # goes
     )
     promise = Promise(tolerance=5, trust=0, suspension=10, doublings=1)
-    rails = Rails(guest_length=None, balance=None, promise=promise)
+    rails = ExchangeConstraints(guest_length=None, balance=None, promise=promise)
     where = run(jobs, own, rails, honest=False)[0]
     assert where == [0, 1, 0, 0, 1, 1, 0, 0, 1]
 
@@ -227,15 +234,15 @@ def test_a_period_is_at_least_a_second(period: float) -> None:
         Federation([site])
 
 
-def test_rails_within_rails_are_refused() -> None:
+def test_constraints_within_constraints_are_refused() -> None:
     """Which of them hold would be a riddle."""
-    twice = Railed(BARE, Railed(BARE))
+    twice = Constrained(BARE, Constrained(BARE))
     site = Site("a", 2, JobTable.empty(), transfer_policies={"b": twice})
-    with pytest.raises(ValueError, match="has rails already"):
+    with pytest.raises(ValueError, match="has constraints already"):
         Federation([site, replace(site, name="b", transfer_policies={})]).exchange()
 
 
-def test_offers_are_counted_without_rails_too() -> None:
+def test_offers_are_counted_without_constraints_too() -> None:
     """Every question that reaches a partner, whatever the answer."""
     jobs = table((0, 4, 10, 10), (1, 4, 10, 10), (1, 4, 10, 10))
     sites = [
@@ -260,11 +267,11 @@ def test_guests_that_come_out_of_order_and_wait_are_not_for_every_discipline(nam
         "a",
         4,
         JobTable.empty(),
-        transfer_policies={"b": Railed(BARE)},
+        transfer_policies={"b": Constrained(BARE)},
         reoffer=900,
         groups=np.zeros(0, np.int8),
     )
     with pytest.raises(ValueError, match=f"site 'b' takes what would wait there.*'{name}'"):
         Federation([home, partner])
-    Federation([home, replace(partner, transfer_policies={"a": Railed(BARE)})])
+    Federation([home, replace(partner, transfer_policies={"a": Constrained(BARE)})])
     Federation([replace(home, reoffer=None), partner])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grms.federation.federation import Federation, FederationReplay, Site
-from grms.policy.rebalancing import RoundOrder, Rounds
+from grms.policy.rebalancing import Rebalancing, RoundOrder
 from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import AlwaysKeep, TransferPolicy
 from lrms_sim.scheduling.disciplines import discipline_by_name
@@ -156,7 +156,7 @@ def test_spared_questions_cost_no_gain(
     names = ("KTH-6", "CTC-6", "SDSC05-6")
     policy = TRANSFER_POLICIES["fair-exchange"]
 
-    def replayed(reoffer: float | Rounds | None, transfer: TransferPolicy) -> FederationReplay:
+    def replayed(reoffer: float | Rebalancing | None, transfer: TransferPolicy) -> FederationReplay:
         sites = [
             Site(
                 name,
@@ -171,7 +171,7 @@ def test_spared_questions_cost_no_gain(
         return Federation(sites).exchange()
 
     alone = awrts(replayed(None, AlwaysKeep()), 3)
-    whole, spared = replayed(900.0, policy), replayed(Rounds(900.0, order), policy)
+    whole, spared = replayed(900.0, policy), replayed(Rebalancing(900.0, order), policy)
     assert sum(spared.offers) < most < sum(whole.offers)
     gains = [
         [1.0 - awrt / before for awrt, before in zip(awrts(replay, 3), alone, strict=True)]

@@ -15,15 +15,15 @@ from grms.policy.constraints import START_NOW
 from grms.policy.location import FixedOrder
 from grms.policy.transfer import (
     AcceptWhenFit,
+    Constrained,
     Gaussian,
-    Railed,
     Rule,
     RuleBase,
     TransferPolicy,
     TransferQuestion,
-    WrittenTransfer,
+    UserDefinedTransfer,
 )
-from grms.simulation.replay import ConductedReplay
+from grms.simulation.replay import LockStepReplay
 from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
@@ -31,7 +31,7 @@ from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.lrms_sim.machine.test_nodes import workloads
 from tests.oracles.node_exchange import PlainNodeSite, exchange_plainly
 
-POLICIES: dict[str, TransferPolicy] = {"awf": AcceptWhenFit(), "start-now": Railed(START_NOW)}
+POLICIES: dict[str, TransferPolicy] = {"awf": AcceptWhenFit(), "start-now": Constrained(START_NOW)}
 
 
 def site_of(number: int, plain: PlainNodeSite, count: int) -> Site:
@@ -142,7 +142,7 @@ def test_a_policy_in_python_sees_shares() -> None:
         )
         return question.fits
 
-    Federation(gpu_and_thin(WrittenTransfer(look))).replay()
+    Federation(gpu_and_thin(UserDefinedTransfer(look))).replay()
     assert seen == [(0.1, 1.0, 1.0, True), (0.1, 1.0, 1.0, False), (0.1, 1.0, 1.0, True)]
 
 
@@ -192,13 +192,13 @@ RULES = RuleBase(
 
 @given(plain=federations())
 def test_rules_look_at_shares(plain: list[PlainNodeSite]) -> None:
-    """A compiled rule base decides as its equations say, within rails."""
+    """A compiled rule base decides as its equations say, within constraints."""
     schedules = []
-    for policy in (RULES, WrittenTransfer(plain_rules)):
+    for policy in (RULES, UserDefinedTransfer(plain_rules)):
         sites = [site_of(number, one, len(plain)) for number, one in enumerate(plain)]
-        railed = Railed(START_NOW, policy)
+        constrained = Constrained(START_NOW, policy)
         sites = [
-            replace(site, transfer_policies=dict.fromkeys(site.transfer_policies, railed))
+            replace(site, transfer_policies=dict.fromkeys(site.transfer_policies, constrained))
             for site in sites
         ]
         schedules.append(Federation(sites).replay())
@@ -209,7 +209,7 @@ def test_rules_look_at_shares(plain: list[PlainNodeSite]) -> None:
 
 def test_rules_see_no_shares_on_machines_of_processors() -> None:
     """Memory and GPUs are 0 there, and the dominant share is that of processors."""
-    compiled = RULES.compiled.railed(START_NOW.compiled)
+    compiled = RULES.compiled.constrained(START_NOW.compiled)
     for width in (1, 3, 8):
         answer = compiled.accept(
             width, processors=8, processors_free=8, processors_waiting=0, own=False, starts_now=True
@@ -230,7 +230,7 @@ def test_alone_is_the_machine_by_itself() -> None:
 def test_states_of_sites_know_no_nodes() -> None:
     """A replay by them says so instead of taking processors alone."""
     with pytest.raises(ValueError, match="site 'a' has nodes, of which the state of a site knows"):
-        ConductedReplay(gpu_and_thin(AcceptWhenFit()))
+        LockStepReplay(gpu_and_thin(AcceptWhenFit()))
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,7 @@ async def controller_away(site: Site) -> None:
     if site.world.forgets:
         await site.told(lost.key, Lost)
         await site.lrms.submit(lost, held=True)
-        assert site.lrms.slips.submission_forgotten == 1
+        assert site.lrms.anomalies.submission_forgotten == 1
     for job in (lost, back):
         await site.lrms.release(job.key)
         await site.ended(job.key)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.policy.circuit_breaker import ExchangeGuard
+from grms.policy.circuit_breaker import CircuitBreaker
 
 gains = st.floats(-2.0, 1.0) | st.just(math.nan)
 
@@ -17,21 +17,21 @@ def test_it_stops_what_costs_more_than_it_may_and_nothing_else(
 ) -> None:
     """Of too few jobs, and of none, nothing can be said."""
     expected = jobs >= 100 and not math.isnan(gain) and -gain > cost
-    assert ExchangeGuard(cost=cost).stops(jobs, gain) == expected
+    assert CircuitBreaker(cost=cost).stops(jobs, gain) == expected
 
 
 def test_what_it_may_cost_is_no_breach() -> None:
     """The bound itself is allowed; a gain always is."""
-    guard = ExchangeGuard(cost=0.25, jobs=1)
-    assert not guard.stops(1, -0.25)
-    assert guard.stops(1, -0.2501)
-    assert not ExchangeGuard(cost=0.0).stops(100, 0.0)
-    assert ExchangeGuard(cost=0.0).stops(100, -1e-9)
+    circuit_breaker = CircuitBreaker(cost=0.25, jobs=1)
+    assert not circuit_breaker.stops(1, -0.25)
+    assert circuit_breaker.stops(1, -0.2501)
+    assert not CircuitBreaker(cost=0.0).stops(100, 0.0)
+    assert CircuitBreaker(cost=0.0).stops(100, -1e-9)
 
 
 def test_the_first_look_that_stops_exchange_is_kept_until_one_lets_it_go_on() -> None:
     """Each look replaces the numbers of the one before."""
-    guard = ExchangeGuard(cost=0.02, jobs=10)
+    circuit_breaker = CircuitBreaker(cost=0.02, jobs=10)
     found, since = None, []
     for now, jobs, gain in (
         (1.0, 9, -0.5),
@@ -41,9 +41,9 @@ def test_the_first_look_that_stops_exchange_is_kept_until_one_lets_it_go_on() ->
         (5.0, 12, -0.9),
         (6.0, 0, math.nan),
     ):
-        found = guard.found(found, now, jobs, gain)
+        found = circuit_breaker.found(found, now, jobs, gain)
         assert (found.looked, found.jobs) == (now, jobs)
-        assert found.stops == guard.stops(jobs, gain)
+        assert found.stops == circuit_breaker.stops(jobs, gain)
         since.append(found.stopped_since if found.stops else None)
     assert since == [None, 2.0, 2.0, None, 5.0, None]
 
@@ -65,10 +65,15 @@ def test_the_first_look_that_stops_exchange_is_kept_until_one_lets_it_go_on() ->
 def test_numbers_out_of_their_bounds_are_named(changes: dict[str, float], said: str) -> None:
     """Before anything is decided by them."""
     with pytest.raises(ValueError, match=said):
-        ExchangeGuard(**changes)  # type: ignore[arg-type]  # each is a number
+        CircuitBreaker(**changes)  # type: ignore[arg-type]  # each is a number
 
 
 def test_numbers_may_be_just_within_their_bounds() -> None:
     """No cost, one job, and spans of less than a second."""
-    guard = ExchangeGuard(cost=0.0, jobs=1, window=0.5, period=0.5)
-    assert (guard.cost, guard.jobs, guard.window, guard.period) == (0.0, 1, 0.5, 0.5)
+    circuit_breaker = CircuitBreaker(cost=0.0, jobs=1, window=0.5, period=0.5)
+    assert (
+        circuit_breaker.cost,
+        circuit_breaker.jobs,
+        circuit_breaker.window,
+        circuit_breaker.period,
+    ) == (0.0, 1, 0.5, 0.5)

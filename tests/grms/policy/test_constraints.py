@@ -1,4 +1,4 @@
-"""Rails as values and as every host keeps to them."""
+"""Exchange constraints as values and as every host keeps to them."""
 
 import math
 import pickle
@@ -8,24 +8,24 @@ import pytest
 from grms import Site, replay, replay_alone
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.constraints import (
+    CONSTRAINTS,
     DAY,
     DOUBLINGS_MAX,
     FAIR_EXCHANGE,
     HOUR,
-    RAILS,
     SHORT_GUESTS,
     START_NOW,
+    ExchangeConstraints,
     Promise,
-    Rails,
 )
-from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Railed
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, Constrained
 from lrms_sim import Easy, JobTable, awrt
 
 NOBODY = (0.0, 0.0, 0.0, 0.0)
 
 
 def takes(
-    rails: Rails,
+    rails: ExchangeConstraints,
     processors: int,
     requested_time: float,
     *,
@@ -33,8 +33,8 @@ def takes(
     starts_now: bool = True,
     own: bool = False,
 ) -> bool:
-    """Returns whether an idle site of ten processors wants a job, all within the rails agreed."""
-    return Railed(rails).compiled.accept(
+    """Returns whether an idle site of ten processors wants a job, all within the constraints agreed."""
+    return Constrained(rails).compiled.accept(
         processors,
         processors=10,
         processors_free=10,
@@ -52,7 +52,7 @@ def test_home_keeps_what_starts_now_and_offers_the_rest() -> None:
     assert not takes(START_NOW, 1, 5, own=True, starts_now=False)
     assert takes(START_NOW, 1, 5)
     assert not takes(START_NOW, 1, 5, starts_now=False)
-    off = Rails(start_now=False, guest_length=None, balance=None, promise=None)
+    off = ExchangeConstraints(start_now=False, guest_length=None, balance=None, promise=None)
     assert takes(off, 1, 5, starts_now=False)
     assert not takes(off, 1, 5, own=True)
 
@@ -68,15 +68,15 @@ def test_a_guest_may_request_so_many_times_what_own_jobs_did() -> None:
 
 def test_what_was_given_counts_twice_against_what_was_taken() -> None:
     """At the bound the job is taken."""
-    rails = Rails(guest_length=None, balance=6, promise=None)
+    rails = ExchangeConstraints(guest_length=None, balance=6, promise=None)
     assert takes(rails, 2, 10, books=(0, 0, 40, 0))
     assert not takes(rails, 2, 10, books=(0, 0, 41, 0))
     assert takes(rails, 2, 10, books=(0, 0, 61, 10.5))
 
 
-def test_a_policy_within_rails_decides_among_what_they_allow() -> None:
+def test_a_policy_within_constraints_decides_among_what_they_allow() -> None:
     """It can only say no more often."""
-    policy = Railed(START_NOW, AcceptWhenFit())
+    policy = Constrained(START_NOW, AcceptWhenFit())
     for free, starts_now, own, expected in (
         (4, True, False, True),
         (3, True, False, False),
@@ -98,7 +98,7 @@ def test_a_policy_within_rails_decides_among_what_they_allow() -> None:
 
 def test_an_open_promise_is_late_or_overdue_beyond_the_tolerance() -> None:
     """At the tolerance it is neither."""
-    rails = Rails(promise=Promise(tolerance=5)).compiled
+    rails = ExchangeConstraints(promise=Promise(tolerance=5)).compiled
     assert not rails.late(100, 20, 125)
     assert rails.late(100, 20, 126)
     assert not rails.overdue(100, 30, 135)
@@ -109,7 +109,9 @@ def test_a_partner_holds_what_trust_and_credit_allow() -> None:
     """Or one job of any length; while it is suspended nothing."""
     trust = 4 * HOUR * 10
 
-    def may_offer(rails: Rails, processors: int, requested_time: float, *held: float) -> bool:
+    def may_offer(
+        rails: ExchangeConstraints, processors: int, requested_time: float, *held: float
+    ) -> bool:
         credit, open_work, suspended_until = held
         return rails.compiled.may_offer(
             processors,
@@ -141,9 +143,9 @@ def test_suspensions_double_and_never_become_shorter() -> None:
     assert rails.broken(0, breaches=9, suspended_until=0) == (10, 32 * DAY)
 
 
-def test_rails_go_to_other_processes() -> None:
+def test_constraints_go_to_other_processes() -> None:
     """What is compiled is made anew there."""
-    policy = Railed(Rails(guest_length=3.0), AlwaysAgree())
+    policy = Constrained(ExchangeConstraints(guest_length=3.0), AlwaysAgree())
     assert policy.compiled.rails is not None
     sent = pickle.loads(pickle.dumps(policy))  # noqa: S301  # our own bytes
     assert sent == policy
@@ -151,17 +153,17 @@ def test_rails_go_to_other_processes() -> None:
     assert sent.compiled.rails.promise
     assert not START_NOW.compiled.promise
     assert CompiledTransfer.always_keep().rails is None
-    assert list(RAILS) == ["start-now", "short-guests", "fair-exchange"]
+    assert list(CONSTRAINTS) == ["start-now", "short-guests", "fair-exchange"]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5])
 def test_numbers_may_be_at_their_bounds_and_just_above(value: float) -> None:
     """Those that have to be more than 0 are refused there, and the text says which they are."""
-    rails = Rails(balance=value, balance_weight=value)
+    rails = ExchangeConstraints(balance=value, balance_weight=value)
     assert (rails.balance, rails.balance_weight) == (value, value)
     promise = Promise(tolerance=value, trust=value, doublings=DOUBLINGS_MAX)
     assert (promise.tolerance, promise.trust) == (value, value)
-    for kind, name in ((Rails, "guest_length"), (Promise, "suspension")):
+    for kind, name in ((ExchangeConstraints, "guest_length"), (Promise, "suspension")):
         if value:
             assert getattr(kind(**{name: value}), name) == value  # type: ignore[arg-type]  # a number
         else:
@@ -174,10 +176,10 @@ def test_numbers_may_be_at_their_bounds_and_just_above(value: float) -> None:
 
 @pytest.mark.parametrize("value", [-1, math.inf, math.nan])
 @pytest.mark.parametrize("name", ["guest_length", "balance", "balance_weight"])
-def test_numbers_of_rails_have_bounds(name: str, value: float) -> None:
+def test_numbers_of_constraints_have_bounds(name: str, value: float) -> None:
     """The text names the number."""
     with pytest.raises(ValueError, match=f"{name} is {value}; it must be finite and"):
-        Rails(**{name: value})  # type: ignore[arg-type]  # any name
+        ExchangeConstraints(**{name: value})  # type: ignore[arg-type]  # any name
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_one_guest_can_cost_a_site_nearly_all_it_has() -> None:
     narrow = JobTable.from_columns(
         submit_time=[0, 3000], processors=[8, 8], run_time=[50_000, 20_000]
     )
-    policy = Railed(FAIR_EXCHANGE)
+    policy = Constrained(FAIR_EXCHANGE)
     sites = [
         Site("wide", 64, wide, Easy(), transfer_policies={"narrow": policy}),
         Site("narrow", 8, narrow, Easy(), transfer_policies={"wide": policy}),

@@ -1,4 +1,4 @@
-"""Rails and spans of time as files say them."""
+"""Exchange constraints and spans of time as files say them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from grms.policy.constraints import (
     HOUR,
     SHORT_GUESTS,
     START_NOW,
+    ExchangeConstraints,
     Promise,
-    Rails,
 )
-from grms.policy.constraints_table import SPAN_MAX, RailsSpec, rounds_said, span
-from grms.policy.rebalancing import Rounds
+from grms.policy.constraints_table import SPAN_MAX, ConstraintsSpec, rounds_said, span
+from grms.policy.rebalancing import Rebalancing
 from lrms_sim.util.files import to_toml
 from scenarios.spec.files import load_spec, parse_spec
 from scenarios.spec.spec import SiteSpec
@@ -65,14 +65,16 @@ def test_a_period_is_a_second_at_least() -> None:
     assert site().reoffer is None
 
 
-def test_words_are_rails() -> None:
+def test_words_are_constraints() -> None:
     """Nothing and `none` are the same."""
-    assert site().rails_in_force is None
-    assert site(rails="none").rails_in_force is None
-    assert site(rails="start-now").rails_in_force == START_NOW
-    assert site(rails="short-guests").rails_in_force == SHORT_GUESTS
-    assert site(rails="fair-exchange").rails_in_force == FAIR_EXCHANGE
-    with pytest.raises(ValidationError, match="'fair' is no word for rails; there are: start-now"):
+    assert site().constraints_in_force is None
+    assert site(rails="none").constraints_in_force is None
+    assert site(rails="start-now").constraints_in_force == START_NOW
+    assert site(rails="short-guests").constraints_in_force == SHORT_GUESTS
+    assert site(rails="fair-exchange").constraints_in_force == FAIR_EXCHANGE
+    with pytest.raises(
+        ValidationError, match="'fair' is no word for constraints; there are: start-now"
+    ):
         site(rails="fair")
 
 
@@ -87,7 +89,7 @@ def test_problems_name_the_key(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_spec(path)
     assert [(problem.key, problem.text[:30]) for problem in caught.value.mistakes] == [
-        ("sites.a.rails", "'fair' is no word for rails; t"),
+        ("sites.a.rails", "'fair' is no word for constraints; t"),
         ("sites.b.rails.balanse", "'balanse' is no key here, did "),
         ("sites.c.reoffer", "'15 minutes' is no span of tim"),
     ]
@@ -95,24 +97,28 @@ def test_problems_name_the_key(tmp_path: Path) -> None:
 
 def test_a_table_changes_numbers() -> None:
     """What is left out is that of the word; a number of a promise makes one."""
-    found = site(rails={"guest_length": 3, "balance": "2d", "trust": "1h"}).rails_in_force
-    assert found == Rails(guest_length=3, balance=2 * DAY, promise=Promise(trust=HOUR))
-    assert site(rails={}).rails_in_force == FAIR_EXCHANGE
-    found = site(rails={"rules": "start-now", "doublings": 0}).rails_in_force
-    assert found == Rails(guest_length=None, balance=None, promise=Promise(doublings=0))
+    found = site(rails={"guest_length": 3, "balance": "2d", "trust": "1h"}).constraints_in_force
+    assert found == ExchangeConstraints(
+        guest_length=3, balance=2 * DAY, promise=Promise(trust=HOUR)
+    )
+    assert site(rails={}).constraints_in_force == FAIR_EXCHANGE
+    found = site(rails={"rules": "start-now", "doublings": 0}).constraints_in_force
+    assert found == ExchangeConstraints(
+        guest_length=None, balance=None, promise=Promise(doublings=0)
+    )
     with pytest.raises(ValidationError):
-        RailsSpec.model_validate({"guest_lenght": 3})
+        ConstraintsSpec.model_validate({"guest_lenght": 3})
 
 
 def test_a_number_puts_its_rule_in_force_whatever_the_word() -> None:
     """Nobody who has written a bound goes without it."""
-    bare = Rails(start_now=False, guest_length=None, balance=None, promise=None)
-    assert site(rails={"rules": "none"}).rails_in_force is None
-    found = site(rails={"rules": "none", "balance": 5}).rails_in_force
+    bare = ExchangeConstraints(start_now=False, guest_length=None, balance=None, promise=None)
+    assert site(rails={"rules": "none"}).constraints_in_force is None
+    found = site(rails={"rules": "none", "balance": 5}).constraints_in_force
     assert found == replace(bare, balance=5)
-    found = site(rails={"rules": "none", "guest_length": 3, "tolerance": 9}).rails_in_force
+    found = site(rails={"rules": "none", "guest_length": 3, "tolerance": 9}).constraints_in_force
     assert found == replace(bare, guest_length=3, promise=Promise(tolerance=9))
-    found = site(rails={"rules": "start-now", "balance_weight": 1}).rails_in_force
+    found = site(rails={"rules": "start-now", "balance_weight": 1}).constraints_in_force
     assert found == replace(START_NOW, balance=DAY, balance_weight=1)
 
 
@@ -133,9 +139,9 @@ def test_rounds_are_a_period_or_a_table() -> None:
     """What is left out of the table is no bound."""
     assert rounds_said(site().reoffer) is None
     assert rounds_said(site(reoffer="15min").reoffer) == 900.0
-    assert rounds_said(site(reoffer={"every": "15min"}).reoffer) == Rounds(900.0)
+    assert rounds_said(site(reoffer={"every": "15min"}).reoffer) == Rebalancing(900.0)
     table = {"every": 600, "order": "widest", "questions": 20, "pause": "4h"}
-    assert rounds_said(site(reoffer=table).reoffer) == Rounds(600.0, "widest", 20, 4 * HOUR)
+    assert rounds_said(site(reoffer=table).reoffer) == Rebalancing(600.0, "widest", 20, 4 * HOUR)
 
 
 @pytest.mark.parametrize(

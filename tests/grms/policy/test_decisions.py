@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grms.policy._awrt_order import order_by_awrt
 from grms.policy._decisions import CompiledTransfer, MembershipTable
-from grms.policy.constraints import START_NOW, Rails
+from grms.policy.constraints import START_NOW, ExchangeConstraints
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 
 finite = st.floats(-200, 200)
@@ -277,9 +277,9 @@ def test_further_features_multiply_the_degree(
     fast = CompiledTransfer.rule_base(
         rows, MembershipTable(40, len(rules)), requested_time=True, starts_now=True
     )
-    # What the rails allow is for the rules to say: an own job that waits, a guest that starts.
+    # What the constraints allow is for the rules to say: an own job that waits, a guest that starts.
     for policy in (base.compiled, fast, fast):
-        assert (total > 0) == policy.railed(START_NOW.compiled).accept(
+        assert (total > 0) == policy.constrained(START_NOW.compiled).accept(
             width,
             processors=40,
             processors_free=0,
@@ -290,15 +290,15 @@ def test_further_features_multiply_the_degree(
         )
 
 
-def test_further_features_are_known_within_rails_alone() -> None:
+def test_further_features_are_known_within_constraints_alone() -> None:
     """Elsewhere nobody asks whether a job would start: no host decides by such rules there."""
     near = Gaussian(0, 1)
     base = RuleBase((Rule(near, near, accept=True, starts_now=near),)).compiled
-    assert base.needs_rails
-    with pytest.raises(ValueError, match="within rails alone"):
+    assert base.needs_constraints
+    with pytest.raises(ValueError, match="within constraints alone"):
         base.accept(1, processors=2, processors_free=2, processors_waiting=0, own=True)
-    with pytest.raises(ValueError, match="need rails that ask it"):
-        base.railed(Rails(start_now=False).compiled)
+    with pytest.raises(ValueError, match="need constraints that ask it"):
+        base.constrained(ExchangeConstraints(start_now=False).compiled)
     with pytest.raises(ValueError, match="has 2 numbers for its further features; 4 are needed"):
         CompiledTransfer.rule_base([(0, 1, 0, 1, 0, 1, 1)], requested_time=True, starts_now=True)
-    assert not base.railed(START_NOW.compiled).needs_rails
+    assert not base.constrained(START_NOW.compiled).needs_constraints

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from grms.policy.rebalancing import PERIOD_MIN, QUESTIONS_MAX, Rounds, period_of
+from grms.policy.rebalancing import PERIOD_MIN, QUESTIONS_MAX, Rebalancing, period_of
 
 
 def test_bounds_are_what_the_kernel_takes() -> None:
     """No bound is a large one, no pause none at all."""
-    assert Rounds(900.0).bounds == (QUESTIONS_MAX, 0.0, False)
-    assert Rounds(900.0, "widest", 20, 3600.0).bounds == (20, 3600.0, True)
+    assert Rebalancing(900.0).bounds == (QUESTIONS_MAX, 0.0, False)
+    assert Rebalancing(900.0, "widest", 20, 3600.0).bounds == (20, 3600.0, True)
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,17 @@ def test_bounds_are_what_the_kernel_takes() -> None:
 def test_what_makes_no_sense_is_refused(values: dict[str, Any], text: str) -> None:
     """The error says what is possible."""
     with pytest.raises(ValueError, match=text):
-        Rounds(**{"period": 900.0, **values})
+        Rebalancing(**{"period": 900.0, **values})
 
 
 def test_values_may_be_at_their_bounds() -> None:
     """The shortest period, a pause of one period, and a bound on questions that is none."""
-    least = Rounds(PERIOD_MIN, questions=QUESTIONS_MAX, pause=PERIOD_MIN)
+    least = Rebalancing(PERIOD_MIN, questions=QUESTIONS_MAX, pause=PERIOD_MIN)
     assert least.bounds == (QUESTIONS_MAX, PERIOD_MIN, False)
-    assert Rounds(PERIOD_MIN, questions=1).bounds[0] == 1
+    assert Rebalancing(PERIOD_MIN, questions=1).bounds[0] == 1
 
 
 def test_the_period_is_the_same_however_it_is_said() -> None:
     """A number of seconds, or with what spares questions; no rounds never come."""
-    assert period_of(60.0) == period_of(Rounds(60.0, "widest")) == 60.0
+    assert period_of(60.0) == period_of(Rebalancing(60.0, "widest")) == 60.0
     assert period_of(None) == math.inf

@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from grms.policy.rebalancing import Rounds
-from grms.policy.rebalancing_notes import REFUSALS_MAX, RoundMemory, Waiting
+from grms.policy.rebalancing import Rebalancing
+from grms.policy.rebalancing_notes import REFUSALS_MAX, RebalancingNotes, Waiting
 
 NARROW, WIDE, LONG = Waiting(1, 1, 50.0), Waiting(2, 4, 10.0), Waiting(3, 4, 90.0)
 
 
 def test_without_bounds_everybody_is_asked() -> None:
     """A period alone spares nothing."""
-    notes = RoundMemory(900.0)
+    notes = RebalancingNotes(900.0)
     assert notes.begin([WIDE, NARROW]) == [WIDE, NARROW]
     notes.declined(WIDE, "b", 0.0)
     assert not notes.spares(WIDE, "b", 0.0)
@@ -21,7 +21,7 @@ def test_without_bounds_everybody_is_asked() -> None:
 
 def test_who_declines_a_job_declines_wider_and_longer_ones() -> None:
     """In this round, and of this partner."""
-    notes = RoundMemory(Rounds(900.0))
+    notes = RebalancingNotes(Rebalancing(900.0))
     notes.begin([NARROW, WIDE, LONG])
     notes.declined(WIDE, "b", 0.0)
     assert [notes.spares(one, "b", 0.0) for one in (NARROW, WIDE, LONG)] == [False, True, True]
@@ -33,16 +33,16 @@ def test_who_declines_a_job_declines_wider_and_longer_ones() -> None:
 def test_the_widest_come_first_behind_the_easiest() -> None:
     """Equals stay in the order of the queue; of the narrowest the shortest is first."""
     short = Waiting(4, 1, 5.0)
-    notes = RoundMemory(Rounds(900.0, "widest"))
+    notes = RebalancingNotes(Rebalancing(900.0, "widest"))
     assert notes.begin([NARROW, WIDE, short, LONG]) == [short, WIDE, LONG, NARROW]
     assert notes.begin([NARROW]) == [NARROW]
     assert notes.begin([WIDE, NARROW]) == [NARROW, WIDE]
-    assert RoundMemory(Rounds(900.0)).begin([WIDE, NARROW]) == [WIDE, NARROW]
+    assert RebalancingNotes(Rebalancing(900.0)).begin([WIDE, NARROW]) == [WIDE, NARROW]
 
 
 def test_pauses_double_while_a_job_waits() -> None:
     """Up to the longest; a job that has left the queue begins anew."""
-    notes = RoundMemory(Rounds(10.0, pause=30.0))
+    notes = RebalancingNotes(Rebalancing(10.0, pause=30.0))
     pauses = []
     for _ in range(4):
         notes.begin([NARROW])
@@ -57,7 +57,7 @@ def test_pauses_double_while_a_job_waits() -> None:
 
 def test_pauses_double_from_the_shortest_period_on() -> None:
     """Also from one of a second."""
-    notes = RoundMemory(Rounds(1.0, pause=8.0))
+    notes = RebalancingNotes(Rebalancing(1.0, pause=8.0))
     pauses = []
     for _ in range(3):
         notes.declined(NARROW, "b", 0.0)
@@ -68,7 +68,7 @@ def test_pauses_double_from_the_shortest_period_on() -> None:
 
 def test_a_round_goes_on_where_it_was() -> None:
     """What was put and declined elsewhere before counts as if it had been here."""
-    notes = RoundMemory(Rounds(10.0, questions=5))
+    notes = RebalancingNotes(Rebalancing(10.0, questions=5))
     notes.begin([NARROW, WIDE, LONG])
     notes.go_on(2, [(WIDE, "b")])
     assert notes.left == 3
@@ -78,7 +78,7 @@ def test_a_round_goes_on_where_it_was() -> None:
 
 def test_a_round_has_its_questions() -> None:
     """When they have been put nobody is asked."""
-    notes = RoundMemory(Rounds(10.0, questions=2))
+    notes = RebalancingNotes(Rebalancing(10.0, questions=2))
     notes.begin([NARROW])
     assert notes.left == 2
     notes.left = 0
@@ -87,7 +87,7 @@ def test_a_round_has_its_questions() -> None:
 
 def test_so_many_refusals_are_remembered() -> None:
     """Of jobs that say nothing of each other."""
-    notes = RoundMemory(Rounds(10.0))
+    notes = RebalancingNotes(Rebalancing(10.0))
     jobs = [Waiting(n, n, 100.0 - n) for n in range(1, REFUSALS_MAX + 2)]
     notes.begin(jobs)
     for one in jobs:
@@ -106,7 +106,7 @@ def test_so_many_refusals_are_remembered() -> None:
 )
 def test_a_refusal_replaces_those_that_follow_from_it(jobs: list[Waiting]) -> None:
     """They take no place of others: what says something else is still remembered."""
-    notes = RoundMemory(Rounds(10.0))
+    notes = RebalancingNotes(Rebalancing(10.0))
     notes.begin(jobs)
     for one in jobs:
         notes.declined(one, "b", 0.0)

@@ -6,16 +6,16 @@ import pytest
 
 from grms.federation.federation import Site, replay
 from grms.policy._decisions import CompiledTransfer
-from grms.policy.constraints import START_NOW, Rails
+from grms.policy.constraints import START_NOW, ExchangeConstraints
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysKeep,
+    Constrained,
     Gaussian,
-    Railed,
     Rule,
     RuleBase,
     compiled_transfer,
-    without_rails,
+    without_constraints,
 )
 from lrms_sim.workload.jobs import JobTable
 
@@ -74,14 +74,14 @@ class Overriding(CompiledTransfer):
 def test_what_is_no_policy_is_refused(policy: Any) -> None:
     """It would be ignored without a word; the error says what is possible."""
     with pytest.raises(
-        TypeError, match="possible are AlwaysKeep, AcceptWhenFit, RuleBase and Railed"
+        TypeError, match="possible are AlwaysKeep, AcceptWhenFit, RuleBase and Constrained"
     ):
         compiled_transfer(policy)
     jobs = JobTable.from_columns(submit_time=[0], processors=[1], run_time=[5])
     a = Site("a", 1, jobs, transfer_policies={"b": policy})
     b = Site("b", 1, jobs, transfer_policies={"a": AcceptWhenFit()})
     with pytest.raises(
-        TypeError, match="possible are AlwaysKeep, AcceptWhenFit, RuleBase and Railed"
+        TypeError, match="possible are AlwaysKeep, AcceptWhenFit, RuleBase and Constrained"
     ):
         replay([a, b])
 
@@ -99,30 +99,30 @@ def test_rules_that_look_at_different_features_are_refused() -> None:
         RuleBase((Rule(near, near, accept=True), Rule(near, near, accept=True, starts_now=near)))
 
 
-def test_rules_that_need_rails_say_so() -> None:
-    """Those of the paper do not, and within rails nobody does."""
+def test_rules_that_need_constraints_say_so() -> None:
+    """Those of the paper do not, and within constraints nobody does."""
     near = Gaussian(0, 1)
     learned = RuleBase((Rule(near, near, accept=True, requested_time=near),), "learned")
-    assert "learned looks at requested_time" in without_rails(learned)
-    assert 'rails = "fair-exchange"' in without_rails(learned)
-    for policy in (Railed(policy=learned), RuleBase((Rule(near, near, accept=True),))):
-        assert without_rails(policy) == ""
+    assert "learned looks at requested_time" in without_constraints(learned)
+    assert 'rails = "fair-exchange"' in without_constraints(learned)
+    for policy in (Constrained(policy=learned), RuleBase((Rule(near, near, accept=True),))):
+        assert without_constraints(policy) == ""
 
 
 def test_rules_that_need_another_rail_say_so() -> None:
-    """Rails that ask nobody whether a job would start have no answer for rules that look at it."""
+    """Exchange constraints that ask nobody whether a job would start have no answer for rules that look at it."""
     near = Gaussian(0, 1)
     quick = RuleBase((Rule(near, near, accept=True, starts_now=near),), "quick")
-    unasked = Rails(start_now=False)
-    assert "quick looks at starts_now, which rails without start-now" in without_rails(
+    unasked = ExchangeConstraints(start_now=False)
+    assert "quick looks at starts_now, which constraints without start-now" in without_constraints(
         quick, unasked
     )
-    assert without_rails(quick, START_NOW) == ""
+    assert without_constraints(quick, START_NOW) == ""
     long = RuleBase((Rule(near, near, accept=True, requested_time=near),), "long")
-    assert without_rails(long, unasked) == ""
+    assert without_constraints(long, unasked) == ""
 
 
-def test_a_replay_refuses_rules_that_need_rails() -> None:
+def test_a_replay_refuses_rules_that_need_constraints() -> None:
     """It would ask them what it does not know."""
     near = Gaussian(0, 1)
     learned = RuleBase((Rule(near, near, accept=True, starts_now=near),))

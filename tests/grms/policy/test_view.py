@@ -87,7 +87,7 @@ def test_any_name_can_be_shown(name: str) -> None:
     assert "".join(name.split()) in "".join(out.split())
 
 
-def test_rules_within_rails_have_two_maps() -> None:
+def test_rules_within_constraints_have_two_maps() -> None:
     """One for own jobs that would wait, one for guests that would start, and columns for each feature."""
     wide, now = Gaussian(0, 1e9), Gaussian(1, 0.03)
     text = printed(

@@ -12,17 +12,17 @@ import pytest
 
 from grms.federation.federation import Federation, Site, replay
 from grms.lrms.simulated.simulated import SimulatedSettings
-from grms.policy.location import AwrtLocation, PartnerRecord, WrittenLocation, location_of
+from grms.policy.location import AwrtLocation, PartnerRecord, UserDefinedLocation, location_of
 from grms.policy.registry import PolicyShelf, user_defined_location
 from grms.policy.transfer import (
     AcceptWhenFit,
     Gaussian,
     Rule,
     RuleBase,
-    WrittenTransfer,
+    UserDefinedTransfer,
     compiled_transfer,
 )
-from grms.simulation.replay import ConductedReplay
+from grms.simulation.replay import LockStepReplay
 from grms.site.config.load import ConfigError, load_policies, location_policy, policies_of
 from grms.site.config.schema import SiteConfig
 from lrms_sim.scheduling.disciplines import Easy
@@ -84,8 +84,8 @@ def test_policies_in_python_make_the_kernels_schedules(mine: Any) -> None:
 
 def test_the_state_of_a_site_asks_the_same(mine: Any) -> None:
     """Through the cores of the daemons the schedule is that of the federation kernel."""
-    own = sites(mine.MyRuleBase(RULES), WrittenLocation(mine.slowest_last))
-    assert same(ConductedReplay(own).run(), replay(sites(RULE_BASE)))
+    own = sites(mine.MyRuleBase(RULES), UserDefinedLocation(mine.slowest_last))
+    assert same(LockStepReplay(own).run(), replay(sites(RULE_BASE)))
 
 
 def test_a_question_holds_what_compiled_policies_are_given() -> None:
@@ -202,10 +202,12 @@ def test_a_discipline_in_python_has_no_guests_out_of_order() -> None:
 def test_names_in_files(mine: Any) -> None:
     """Site files and scenarios name policies and disciplines as `module:name`."""
     policy = PolicyShelf().policy_by_name("my_policies:Threshold")
-    assert isinstance(policy, WrittenTransfer)
+    assert isinstance(policy, UserDefinedTransfer)
     assert policy.name == "my-threshold"
     assert isinstance(policy.written, mine.Threshold)
-    assert user_defined_location("my_policies:slowest_last") == WrittenLocation(mine.slowest_last)
+    assert user_defined_location("my_policies:slowest_last") == UserDefinedLocation(
+        mine.slowest_last
+    )
 
 
 def site_config(transfer: str, location: str, discipline: str) -> SiteConfig:
@@ -230,7 +232,7 @@ def test_a_daemon_reads_them(mine: Any) -> None:
     config = site_config("my_policies:Threshold", "my_policies:slowest_last", "my_policies:Sjf")
     assert load_policies(config, "a.toml")["b"].name == "my-threshold"
     order = location_policy(config, "x")
-    assert isinstance(order, WrittenLocation)
+    assert isinstance(order, UserDefinedLocation)
     partners = [PartnerRecord("b", 1.0, 9.0), PartnerRecord("c", 1.0, 2.0)]
     assert order.asking_order(partners) == mine.slowest_last(partners) == ["c", "b"]
     assert isinstance(config.lrms, SimulatedSettings)

@@ -1,4 +1,4 @@
-"""Rogues are as bad as they are meant to be, and each precaution against them is needed."""
+"""Byzantine partners are as bad as they are meant to be, and each precaution against them is needed."""
 
 import math
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from grms.simulation.byzantine_peers import EVERY_ROGUE, ROGUES
+from grms.simulation.byzantine_peers import BYZANTINE_PARTNERS, EVERY_BYZANTINE
 from grms.simulation.fault_run import Trial, run_trial
 from grms.simulation.state_host import StateFactory
 from grms.site.model.commands import (
@@ -32,16 +32,16 @@ from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import PROVISIONAL, GuestState, Outcome
 from grms.site.model.records import GuestConfirmed, GuestReserved, JobLeft, Record
 from grms.site.scheduler.state import SiteState
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.transaction import Transaction
 from tests.examples import runs
 
 MUTANT_RUNS = 800
 """In so many runs a missing precaution has to be found out."""
 
 
-def test_every_kind_of_rogue_does_its_harm() -> None:
+def test_every_kind_of_byzantine_does_its_harm() -> None:
     """Over some runs each is met; rubbish is a fault, lies are disbelieved, copies are noticed."""
-    seen: dict[str, list[int]] = {manner: [0, 0, 0] for manner in [*ROGUES, ""]}
+    seen: dict[str, list[int]] = {manner: [0, 0, 0] for manner in [*BYZANTINE_PARTNERS, ""]}
     for seed in range(150):
         verdict = Trial(seed).run()
         assert not verdict.problems, (seed, verdict.problems)
@@ -56,7 +56,7 @@ def test_every_kind_of_rogue_does_its_harm() -> None:
 
 
 class Watching(SiteState):
-    """Counts what rogues do about places, over all sites of a run."""
+    """Counts what Byzantine partners do about places, over all sites of a run."""
 
     counts: ClassVar[Counter[str]] = Counter()
 
@@ -82,8 +82,8 @@ class Watching(SiteState):
         return commands
 
 
-def test_all_kinds_of_rogues_meet_rounds_and_rails() -> None:
-    """Nothing is lost, nothing runs twice, and no job waits on a rogue for longer than it may."""
+def test_all_kinds_of_byzantine_meet_rounds_and_constraints() -> None:
+    """Nothing is lost, nothing runs twice, and no job waits on a Byzantine partner for longer than it may."""
     seen: Counter[str] = Counter()
     Watching.counts = Counter()
     for seed in range(runs(64, 3000)):
@@ -96,7 +96,7 @@ def test_all_kinds_of_rogues_meet_rounds_and_rails() -> None:
         seen[verdict.rogue] += 1
         for name in ("jobs", "reoffered", "moved", "breaches", "resubmitted", "taken_back"):
             seen[name] += getattr(verdict, name)
-    assert min(seen[manner] for manner in EVERY_ROGUE) > 1
+    assert min(seen[manner] for manner in EVERY_BYZANTINE) > 1
     assert seen["jobs"] > 500
     assert seen["reoffered"] > 200
     assert min(seen["moved"], seen["resubmitted"]) > 10
@@ -194,7 +194,7 @@ class BelievesPlaces(SiteState):
     def handle(self, event: Event, now: float) -> list[Command]:
         """Takes such a report for one of any job."""
         if isinstance(event, ReportReceived):
-            turn, book = Turn(self.memory, event.id, now), self.memory.books[event.partner]
+            turn, book = Transaction(self.memory, event.id, now), self.memory.books[event.partner]
             for completion in event.completions:
                 job = book.away(completion.offer)
                 if job is not None and job.state in PROVISIONAL:
@@ -298,7 +298,7 @@ def found_out(factory: StateFactory, text: str, first: int) -> bool:
 def test_a_careless_way_out_of_the_queue_is_found_out(
     factory: type[SiteState], text: str, first: int
 ) -> None:
-    """Each of its steps is there for a reason, and a rogue may be whom it is good for.
+    """Each of its steps is there for a reason, and a Byzantine partner may be whom it is good for.
 
     The first seed is one that shows it today; where another trial is drawn from it, later ones do.
     """

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from grms.federation.federation import Federation, Site
 from grms.policy.constraints import START_NOW
 from grms.policy.registry import TRANSFER_POLICIES
-from grms.policy.transfer import AcceptWhenFit, Railed, TransferPolicy
+from grms.policy.transfer import AcceptWhenFit, Constrained, TransferPolicy
 from grms.simulation.delayed import Delays
-from grms.simulation.replay import ConductedReplay
+from grms.simulation.replay import LockStepReplay
 from lrms_sim.scheduling.disciplines import Discipline, Easy, EasyPlusPlus, Fcfs
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.lublin import generate
@@ -69,7 +69,7 @@ def test_without_delay_it_is_the_replay_of_the_kernel(
 ) -> None:
     """Job by job, and question by question, in rounds too."""
     sites = drawn(policy, discipline, seed, reoffer)
-    replay = ConductedReplay(sites, delays=Delays())
+    replay = LockStepReplay(sites, delays=Delays())
     found, expected = replay.run(), Federation(sites).exchange()
     assert starts(found) == starts(expected.schedule)
     assert list(found.executed_on) == list(expected.schedule.executed_on)
@@ -86,7 +86,7 @@ def test_every_job_runs_once_wherever_messages_are(
     """No machine has more than it can hold, no job starts before it was there."""
     sites = drawn(TRANSFER_POLICIES["fair-exchange"], Easy(), seed, reoffer)
     delays = Delays(delay, late=late, extra=100.0, clocks=(0.0, 200.0, -200.0))
-    schedule = ConductedReplay(sites, delays=delays, rng=np.random.default_rng(seed)).run()
+    schedule = LockStepReplay(sites, delays=delays, rng=np.random.default_rng(seed)).run()
     assert not np.isnan(schedule.end_time).any()
     assert (schedule.start_time >= schedule.jobs.submit_time).all()
     moved = schedule.executed_on != schedule.submitted_to
@@ -101,7 +101,7 @@ def test_every_job_runs_once_wherever_messages_are(
 @pytest.mark.parametrize(("delay", "start"), [(0.0, 0.0), (7.0, 7.0), (60.0, 60.0)])
 def test_an_accepted_job_starts_when_its_offer_has_arrived(delay: float, start: float) -> None:
     """Its answer comes home later, and nothing waits for it."""
-    replay = ConductedReplay(pair(Railed(START_NOW)), delays=Delays(delay))
+    replay = LockStepReplay(pair(Constrained(START_NOW)), delays=Delays(delay))
     assert starts(replay.run()) == [0.0, start]
     assert replay.network.offers == 1
     # The offer, its answer, the report of the end, and what acknowledges it.
@@ -123,7 +123,7 @@ def waiting(run_time: float, *, guest_runs: float = 650.0) -> list[Site]:
     )
     busy = own.select(np.array([0]))
     other = JobTable.from_columns(**busy.columns() | {"run_time": np.array([guest_runs])})
-    policy = Railed(START_NOW)
+    policy = Constrained(START_NOW)
     return [
         Site("home", 4, own, Fcfs(), {"away": policy}, reoffer=900.0),
         Site("away", 4, other, Fcfs(), {"home": policy}, reoffer=900.0),
@@ -133,14 +133,14 @@ def waiting(run_time: float, *, guest_runs: float = 650.0) -> list[Site]:
 @pytest.mark.parametrize(("ahead", "start"), [(0.0, 930.0), (100.0, 830.0), (-50.0, 980.0)])
 def test_a_job_leaves_in_a_round_when_its_messages_have_arrived(ahead: float, start: float) -> None:
     """A question, a yes, and the word to start it; rounds are held by the site's own clock."""
-    replay = ConductedReplay(waiting(5000.0), delays=Delays(10.0, clocks=(ahead, 0.0)))
+    replay = LockStepReplay(waiting(5000.0), delays=Delays(10.0, clocks=(ahead, 0.0)))
     assert starts(replay.run())[-1] == start
     assert list(replay.executed_on) == [0, 1, 1]
 
 
 def test_a_job_that_starts_at_home_meanwhile_stays_there() -> None:
     """The partner lets go of the place that it holds, and takes the next job."""
-    replay = ConductedReplay(waiting(915.0), delays=Delays(10.0))
+    replay = LockStepReplay(waiting(915.0), delays=Delays(10.0))
     assert starts(replay.run())[-1] == 915.0
     assert list(replay.executed_on) == [0, 1, 0]
     away = replay.hosts[1].state
@@ -149,10 +149,10 @@ def test_a_job_that_starts_at_home_meanwhile_stays_there() -> None:
 
 def test_a_declined_job_waits_at_home_only_when_the_answer_is_there() -> None:
     """Here the partner keeps its machine for itself, and the answer comes late."""
-    one, other = pair(Railed(START_NOW))
+    one, other = pair(Constrained(START_NOW))
     sites = [one, Site("away", 4, other.jobs, Fcfs(), {"home": TRANSFER_POLICIES["keep"]})]
-    assert starts(ConductedReplay(sites, delays=Delays(10.0)).run()) == [0.0, 100.0]
-    late = ConductedReplay(
+    assert starts(LockStepReplay(sites, delays=Delays(10.0)).run()) == [0.0, 100.0]
+    late = LockStepReplay(
         sites, delays=Delays(10.0, late=1.0, extra=200.0), rng=np.random.default_rng(1)
     )
     assert starts(late.run()) == [0.0, 220.0]
@@ -160,15 +160,15 @@ def test_a_declined_job_waits_at_home_only_when_the_answer_is_there() -> None:
 
 def test_what_cannot_be_replayed_is_said() -> None:
     """Before anything is."""
-    sites = pair(Railed(START_NOW))
+    sites = pair(Constrained(START_NOW))
     with pytest.raises(ValueError, match="1 clocks for 2 sites"):
-        ConductedReplay(sites, delays=Delays(clocks=(0.0,)))
+        LockStepReplay(sites, delays=Delays(clocks=(0.0,)))
     with pytest.raises(ValueError, match="an rng is needed"):
-        ConductedReplay(sites, delays=Delays(late=0.5))
+        LockStepReplay(sites, delays=Delays(late=0.5))
     with pytest.raises(ValueError, match="late is 2"):
         Delays(late=2.0)
     with pytest.raises(ValueError, match="message is -1"):
         Delays(-1.0)
     per_event = [Site("a", 4, sites[0].jobs, EasyPlusPlus(), {})]
     with pytest.raises(ValueError, match="per event"):
-        ConductedReplay(per_event, delays=Delays(1.0))
+        LockStepReplay(per_event, delays=Delays(1.0))

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from grms.lrms import base
 from grms.lrms.base import Lost, LrmsEvent
 from grms.simulation.__main__ import main
-from grms.simulation.byzantine_peers import ROGUES
+from grms.simulation.byzantine_peers import BYZANTINE_PARTNERS
 from grms.simulation.fault_run import Trial, run_trial
 from grms.simulation.simulated_site import SimulatedSite
 from grms.site.model.commands import AnswerStatus, Append, Command, LrmsSubmit
@@ -81,8 +81,8 @@ def test_every_acknowledged_job_runs_exactly_once(chunk: int) -> None:
     )  # some 110 on average, and 20 more or less from chunk to chunk
     assert seen["cancelled"] > CHUNK // 2
     assert seen["crashes"] > CHUNK
-    # So are the rogues, and they are found out.
-    assert min(seen[manner] for manner in ROGUES) > CHUNK // 10
+    # So are the Byzantine partners, and they are found out.
+    assert min(seen[manner] for manner in BYZANTINE_PARTNERS) > CHUNK // 10
     for name in ("faults", "disbelieved", "resubmitted", "epochs"):
         assert seen[name] > 0, name
     assert seen["judged"] > CHUNK

@@ -6,7 +6,7 @@ from tests.grms.site.conversation import FULL, Conversation, offer
 from tests.grms.site.scheduler.test_reservations import Desk
 
 
-def test_what_is_open_is_unfinished_but_not_with_a_rogue() -> None:
+def test_what_is_open_is_unfinished_but_not_with_a_byzantine() -> None:
     """An offer without answer, then a delegated job; and nothing before."""
     site = Conversation()
     assert unfinished(site.state, "") == []

@@ -1,13 +1,13 @@
 from grms.simulation.clock import ManualClock
 from grms.simulation.fault_injection import Faults
 from grms.simulation.network import Network
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 
 
 def arrivals(faults: Faults, count: int = 2000) -> tuple[list[float], list[int]]:
     """Returns when messages arrived that were all sent at 0, and which, in order of arrival."""
     clock = ManualClock()
-    network = Network(clock, Draws(3), faults)
+    network = Network(clock, RandomSource(3), faults)
     times: list[float] = []
     which: list[int] = []
 
@@ -45,7 +45,7 @@ def test_a_bad_network_loses_doubles_and_delays() -> None:
 def test_a_cut_lets_nothing_through_until_it_is_mended() -> None:
     """In both directions, also what was sent before; cuts add up; others are not concerned."""
     clock = ManualClock()
-    network = Network(clock, Draws(3), Faults(delay_mean=0.0))
+    network = Network(clock, RandomSource(3), Faults(delay_mean=0.0))
     arrived: list[tuple[float, str]] = []
 
     def send(source: str, target: str) -> None:

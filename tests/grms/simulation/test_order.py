@@ -1,6 +1,6 @@
 """The second opinion on the order in which partners are asked."""
 
-from grms.simulation.order import OrderJudge
+from grms.simulation.order import OrderChecker
 from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
@@ -16,9 +16,9 @@ from grms.site.model.records import (
 )
 
 
-def followed(*records: Record) -> OrderJudge:
+def followed(*records: Record) -> OrderChecker:
     """Returns a judge that has seen a job of 2 × 10 s, submitted at 100 s, and what follows."""
-    judge = OrderJudge()
+    judge = OrderChecker()
     for record in (JobReceived(100.0, 1, "ann", "k", "", Request(2, 10.0), b""), *records):
         judge.follow(record)
     return judge
@@ -62,6 +62,6 @@ def test_who_is_not_believed_comes_last_until_it_has_made_good() -> None:
 
 def test_what_a_compacted_journal_says_of_trust_counts() -> None:
     """The records that it stands for are gone."""
-    judge = OrderJudge()
+    judge = OrderChecker()
     judge.follow(PartnerStanding(1.0, "b", faults=0, disbelieved=1, distrust=3, doubt="a lie"))
     assert judge.rank("b", 1.0, count_open=True) == (True, 0.0)

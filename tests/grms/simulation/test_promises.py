@@ -1,4 +1,4 @@
-"""The fault test with sites that keep to rails, and the judge of their promises."""
+"""The fault test with sites that keep to constraints, and the judge of their promises."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import pytest
 
 from grms.policy.constraints import Promise
 from grms.simulation.fault_run import run_trial
-from grms.simulation.promises import PromiseJudge
+from grms.simulation.promises import PromiseChecker
 from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
@@ -28,7 +28,7 @@ STARTS_NOTHING = (146, 307, 704)
 
 
 def test_every_job_runs_once_and_promises_are_held_to() -> None:
-    """Whatever goes wrong, sites keep to their rails, by a second opinion on all of their records."""
+    """Whatever goes wrong, sites keep to their constraints, by a second opinion on all of their records."""
     seen: Counter[str] = Counter()
     for seed in range(RUNS):
         verdict = run_trial(seed, rails=True)
@@ -55,7 +55,7 @@ def test_what_is_taken_and_never_started_is_found_out() -> None:
 
 
 def found_out(runs: int) -> bool:
-    """Returns whether one of some runs with rails has a problem."""
+    """Returns whether one of some runs with constraints has a problem."""
     return any(run_trial(seed, rails=True).problems for seed in range(runs))
 
 
@@ -93,9 +93,9 @@ BEGIN: tuple[Record, ...] = (
 )
 
 
-def judge(*records: Record) -> PromiseJudge:
+def judge(*records: Record) -> PromiseChecker:
     """Returns a judge of a site of eight processors that has lived this."""
-    made = PromiseJudge(PROMISE, 8)
+    made = PromiseChecker(PROMISE, 8)
     for record in BEGIN + records:
         assert made.follow(record) == ""
     return made

@@ -3,16 +3,16 @@
 import pytest
 
 from grms.lrms import base
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.simulation.fault_run import Trial, run_trial
-from grms.simulation.random_source import Draws
+from grms.simulation.random_source import RandomSource
 from grms.simulation.rebalance_checks import draw_rounds, has_left
 from grms.site.model.events import LrmsStays
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import JobState
 from grms.site.model.records import JobRequeued
-from grms.site.scheduler.local_jobs import LocalDesk
-from grms.site.scheduler.transaction import Turn
+from grms.site.scheduler.local_jobs import LocalJobHandler
+from grms.site.scheduler.transaction import Transaction
 
 
 def test_rounds_of_every_kind_are_drawn() -> None:
@@ -25,11 +25,11 @@ def test_rounds_of_every_kind_are_drawn() -> None:
         again = Trial(seed)
         again.run()
         assert all(site.settings.reoffer is None for site in again.sites.values())
-        draw_rounds(Draws(seed, 9), again.sites.values())
+        draw_rounds(RandomSource(seed, 9), again.sites.values())
         assert drawn[-len(again.sites) :] == [
             site.settings.reoffer for site in again.sites.values()
         ]
-    bounded = [rounds for rounds in drawn if isinstance(rounds, Rounds)]
+    bounded = [rounds for rounds in drawn if isinstance(rounds, Rebalancing)]
     assert 0 < len(bounded) < len(drawn)
     assert {one.order for one in bounded} == {"queue", "widest"}
     assert any(one.questions for one in bounded)
@@ -67,11 +67,13 @@ def test_a_site_that_takes_every_cancel_for_its_own_is_found_out(
 ) -> None:
     """It would run once more what an administrator has cancelled."""
 
-    def stays(desk: LocalDesk, job: HomeJob | GuestJob, _: LrmsStays, turn: Turn) -> None:
+    def stays(
+        desk: LocalJobHandler, job: HomeJob | GuestJob, _: LrmsStays, turn: Transaction
+    ) -> None:
         desk._owner(job).stays(job, turn)
 
     assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
-    monkeypatch.setattr(LocalDesk, "_stays", stays)
+    monkeypatch.setattr(LocalJobHandler, "_stays", stays)
     assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems
 
 
@@ -80,10 +82,12 @@ def test_a_site_that_forgets_starts_it_was_not_told_of_is_found_out(
 ) -> None:
     """It would run elsewhere what has started, waits again, and was cancelled by an administrator."""
 
-    def requeued(_: LocalDesk, job: HomeJob | GuestJob, news: base.Requeued, turn: Turn) -> None:
+    def requeued(
+        _: LocalJobHandler, job: HomeJob | GuestJob, news: base.Requeued, turn: Transaction
+    ) -> None:
         if job.state is JobState.RUNNING:
             turn.note(JobRequeued(turn.now, job.ref, news.reason))
 
     assert not run_trial(53895, rails=True, reoffers=True, rogues=True).problems
-    monkeypatch.setattr(LocalDesk, "_requeued", requeued)
+    monkeypatch.setattr(LocalJobHandler, "_requeued", requeued)
     assert run_trial(53895, rails=True, reoffers=True, rogues=True).problems

@@ -13,11 +13,17 @@ from hypothesis import given
 from grms.federation.federation import Federation, Site, replay
 from grms.learning.transfer.encoding import RuleBaseSettings, decode
 from grms.policy.constraints import FAIR_EXCHANGE
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import TRANSFER_POLICIES
-from grms.policy.transfer import AcceptWhenFit, Railed, RuleBase, TransferQuestion, WrittenTransfer
+from grms.policy.transfer import (
+    AcceptWhenFit,
+    Constrained,
+    RuleBase,
+    TransferQuestion,
+    UserDefinedTransfer,
+)
 from grms.simulation.findings import known
-from grms.simulation.replay import ConductedReplay, ReplayedSite
+from grms.simulation.replay import LockStepReplay, ReplayedSite
 from grms.site.config.load import location_policy
 from grms.site.config.schema import SiteConfig
 from grms.site.model.commands import Command
@@ -33,7 +39,7 @@ from lrms_sim.workload.windows import window_by_days
 from tests.examples import runs
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainSite, replay_plainly
-from tests.random_workloads import railed_sites
+from tests.random_workloads import constrained_sites
 from tests.recorded import PROCESSORS, recorded
 from tests.strategies import federations, policies, rule_bases
 
@@ -57,7 +63,7 @@ def compare(plain: Sequence[PlainSite]) -> None:
     the kernel is right is for the oracle to say (tests/grms/federation/test_federation.py).
     """
     sites = [kernel_site(site) for site in plain]
-    assert_same(ConductedReplay(sites).run(), replay(sites))
+    assert_same(LockStepReplay(sites).run(), replay(sites))
 
 
 @given(sites=federations(policy=rule_bases(), every_partner=True))
@@ -72,7 +78,7 @@ def test_any_mixture_through_states(sites: list[PlainSite]) -> None:
     compare(sites)
 
 
-class Journaled(ConductedReplay):
+class Journaled(LockStepReplay):
     """A replay with the journals of its sites, by their names."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
@@ -83,13 +89,13 @@ class Journaled(ConductedReplay):
         self.journals[site].extend(records)
 
 
-def test_rails_through_states() -> None:
-    """Any rails, policies within and beside them, broken promises: the kernel's schedule and offers."""
+def test_constraints_through_states() -> None:
+    """Any constraints, policies within and beside them, broken promises: the kernel's schedule and offers."""
     delegated = broken = 0
     for seed in range(24):
         sites = [
             kernel_site(site)
-            for site in railed_sites(np.random.default_rng(seed), 30, rounds=False)
+            for site in constrained_sites(np.random.default_rng(seed), 30, rounds=False)
         ]
         conducted = Journaled(sites)
         schedule, expected = conducted.run(), Federation(sites).exchange()
@@ -117,20 +123,20 @@ def frugal_sites(seed: int) -> list[Site]:
         pause = site.reoffer * float(rng.integers(1, 9)) if rng.random() < 0.4 else None
         return ("widest" if rng.random() < 0.5 else "queue", questions, pause)
 
-    plain = railed_sites(rng, 30, rounds=True)
+    plain = constrained_sites(rng, 30, rounds=True)
     return [kernel_site(replace(site, rounds=rounds(site))) for site in plain]
 
 
 def test_bounded_questions_through_states() -> None:
-    """With few questions a decision, rails and rounds: oracle, kernel and states ask the same partners."""
+    """With few questions a decision, constraints and rounds: oracle, kernel and states ask the same partners."""
     bounded = 0
     for seed in range(16):
         plain = [
             replace(site, partners_asked=1 + seed % 2)
-            for site in railed_sites(np.random.default_rng(seed), 30, rounds=seed % 4 > 1)
+            for site in constrained_sites(np.random.default_rng(seed), 30, rounds=seed % 4 > 1)
         ]
         sites = [kernel_site(site) for site in plain]
-        conducted, expected = ConductedReplay(sites), Federation(sites).exchange()
+        conducted, expected = LockStepReplay(sites), Federation(sites).exchange()
         assert_same(conducted.run(), expected.schedule)
         books = [host.state.partners.values() for host in conducted.hosts]
         assert tuple(sum(book.offered for book in one) for one in books) == expected.offers
@@ -182,12 +188,12 @@ class Restarting(Journaled):
 
 @pytest.mark.parametrize(("rounds", "least"), [(False, 25), (True, 25)])
 def test_restarts_change_nothing(rounds: bool, least: int) -> None:
-    """What is kept for rails is in the journal, wherever it breaks off; and where each job waits."""
+    """What is kept for constraints is in the journal, wherever it breaks off; and where each job waits."""
     restarts = delegated = 0
     for seed in range(10):
         sites = [
             kernel_site(site)
-            for site in railed_sites(np.random.default_rng(seed), 30, rounds=rounds)
+            for site in constrained_sites(np.random.default_rng(seed), 30, rounds=rounds)
         ]
         conducted = Restarting(sites)
         found = conducted.run()
@@ -281,7 +287,7 @@ def test_deaths_within_decisions_change_nothing() -> None:
     """A job goes where it would have gone, whoever has died after which step of its decision."""
     deaths: Counter[str] = Counter()
     for seed in range(runs(12, 60)):
-        plain = railed_sites(np.random.default_rng(seed), 30, rounds=False)
+        plain = constrained_sites(np.random.default_rng(seed), 30, rounds=False)
         most = [None, 1, 2][seed % 3]
         sites = [kernel_site(replace(site, partners_asked=most)) for site in plain]
         conducted = DyingAtArrivals(sites, seed)
@@ -321,7 +327,7 @@ def test_a_replay_with_its_journals() -> None:
     """Hundreds of jobs are exchanged; each site's journal alone gives all that the site knows."""
     sites = random_sites(400)
     journals: dict[str, list[Record]] = {site.name: [] for site in sites}
-    conducted = ConductedReplay(sites, lambda site, records: journals[site].extend(records))
+    conducted = LockStepReplay(sites, lambda site, records: journals[site].extend(records))
     schedule = conducted.run()
     expected = replay(sites)
     assert_same(schedule, expected)
@@ -345,7 +351,7 @@ def test_the_order_of_a_daemon_that_is_told_nothing_is_replayed() -> None:
     plain = random_sites(300)
     sites = [replace(site, location_policy=location) for site in plain]
     expected = replay(sites)
-    assert_same(ConductedReplay(sites).run(), expected)
+    assert_same(LockStepReplay(sites).run(), expected)
     assert expected.executed_on.tolist() != replay(plain).executed_on.tolist()
 
 
@@ -359,7 +365,7 @@ def load_config_of(name: str) -> SiteConfig:
 
 def test_nothing_is_left_after_a_replay() -> None:
     """Every offer is settled and forgotten, every guest acknowledged."""
-    conducted = ConductedReplay(random_sites(100))
+    conducted = LockStepReplay(random_sites(100))
     conducted.run()
     for host in conducted.hosts:
         assert not host.state.memory.at_lrms
@@ -374,11 +380,11 @@ def test_nothing_is_left_after_a_replay() -> None:
 @pytest.mark.traces
 @pytest.mark.parametrize(
     ("word", "discipline", "reoffer"),
-    [("awf", "fcfs", None), ("fair-exchange", "easy", Rounds(900.0, "widest"))],
+    [("awf", "fcfs", None), ("fair-exchange", "easy", Rebalancing(900.0, "widest"))],
     ids=str,
 )
 def test_recorded_traces_through_states(
-    word: str, discipline: str, reoffer: Rounds | None, traces_folder: Path
+    word: str, discipline: str, reoffer: Rebalancing | None, traces_folder: Path
 ) -> None:
     """Thousands of recorded arrivals at three sites: the kernel's schedule, job by job."""
     names = ("KTH", "CTC", "SDSC05")
@@ -393,12 +399,12 @@ def test_recorded_traces_through_states(
         )
         for name in names
     ]
-    found = ConductedReplay(sites).run()
+    found = LockStepReplay(sites).run()
     assert_same(found, replay(sites))
     assert np.count_nonzero(found.submitted_to != found.executed_on) > 200
 
 
-def test_rules_within_rails_through_states() -> None:
+def test_rules_within_constraints_through_states() -> None:
     """Rules that look at request and start are asked the same by kernel and states, in rounds too.
 
     And by the kernel as a function written in Python would be, which computes their degrees by itself.
@@ -407,7 +413,7 @@ def test_rules_within_rails_through_states() -> None:
     delegated, answers = 0, [0, 0]
     for seed in range(16):
         rng = np.random.default_rng(seed)
-        plain = railed_sites(rng, 30, rounds=seed % 2 == 1)
+        plain = constrained_sites(rng, 30, rounds=seed % 2 == 1)
         genome = settings.agreeing
         genome.real[:] += rng.normal(0, 0.4, len(genome.real))
         learned = decode(genome, further=settings.further)
@@ -421,11 +427,11 @@ def test_rules_within_rails_through_states() -> None:
         others: list[Site] = []
         for site in map(kernel_site, plain):
             rails = replace(FAIR_EXCHANGE, guest_length=None, promise=None)
-            for found, inner in ((sites, learned), (others, WrittenTransfer(written))):
-                policies = dict.fromkeys(site.transfer_policies, Railed(rails, inner))
+            for found, inner in ((sites, learned), (others, UserDefinedTransfer(written))):
+                policies = dict.fromkeys(site.transfer_policies, Constrained(rails, inner))
                 found.append(replace(site, transfer_policies=policies))
         schedule = replay(sites)
-        assert_same(ConductedReplay(sites).run(), schedule)
+        assert_same(LockStepReplay(sites).run(), schedule)
         assert_same(replay(others), schedule)
         delegated += int((schedule.executed_on != schedule.submitted_to).sum())
     assert delegated > 30

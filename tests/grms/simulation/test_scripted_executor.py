@@ -23,19 +23,21 @@ from grms.lrms.base import (
 )
 from grms.simulation.batch_system import FakeLrms
 from grms.simulation.clock import ManualClock, sleep
-from grms.simulation.random_source import Draws
-from grms.simulation.scripted_executor import Moods, ScriptedLrms
+from grms.simulation.random_source import RandomSource
+from grms.simulation.scripted_executor import LrmsFaults, ScriptedLrms
 from grms.util.outcomes import Outcome
 
 
 class Stage:
     """A batch system of two processors, and what it has told."""
 
-    def __init__(self, **moods: float) -> None:
+    def __init__(self, **lrms_faults: float) -> None:
         self.clock = ManualClock()
         self.machine = FakeLrms(self.clock, 2, float)
-        self.moods = Moods(**moods)
-        self.lrms = ScriptedLrms(self.machine, self.moods, Draws(1), sleep, offset=100.0)
+        self.lrms_faults = LrmsFaults(**lrms_faults)
+        self.lrms = ScriptedLrms(
+            self.machine, self.lrms_faults, RandomSource(1), sleep, offset=100.0
+        )
         self.told: list[LrmsEvent] = []
         self.lrms.listen(self._told)
 
@@ -111,11 +113,11 @@ def test_it_goes_away_and_comes_back() -> None:
     """What has happened meanwhile is told then."""
     stage = Stage()
     stage.do(stage.lrms.submit(job("a", 2.0)))
-    stage.moods.away = 1.0
+    stage.lrms_faults.away = 1.0
     assert stage.look() == [Away]
     assert stage.look() == []
     assert isinstance(stage.do(stage.lrms.look_up("a")), LrmsUnavailableError)
-    stage.moods.calm()
+    stage.lrms_faults.calm()
     stage.clock.advance(60.0)
     assert stage.look() == [Back, Accepted, Started, Ended]
 
@@ -126,10 +128,10 @@ def test_it_forgets_and_starts_anew() -> None:
     stage.do(stage.lrms.submit(job("a"), held=True))
     assert stage.look() == [Accepted, Lost]
     assert (stage.machine.jobs, stage.lrms.lost) == ({}, {"a": 1})
-    stage.moods.loss, stage.moods.requeue = 0.0, 1.0
+    stage.lrms_faults.loss, stage.lrms_faults.requeue = 0.0, 1.0
     stage.do(stage.lrms.submit(job("a")))
     assert stage.look() == [Accepted, Started, Requeued]
-    stage.moods.calm()
+    stage.lrms_faults.calm()
     assert stage.look() == [Started]
     stage.clock.advance(60.0)
     assert stage.look() == [Ended]
@@ -143,11 +145,11 @@ def test_others_hold_and_cancel() -> None:
     stage.do(stage.lrms.submit(job("b")))
     stage.look()
     assert stage.machine.jobs["b"].held
-    stage.moods.calm()
+    stage.lrms_faults.calm()
     stage.clock.advance(60.0)
     stage.look()
     assert stage.machine.jobs["b"].outcome is not None
-    stage.moods.others = 1.0
+    stage.lrms_faults.others = 1.0
     stage.do(stage.lrms.submit(job("c")))
     assert stage.look() == [Accepted, Started, Ended]
     assert stage.told[-1].end.reason == "cancelled by root"  # type: ignore[union-attr]  # an end

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from grms.simulation.waits import WaitJudge
+from grms.simulation.waits import WaitChecker
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import (
@@ -34,9 +34,9 @@ RECEIVED = JobReceived(0.0, 1, "ann", "1", "", Request(2, 10.0), b"")
 OFFER = OfferId(1, 7)
 
 
-def judge(*records: Record, since: float = -math.inf, tolerance: float = math.inf) -> WaitJudge:
+def judge(*records: Record, since: float = -math.inf, tolerance: float = math.inf) -> WaitChecker:
     """Returns a judge of a site that has lived this."""
-    made = WaitJudge(SETTINGS, tolerance, since)
+    made = WaitChecker(SETTINGS, tolerance, since)
     made.follow((RECEIVED, *records))
     return made
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
 from grms.security.tls import TlsFiles, channel_credentials, channel_options
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.util.names import tls_name
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, partner_pb2_grpc
 from tests.grms.keys import new_federation
@@ -165,7 +165,7 @@ def test_a_user_who_reads_nothing_does_not_keep_operators_away(
     """Nor other users; all connections of one user share what he may have open."""
     configuration = attacked(tmp_path, "away", request_timeout_s=5.0)
     attacks = True
-    monkeypatch.setattr(Door, "is_operator", lambda *_: not attacks)
+    monkeypatch.setattr(Admission, "is_operator", lambda *_: not attacks)
 
     async def scene() -> None:
         nonlocal attacks

@@ -8,10 +8,10 @@ import pytest
 from benchmarks.batch_verdict import (
     JobsVerdict,
     Line,
+    anomalies_of,
     judge,
     read_lines,
     releases,
-    slips_of,
 )
 from grms.client import Job, JobState, Outcome
 
@@ -117,5 +117,5 @@ def test_files_and_logs_are_read(tmp_path: Path) -> None:
         Line(True, HERE, "7", 10.5),
         Line(False, HERE, "7", 12.25),
     ]
-    entries = [{"event": "lrms_slip", "what": "copied", "lrms_job": name} for name in ("x", "y")]
-    assert slips_of([{"event": "serving"}, *entries, *entries]) == {"copied": {"x", "y"}}
+    entries = [{"event": "lrms_anomaly", "what": "copied", "lrms_job": name} for name in ("x", "y")]
+    assert anomalies_of([{"event": "serving"}, *entries, *entries]) == {"copied": {"x", "y"}}

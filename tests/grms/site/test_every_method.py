@@ -30,7 +30,7 @@ def listening(servers: list[Served], word: str) -> Served:
 def test_no_method_at_any_port_meets_an_error_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
-    """Users' socket, partners' TLS port, and where time is a conductor's, the conductor's socket."""
+    """Users' socket, partners' TLS port, and where time is a coordinator's, the coordinator's socket."""
     servers = recorded(monkeypatch)
     federation = new_federation(tmp_path)
     mine, theirs, broker = (federation.site(name) for name in ("home", "away", "planner"))
@@ -60,7 +60,7 @@ def test_no_method_at_any_port_meets_an_error_of_its_own(
                 ("grms.v1.PartnerService", secure(broker)),
             ]
             if clock == "virtual":
-                path = f"{site.users_address}.conductor"
+                path = f"{site.users_address}.coordinator"
                 ports.append(("grms.v1.ReplayService", aio.insecure_channel(path)))
             assert len(servers) == len(ports) - 1
             for service, channel in ports:

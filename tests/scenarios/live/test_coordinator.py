@@ -22,7 +22,7 @@ from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo
 from scenarios.live.agent_session import Seat
-from scenarios.live.coordinator import Conducted, Conductor
+from scenarios.live.coordinator import Conducted, Coordinator
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings, SiteProcess, site_documents
 from scenarios.run.comparison import first_difference
@@ -98,14 +98,14 @@ async def conduct(
     spec = parse_spec(text.encode(), folder=folder, shown="three.toml")
     machines = [MachineInfo(site.name, site.processors) for site in sites]
     async with daemons(spec, LiveSettings(folder, folder)) as processes:
-        conductor = Conductor(
+        coordinator = Coordinator(
             processes,
             [site.jobs for site in sites],
             machines,
             replay_id="three-1",
             by_group=looks_at_groups(spec.sites),
         )
-        return await conductor.conduct()
+        return await coordinator.conduct()
 
 
 @pytest.mark.parametrize(
@@ -192,24 +192,24 @@ def test_rounds_through_daemons_equal_those_in_one_process(tmp_path: Path) -> No
 
     async def scene() -> None:
         async with inside(spec, tmp_path) as processes:
-            conductor = Conductor(
+            coordinator = Coordinator(
                 processes,
                 [site.jobs for site in sites],
                 [MachineInfo(site.name, site.processors) for site in sites],
                 replay_id="rounds-1",
                 periods=[period_of(site.reoffer) for site in sites],
             )
-            done = await conductor.conduct()
+            done = await coordinator.conduct()
         assert first_difference(done.schedule, expected) == ""
         names = [site.name for site in sites]
-        places = [names.index(place) for seat in conductor.places for place in seat]
+        places = [names.index(place) for seat in coordinator.places for place in seat]
         order = np.argsort(expected.submitted_to, kind="stable")
         assert places == expected.executed_on[order].tolist()
 
     run(scene)
 
 
-class Killing(Conductor):
+class Killing(Coordinator):
     """Kills daemons within rounds: the one that holds it, and then one that it asks."""
 
     kills = 0
@@ -256,7 +256,7 @@ def test_daemons_killed_within_rounds_end_as_if_nobody_had_been(tmp_path: Path) 
 
     async def scene() -> None:
         async with daemons(spec, LiveSettings(tmp_path, tmp_path)) as processes:
-            conductor = Killing(
+            coordinator = Killing(
                 processes,
                 [site.jobs for site in sites],
                 [MachineInfo(site.name, site.processors) for site in sites],
@@ -264,8 +264,8 @@ def test_daemons_killed_within_rounds_end_as_if_nobody_had_been(tmp_path: Path) 
                 may_restart=True,
                 periods=[period_of(site.reoffer) for site in sites],
             )
-            done = await conductor.conduct()
-        assert conductor.kills == Killing.most
+            done = await coordinator.conduct()
+        assert coordinator.kills == Killing.most
         assert first_difference(done.schedule, expected) == ""
 
     run(scene)
@@ -291,13 +291,13 @@ def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
 
     monkeypatch.setattr(Seat, "sit_down", nothing)
     for name, done in (("_until_linked", nothing), ("_replay", for_ever)):
-        monkeypatch.setattr(Conductor, name, done)
+        monkeypatch.setattr(Coordinator, name, done)
     jobs = workload(np.random.default_rng(1), 3, 4)
     machines = [MachineInfo("a", 4)]
-    conductor = Conductor([Gone("a", tmp_path, tmp_path)], [jobs], machines, replay_id="x")
+    coordinator = Coordinator([Gone("a", tmp_path, tmp_path)], [jobs], machines, replay_id="x")
 
     async def conducted() -> None:
-        await conductor.conduct()
+        await coordinator.conduct()
 
     with pytest.raises(LiveError, match=r"the daemon of a has ended; see \S*a\.log"):
         run(conducted)

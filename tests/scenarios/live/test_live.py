@@ -95,7 +95,7 @@ def test_recorded_traces_live_are_identical(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """KTH, CTC and SDSC05 with learned rule bases, and with EASY and rails; `.ci/run` has more of them."""
+    """KTH, CTC and SDSC05 with learned rule bases, and with EASY and constraints; `.ci/run` has more of them."""
     assert traces_folder.is_dir()
     output = tmp_path / "run"
     options = ["--live", "--no-html", "--output", str(output)]
@@ -117,7 +117,7 @@ def test_a_replay_keeps_to_one_core() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_fast_clock_runs_without_a_conductor(
+def test_a_fast_clock_runs_without_a_coordinator(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Users submit in time, and every job runs."""

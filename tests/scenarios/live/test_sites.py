@@ -15,7 +15,7 @@ from grms.lrms.simulated.simulated import SimulatedSettings
 from grms.policy.constraints import FAIR_EXCHANGE, SHORT_GUESTS, START_NOW
 from grms.policy.constraints_table import rounds_said
 from grms.policy.registry import TRANSFER_POLICIES
-from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Railed, TransferPolicy
+from grms.policy.transfer import AcceptWhenFit, AlwaysAgree, AlwaysKeep, Constrained, TransferPolicy
 from grms.site.config.load import load_config, load_policies, parse_config
 from grms.site.config.schema import SiteConfig
 from lrms_sim.util.files import to_toml
@@ -165,7 +165,9 @@ def of_two(**keys: object) -> ScenarioSpec:
 def test_what_only_a_replay_can_do_is_refused(tmp_path: Path) -> None:
     """A daemon that would ignore it would be another federation."""
     settings = LiveSettings(tmp_path, tmp_path)
-    with pytest.raises(LiveError, match=r"a is a rogue \(liar\): only a replay in one process"):
+    with pytest.raises(
+        LiveError, match=r"a is a Byzantine partner \(liar\): only a replay in one process"
+    ):
         site_documents(of_two(rogue="liar"), settings, [1, 2])
     assert len(site_documents(of_two(rogue="overloaded"), settings, [1, 2])) == 2
 
@@ -189,20 +191,25 @@ def test_rounds_of_a_daemon_are_those_of_the_scenario(tmp_path: Path, said: obje
 @pytest.mark.parametrize(
     ("keys", "policy"),
     [
-        ({"rails": "fair-exchange"}, Railed(FAIR_EXCHANGE, AlwaysAgree(), "agree within rails")),
+        (
+            {"rails": "fair-exchange"},
+            Constrained(FAIR_EXCHANGE, AlwaysAgree(), "agree within constraints"),
+        ),
         (
             {"rails": {"rules": "short-guests", "guest_length": 3}, "transfer": {"default": "awf"}},
-            Railed(replace(SHORT_GUESTS, guest_length=3), AcceptWhenFit(), "awf within rails"),
+            Constrained(
+                replace(SHORT_GUESTS, guest_length=3), AcceptWhenFit(), "awf within constraints"
+            ),
         ),
         ({"rails": "none"}, AcceptWhenFit()),
         ({"transfer": {"b": "start-now"}}, TRANSFER_POLICIES["start-now"]),
         (
             {"transfer": {"b": "keep"}, "rails": "start-now"},
-            Railed(START_NOW, AlwaysKeep(), "keep within rails"),
+            Constrained(START_NOW, AlwaysKeep(), "keep within constraints"),
         ),
     ],
 )
-def test_a_daemon_keeps_to_the_rails_of_the_scenario(
+def test_a_daemon_keeps_to_the_constraints_of_the_scenario(
     keys: dict[str, object], policy: TransferPolicy, tmp_path: Path
 ) -> None:
     """Its configuration gives the very policy of the replay, by another name for people."""

@@ -14,8 +14,8 @@ from grms.policy.files import save_rule_base
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysAgree,
+    Constrained,
     Gaussian,
-    Railed,
     Rule,
     RuleBase,
     TransferPolicy,
@@ -23,7 +23,7 @@ from grms.policy.transfer import (
 from lrms_sim.workload.schedule import Schedule
 from lrms_sim.workload.schedule_files import write_csv
 from scenarios.run.replay import check_files, load_policies, run_scenario
-from scenarios.spec.spec import ROGUE_WORDS, ScenarioSpec
+from scenarios.spec.spec import BYZANTINE_NAMES, ScenarioSpec
 from scenarios.util.errors import SpecError, TraceMissingError, WorkloadError
 
 RULE_BASE = Path(__file__).parents[2] / "grms" / "data" / "kth-for-ctc.json"
@@ -270,36 +270,38 @@ write_csv(run_scenario(spec).result.schedule, Path(sys.argv[1]))
     assert digest(other, tmp_path) != first
 
 
-def test_rails_go_around_whatever_policy_a_site_has() -> None:
-    """Alone they are the policy of their word; one that has rails of its own keeps these."""
+def test_constraints_go_around_whatever_policy_a_site_has() -> None:
+    """Alone they are the policy of their word; one that has constraints of its own keeps these."""
 
     def policies(**changes: Any) -> dict[str, TransferPolicy]:
         return load_policies(spec(site("a", 8, **changes), site("b", 8), site("c", 8)))["a"]
 
     alone = policies(rails="fair-exchange")
-    assert alone == {"b": Railed(FAIR_EXCHANGE, AlwaysAgree(), "agree")} | {"c": alone["b"]}
+    assert alone == {"b": Constrained(FAIR_EXCHANGE, AlwaysAgree(), "agree")} | {"c": alone["b"]}
     assert alone["b"] is alone["c"]
     mixed = policies(rails="start-now", transfer={"b": "awf", "c": "fair-exchange"})
-    assert mixed["b"] == Railed(START_NOW, AcceptWhenFit(), "awf")
-    assert mixed["c"] == Railed(FAIR_EXCHANGE, name="fair-exchange")
+    assert mixed["b"] == Constrained(START_NOW, AcceptWhenFit(), "awf")
+    assert mixed["c"] == Constrained(FAIR_EXCHANGE, name="fair-exchange")
     assert policies(rails="none")["b"] == AcceptWhenFit()
 
 
-def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
-    """With the key; within rails they are what they are."""
+def test_rules_that_need_constraints_are_refused_without_them(tmp_path: Path) -> None:
+    """With the key; within constraints they are what they are."""
     near = Gaussian(0, 1)
     file = tmp_path / "learned.json"
     save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
     bare = spec(site("a", 8, transfer={"b": str(file)}), site("b", 8))
     with pytest.raises(SpecError, match=r'sites\.a\.transfer: .*mine.*rails = "fair-exchange"'):
         load_policies(bare)
-    railed = spec(site("a", 8, transfer={"b": str(file)}, rails="start-now"), site("b", 8))
-    policy = load_policies(railed)["a"]["b"]
-    assert isinstance(policy, Railed)
+    constrained = spec(site("a", 8, transfer={"b": str(file)}, rails="start-now"), site("b", 8))
+    policy = load_policies(constrained)["a"]["b"]
+    assert isinstance(policy, Constrained)
     assert policy.policy.name == "mine"
     rails = {"rules": "none", "balance": "1d"}
     unasked = spec(site("a", 8, transfer={"b": str(file)}, rails=rails), site("b", 8))
-    with pytest.raises(SpecError, match=r"sites\.a\.transfer: .*mine.* rails without start-now"):
+    with pytest.raises(
+        SpecError, match=r"sites\.a\.transfer: .*mine.* constraints without start-now"
+    ):
         load_policies(unasked)
 
 
@@ -339,8 +341,8 @@ def test_rounds_let_more_waiting_jobs_go() -> None:
     assert moved(reoffer="1min") > moved() > 0
 
 
-@pytest.mark.parametrize("word", ROGUE_WORDS)
-def test_every_rogue_has_a_word(word: str) -> None:
+@pytest.mark.parametrize("word", BYZANTINE_NAMES)
+def test_every_byzantine_has_a_word(word: str) -> None:
     """The word is what the federation has; whoever is overloaded has all its jobs twice."""
     sites = [site("a", 32, 40, rails="fair-exchange"), site("b", 32, 40, rogue=word)]
     result = run_scenario(spec(*sites)).result

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from grms.policy.constraints_table import RailsSpec
+from grms.policy.constraints_table import ConstraintsSpec
 from scenarios.spec.broker import (
     BreakdownSpec,
     BrokerSpec,
@@ -79,7 +79,7 @@ def test_every_field_has_a_line_in_the_documentation() -> None:
         WindowSpec,
         PreparationSpec,
         TransferSpec,
-        RailsSpec,
+        ConstraintsSpec,
         ReservableSpec,
         BrokerSpec,
         CycleSpec,

@@ -18,7 +18,7 @@ from typing import Literal
 from grms.lrms.adapter import Adapter, LrmsSite
 from grms.lrms.base import LrmsJob, LrmsPhase
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.settings import AbsolutePath, BatchSettings
 
 
@@ -86,7 +86,7 @@ class ShellQueue:
         """Makes the folder."""
         self._folder.mkdir(parents=True, exist_ok=True)
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """Takes out what has ended, starts what fits, and returns the queue."""
         began_at = time.time()
         entries = self._entries()
@@ -102,7 +102,7 @@ class ShellQueue:
                 self._start(entry)
         rows = [self._row(entry) for entry in entries if self.decode(entry.name)]
         size = self._processors
-        return Table(began_at, time.time(), size, size, free, 0, tuple(rows))
+        return QueueSnapshot(began_at, time.time(), size, size, free, 0, tuple(rows))
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """Writes the file of a job, held."""

@@ -59,8 +59,8 @@ def test_everybody_meets_this_generation_and_each_set_of_the_archive() -> None:
     asked = [parted(genome, PLAYERS) for genome in strategy.ask()]
     own = [player.ask() for player in strategy.players]
     assert len(asked) == 4 * (1 + PLAYERS * 2)
-    states = [[one.to_state() for one in meeting] for meeting in asked]
-    assert states[:4] == [[one.to_state() for one in meeting] for meeting in zip(*own, strict=True)]
+    states = [[one.to_state() for one in match] for match in asked]
+    assert states[:4] == [[one.to_state() for one in match] for match in zip(*own, strict=True)]
     number = 4
     for known in strategy.sets:
         for place in range(PLAYERS):
@@ -94,7 +94,7 @@ def test_the_worst_meeting_counts() -> None:
 
 
 def test_the_best_meeting_is_found_and_kept_in_the_archive() -> None:
-    """The first set stays for good; the others are the best meetings, the newest last."""
+    """The first set stays for good; the others are the best matches, the newest last."""
     strategy = self_play(archive=3)
     best = []
     for _ in range(40):
@@ -149,7 +149,7 @@ def test_costs_that_are_missing_are_refused() -> None:
     """A value alone does not say who has lost."""
     strategy = self_play()
     count = len(strategy.ask())
-    with pytest.raises(ValueError, match=f"0 of {count} meetings have a cost for each player"):
+    with pytest.raises(ValueError, match=f"0 of {count} matches have a cost for each player"):
         strategy.tell([1.0] * count)
     with pytest.raises(ValueError, match=f"1 values for {count} genomes"):
         strategy.tell([1.0])

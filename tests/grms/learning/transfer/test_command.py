@@ -18,11 +18,11 @@ from grms.learning.transfer.command import TrainOptions, print_outcome, run_trai
 from grms.learning.transfer.comparison import verdict
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import Fitness
-from grms.learning.transfer.self_play import within_rails_alone
+from grms.learning.transfer.self_play import within_constraints_alone
 from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
-from grms.policy.transfer import Railed
+from grms.policy.transfer import Constrained
 from lrms_sim.workload.jobs import JobTable
 from tests.training_grids import two_sites
 
@@ -67,9 +67,12 @@ def texts(console: Console) -> str:
         ({"limits": Limits(seconds=float("inf"))}, "time limit is inf"),
         ({"strategy": "papr"}, "no strategy 'papr'"),
         ({"seed": -1}, "seed is -1"),
-        ({"rails": "fair"}, "'fair' is no word for rails; there are: start-now"),
-        ({"rules": FURTHER}, "cannot be looked at without rails: .* add --rails fair-exchange"),
-        ({"archive": 2}, "--self-play needs rails: .* add --rails fair-exchange"),
+        ({"rails": "fair"}, "'fair' is no word for constraints; there are: start-now"),
+        (
+            {"rules": FURTHER},
+            "cannot be looked at without constraints: .* add --rails fair-exchange",
+        ),
+        ({"archive": 2}, "--self-play needs constraints: .* add --rails fair-exchange"),
         ({"archive": 2, "rails": "start-now"}, "--self-play begins with rules that always agree"),
         ({"archive": 0, "rails": "start-now", "rules": FURTHER}, "an archive of 0 sets"),
         ({"strategy": "cma", "settings": StrategySettings(offspring=1)}, "needs at least 2"),
@@ -277,22 +280,24 @@ def test_names_that_look_like_markup_are_printed(tmp_path: Path) -> None:
     assert "[/red]grid-1: a, b" in texts(console)
 
 
-def test_within_rails_the_rails_alone_are_beside_what_was_learned(tmp_path: Path) -> None:
+def test_within_constraints_the_constraints_alone_are_beside_what_was_learned(
+    tmp_path: Path,
+) -> None:
     """In the terminal, on the page, and in the file; on unseen workloads, and what may be said of it."""
     chosen = options(tmp_path, rails="fair-exchange", rules=FURTHER, unseen=("other-2",))
     outcome = run_training(chosen, quiet(), load=load)
     assert outcome.rule_base.further == ("requested_time", "starts_now")
     assert load_rule_base(tmp_path / "a-for-b.json") == outcome.rule_base
     learned_from, unseen = outcome.compared[:2], outcome.compared[2:]
-    # It begins with what the rails do alone, so on what it has learned from it is not worse.
+    # It begins with what the constraints do alone, so on what it has learned from it is not worse.
     assert learned_from[0].evolved
     assert learned_from[0].learned <= learned_from[0].constant
     for sites, rows in ((two_sites(1), learned_from), (two_sites(2), unseen)):
-        railed = within_rails_alone(sites, FAIR_EXCHANGE)
-        assert [row.constant for row in rows] == Federation(railed).awrt()
-        policy = Railed(FAIR_EXCHANGE, outcome.rule_base)
-        railed[0] = replace(railed[0], transfer_policies={"b": policy})
-        assert [row.learned for row in rows] == Federation(railed).awrt()
+        constrained = within_constraints_alone(sites, FAIR_EXCHANGE)
+        assert [row.constant for row in rows] == Federation(constrained).awrt()
+        policy = Constrained(FAIR_EXCHANGE, outcome.rule_base)
+        constrained[0] = replace(constrained[0], transfer_policies={"b": policy})
+        assert [row.learned for row in rows] == Federation(constrained).awrt()
     provenance = outcome.rule_base.provenance
     assert provenance["rails"]["rules"] == "fair-exchange"
     assert provenance["rails"]["guest_length"] == 2.0
@@ -346,17 +351,17 @@ def test_the_paper_is_judged_beside_accept_when_fit(
     assert plain.compared == ()
 
 
-def test_rails_of_the_scenario_are_not_lost(tmp_path: Path) -> None:
+def test_constraints_of_the_scenario_are_not_lost(tmp_path: Path) -> None:
     """A rule base that was learned without them would not be what the site uses."""
 
-    def railed(reference: str) -> TrainingSource:
+    def constrained(reference: str) -> TrainingSource:
         source = load(reference)
-        return replace(source, sites=tuple(within_rails_alone(source.sites, FAIR_EXCHANGE)))
+        return replace(source, sites=tuple(within_constraints_alone(source.sites, FAIR_EXCHANGE)))
 
     with pytest.raises(
-        SourceError, match="scenario grid-1: site a keeps to rails there; name them"
+        SourceError, match="scenario grid-1: site a keeps to constraints there; name them"
     ):
-        run_training(options(tmp_path), quiet(), load=railed)
+        run_training(options(tmp_path), quiet(), load=constrained)
 
 
 def test_unseen_workloads_are_of_the_same_machines(tmp_path: Path) -> None:

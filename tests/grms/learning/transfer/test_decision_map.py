@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.learning.transfer.decision_map import NAME_LENGTH_MAX, decision_map, decision_map_svg
-from grms.learning.transfer.recorded import Visits
+from grms.learning.transfer.recorded import StateVisits
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from tests.pictures import svg_texts
 from tests.scenarios.towns import HOSTILE
@@ -18,9 +18,9 @@ NARROW = RuleBase(
 """Runs jobs of up to half the machine."""
 
 
-def visits(count: int, seed: int = 1) -> Visits:
+def visits(count: int, seed: int = 1) -> StateVisits:
     rng = np.random.default_rng(seed)
-    return Visits(
+    return StateVisits(
         rng.exponential(2, count),
         rng.uniform(0, 100, count),
         rng.random(count) < 0.5,

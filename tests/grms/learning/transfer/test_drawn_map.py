@@ -10,11 +10,11 @@ from grms.learning.transfer.drawn_map import (
     map_parts,
 )
 from grms.learning.transfer.encoding import RuleBaseSettings, decode
-from grms.learning.transfer.recorded import Visits
+from grms.learning.transfer.recorded import StateVisits
 from grms.policy.transfer import Gaussian, Rule, RuleBase
 from lrms_sim.report.parts import Section
 
-VISITS = Visits(
+VISITS = StateVisits(
     np.array([0.5, 1.0, 2.0]),
     np.array([10.0, 20.0, 30.0]),
     np.array([False, False, True]),
@@ -73,8 +73,8 @@ def test_each_table_of_a_comparison_has_a_label_of_its_own() -> None:
     ]
 
 
-def test_rails_and_features_are_facts_of_a_run() -> None:
-    """Of one within rails."""
+def test_constraints_and_features_are_facts_of_a_run() -> None:
+    """Of one within constraints."""
     assert facts_within({}) == []
     provenance = {"rails": {"rules": "start-now"}, "features": ["nwp", "njp"]}
     assert facts_within(provenance) == [("rails", "start-now"), ("features", "nwp, njp")]

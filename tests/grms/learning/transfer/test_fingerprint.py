@@ -9,15 +9,15 @@ from grms.learning.fingerprint import first_difference
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fingerprint import (
     describe_fitness,
-    describe_meetings,
+    describe_matches,
     discipline_words,
     policy_words,
 )
 from grms.learning.transfer.fitness import Fitness, TrainingCase
-from grms.learning.transfer.self_play import MeetingFitness
-from grms.policy.constraints import FAIR_EXCHANGE, START_NOW, Rails
+from grms.learning.transfer.self_play import MatchFitness
+from grms.policy.constraints import FAIR_EXCHANGE, START_NOW, ExchangeConstraints
 from grms.policy.location import FixedOrder
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Railed, Rule, RuleBase
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Constrained, Gaussian, Rule, RuleBase
 from lrms_sim.machine.nodes import Demands, NodeKind, NodeMachine
 from lrms_sim.scheduling.criteria import GREEDY_DEFAULT, GroupOrder
 from lrms_sim.scheduling.disciplines import Easy, Fcfs
@@ -124,21 +124,23 @@ def test_a_difference_is_named_with_its_place(change: dict[str, object], place: 
     assert difference.startswith(place)
 
 
-def test_rails_and_features_are_told() -> None:
-    """Those of a policy, of a fitness and of meetings; a run of the paper says nothing of them."""
-    assert policy_words(Railed(START_NOW, YES)) != policy_words(Railed(FAIR_EXCHANGE, YES))
-    assert policy_words(Railed(START_NOW)).startswith("agree within Rails(")
+def test_constraints_and_features_are_told() -> None:
+    """Those of a policy, of a fitness and of matches; a run of the paper says nothing of them."""
+    assert policy_words(Constrained(START_NOW, YES)) != policy_words(
+        Constrained(FAIR_EXCHANGE, YES)
+    )
+    assert policy_words(Constrained(START_NOW)).startswith("agree within ExchangeConstraints(")
     case = TrainingCase(Federation(two_sites()), "a", ("b",))
     assert not {"rails", "features"} & set(describe_fitness(Fitness([case])))
-    railed = describe_fitness(Fitness([case], rails=START_NOW, further=("starts_now",)))
-    assert railed["rails"]["rules"] == "start-now"
-    assert railed["rails"]["promise"] is None
-    assert railed["features"] == ["nwp", "njp", "starts_now"]
-    own = describe_fitness(Fitness([case], rails=Rails(guest_length=3.0)))
+    constrained = describe_fitness(Fitness([case], rails=START_NOW, further=("starts_now",)))
+    assert constrained["rails"]["rules"] == "start-now"
+    assert constrained["rails"]["promise"] is None
+    assert constrained["features"] == ["nwp", "njp", "starts_now"]
+    own = describe_fitness(Fitness([case], rails=ExchangeConstraints(guest_length=3.0)))
     assert (own["rails"]["rules"], own["rails"]["guest_length"]) == ("own", 3.0)
     settings = RuleBaseSettings(2, further=("starts_now",))
-    meetings = describe_meetings(MeetingFitness([two_sites()], FAIR_EXCHANGE, settings))
-    assert meetings["self_play"] == ["a", "b"]
-    assert meetings["rails"]["balance"] == 86400.0
-    assert [site["policies"] for site in meetings["cases"][0]["sites"]] == [{}, {}]
-    json.dumps(meetings)
+    matches = describe_matches(MatchFitness([two_sites()], FAIR_EXCHANGE, settings))
+    assert matches["self_play"] == ["a", "b"]
+    assert matches["rails"]["balance"] == 86400.0
+    assert [site["policies"] for site in matches["cases"][0]["sites"]] == [{}, {}]
+    json.dumps(matches)

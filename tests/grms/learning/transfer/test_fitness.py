@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from grms.federation.federation import Federation, ReplayScratch, Site
+from grms.federation.federation import Federation, ReplayWorkspace, Site
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.operators import uniform_genome
 from grms.learning.evolution.randomness import generator
 from grms.learning.transfer.encoding import RuleBaseSettings, compile_genome, decode, encode
 from grms.learning.transfer.fitness import PENALTY, Fitness, TrainingCase
-from grms.learning.transfer.self_play import within_rails_alone
+from grms.learning.transfer.self_play import within_constraints_alone
 from grms.policy._decisions import MembershipTable
 from grms.policy.constraints import FAIR_EXCHANGE
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Railed
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Constrained
 from lrms_sim.analysis.metrics import awrt
 from lrms_sim.workload.jobs import JobTable, concatenate
 from tests.kernel_sites import kernel_site, plain_policy
@@ -44,7 +44,7 @@ def fast_awrt(sites: Sequence[Site], genome: Genome, partners: Sequence[str]) ->
     table = MembershipTable(sites[0].processors, len(genome.binary))
     policy = compile_genome(genome, table)
     instead = {(sites[0].name, partner): policy for partner in partners}
-    return federation.awrt(instead, ReplayScratch(len(federation.jobs)))
+    return federation.awrt(instead, ReplayWorkspace(len(federation.jobs)))
 
 
 def plain_awrt(sites: Sequence[Site], genome: Genome, partners: Sequence[str]) -> list[float]:
@@ -258,27 +258,27 @@ def test_cases_that_do_not_belong_together_are_refused() -> None:
     assert isinstance(two_sites()[0].transfer_policies["b"], AcceptWhenFit)
 
 
-def test_within_rails_the_rules_decide_what_is_left() -> None:
+def test_within_constraints_the_rules_decide_what_is_left() -> None:
     """Fitness and constant are those of a federation with the same policies."""
     further = ("requested_time", "starts_now")
     settings = RuleBaseSettings(3, further=further)
     changed = 0
     for seed in range(6):
-        a, b = within_rails_alone(two_sites(seed), FAIR_EXCHANGE)
+        a, b = within_constraints_alone(two_sites(seed), FAIR_EXCHANGE)
         fitness = Fitness(
             [TrainingCase(Federation([a, b]), "a", ("b",))], rails=FAIR_EXCHANGE, further=further
         )
         assert fitness.constant() == (tuple(Federation([a, b]).awrt()),)
         assert fitness(settings.agreeing).figures == fitness.constant()
         genome = uniform_genome(generator(seed), settings.space)
-        railed = Railed(FAIR_EXCHANGE, decode(genome, further=further))
-        expected = Federation([replace(a, transfer_policies={"b": railed}), b]).awrt()
+        constrained = Constrained(FAIR_EXCHANGE, decode(genome, further=further))
+        expected = Federation([replace(a, transfer_policies={"b": constrained}), b]).awrt()
         assert fitness(genome).figures == (tuple(expected),)
         changed += fitness(genome).figures != fitness.constant()
     assert changed > 1
 
 
-def test_the_constant_without_rails_is_accept_when_fit() -> None:
+def test_the_constant_without_constraints_is_accept_when_fit() -> None:
     """At the site that learns; its partners do what they do."""
     fitness = small_fitness()
     assert fitness.constant() == (tuple(Federation(two_sites(1)).awrt()),)

@@ -7,10 +7,10 @@ from hypothesis import given
 
 from grms.federation.federation import Federation, Site
 from grms.learning.transfer.encoding import RuleBaseSettings, decode
-from grms.learning.transfer.recorded import Visits, recorded_decisions
-from grms.learning.transfer.self_play import within_rails_alone
+from grms.learning.transfer.recorded import StateVisits, recorded_decisions
+from grms.learning.transfer.self_play import within_constraints_alone
 from grms.policy.constraints import FAIR_EXCHANGE
-from grms.policy.transfer import AcceptWhenFit, Gaussian, Railed, Rule, RuleBase
+from grms.policy.transfer import AcceptWhenFit, Constrained, Gaussian, Rule, RuleBase
 from lrms_sim.workload.jobs import JobTable
 from tests.kernel_sites import kernel_site
 from tests.oracles.federation import PlainFederation, PlainPolicy, PlainSite, replay_plainly
@@ -52,7 +52,7 @@ def oracles_decisions(sites: Sequence[PlainSite]) -> list[list[Asked]] | None:
     return asked if oracle.closest_call > 1e-9 else None
 
 
-def rows(visits: Visits) -> list[Asked]:
+def rows(visits: StateVisits) -> list[Asked]:
     columns = (visits.nwp, visits.njp, visits.accepted, visits.own)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -101,9 +101,9 @@ def test_a_site_that_is_never_asked_has_no_visits() -> None:
     assert visits.accepted.dtype == np.bool_
 
 
-def test_rules_are_asked_what_rails_leave_open() -> None:
-    """Own jobs that wait and guests that start: here each is let go, or taken, as the rails alone do."""
-    sites = within_rails_alone(two_sites(3), FAIR_EXCHANGE)
+def test_rules_are_asked_what_constraints_leave_open() -> None:
+    """Own jobs that wait and guests that start: here each is let go, or taken, as the constraints alone do."""
+    sites = within_constraints_alone(two_sites(3), FAIR_EXCHANGE)
     agreeing = decode(SETTINGS.agreeing, further=SETTINGS.further)
     federation = Federation(sites)
     visits = recorded_decisions(
@@ -116,7 +116,7 @@ def test_rules_are_asked_what_rails_leave_open() -> None:
     )
     for seen, offered, taken in zip((visits["a"], visits["b"]), offers, guests, strict=True):
         assert (seen.accepted == ~seen.own).all()
-        # Own jobs may also stop at a promise, which the rails look at after the rules.
+        # Own jobs may also stop at a promise, which the constraints look at after the rules.
         assert seen.own.sum() >= offered
         assert (~seen.own).sum() == taken
         assert len(seen.requested_time) == len(seen) > 0
@@ -136,8 +136,8 @@ def test_recording_decides_as_the_rule_base() -> None:
         a, b = two_sites(seed)
         federation = Federation(
             [
-                replace(a, transfer_policies={"b": Railed(FAIR_EXCHANGE, rules)}),
-                replace(b, transfer_policies={"a": Railed(FAIR_EXCHANGE)}),
+                replace(a, transfer_policies={"b": Constrained(FAIR_EXCHANGE, rules)}),
+                replace(b, transfer_policies={"a": Constrained(FAIR_EXCHANGE)}),
             ]
         )
         seen = recorded_decisions(federation, {("a", "b"): rules}, FAIR_EXCHANGE)["a"]

@@ -14,11 +14,11 @@ from grms.learning.transfer import command, self_play_outcome
 from grms.learning.transfer import drawn_map as shown
 from grms.learning.transfer.command import print_self_play, run_self_play
 from grms.learning.transfer.comparison import verdict
-from grms.learning.transfer.self_play import MeetingFitness
+from grms.learning.transfer.self_play import MatchFitness
 from grms.learning.transfer.source import SourceError, TrainingSource
 from grms.policy.constraints import FAIR_EXCHANGE
 from grms.policy.files import load_rule_base
-from grms.policy.transfer import Railed
+from grms.policy.transfer import Constrained
 from tests.grms.learning.transfer.test_command import FURTHER, load, options, quiet, texts
 from tests.training_grids import two_sites
 
@@ -52,12 +52,12 @@ def test_every_site_is_handed_a_rule_base(tmp_path: Path, monkeypatch: pytest.Mo
     assert saved == outcome.rule_bases
     for seed, unseen in ((1, False), (2, True)):
         a, b = (
-            replace(site, transfer_policies={other: Railed(FAIR_EXCHANGE, saved[site.name])})
+            replace(site, transfer_policies={other: Constrained(FAIR_EXCHANGE, saved[site.name])})
             for site, other in zip(two_sites(seed), "ba", strict=True)
         )
         rows = [row for row in outcome.compared if row.unseen == unseen]
         assert [row.learned for row in rows] == Federation([a, b]).awrt()
-    # The rails alone are among the founders, so nobody is worse off on what was learned from.
+    # The constraints alone are among the founders, so nobody is worse off on what was learned from.
     assert outcome.result.best.evaluation.value <= 1
     assert all(row.over_constant >= 0 for row in outcome.compared if not row.unseen)
     provenance = saved["b"].provenance
@@ -72,7 +72,7 @@ def test_every_site_is_handed_a_rule_base(tmp_path: Path, monkeypatch: pytest.Mo
     assert text in page
     assert text in " ".join(texts(said).split())
     assert f"Rule base: {tmp_path / 'b-for-a.json'}\n" in texts(said)
-    assert "meetings in" in texts(said)
+    assert "matches in" in texts(said)
 
 
 def test_an_interrupted_run_goes_on_to_the_same_end(
@@ -81,16 +81,16 @@ def test_an_interrupted_run_goes_on_to_the_same_end(
     """After Ctrl-C in the middle of a generation; and only with the settings it was begun with."""
     monkeypatch.setattr(command, "write_self_play", lambda *_: None)  # it takes a second
     expected = run_self_play(playing(tmp_path / "whole"), quiet(), load=load)
-    judged, left = MeetingFitness.__call__, 80
+    judged, left = MatchFitness.__call__, 80
 
-    def interrupting(self: MeetingFitness, genome: Genome, bound: float = 0.0) -> Any:
+    def interrupting(self: MatchFitness, genome: Genome, bound: float = 0.0) -> Any:
         nonlocal left
         left -= 1
         if left == 0:
             raise KeyboardInterrupt
         return judged(self, genome, bound)
 
-    monkeypatch.setattr(MeetingFitness, "__call__", interrupting)
+    monkeypatch.setattr(MatchFitness, "__call__", interrupting)
     folder = tmp_path / "parts"
     with pytest.raises(TrainingInterrupted, match="interrupted after generation"):
         run_self_play(playing(folder), quiet(), load=load)

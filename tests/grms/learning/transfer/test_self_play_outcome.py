@@ -3,9 +3,9 @@ from grms.learning.evolution.self_play import joined
 from grms.learning.evolution.termination import GenerationRecord
 from grms.learning.training import TrainingResult
 from grms.learning.transfer.encoding import RuleBaseSettings, encode
-from grms.learning.transfer.self_play import MeetingFitness
+from grms.learning.transfer.self_play import MatchFitness
 from grms.learning.transfer.self_play_outcome import make_self_play_outcome, self_play_page
-from grms.learning.transfer.unseen import compared_meeting
+from grms.learning.transfer.unseen import compared_match
 from grms.policy.constraints import START_NOW
 from tests.training_grids import two_sites
 
@@ -14,7 +14,7 @@ SETTINGS = RuleBaseSettings(2, further=("starts_now",))
 
 def test_the_rule_bases_are_those_of_the_best_meeting() -> None:
     """Each with all that tells where it comes from; without unseen workloads the page claims nothing."""
-    fitness = MeetingFitness([two_sites(1)], START_NOW, SETTINGS)
+    fitness = MatchFitness([two_sites(1)], START_NOW, SETTINGS)
     genome = joined([SETTINGS.agreeing] * 2)
     record = GenerationRecord(3, 40, 1.0, 2.0, 0.1, 5.0)
     result = TrainingResult(Best(genome, fitness(genome), 0), (record,), "it was enough")
@@ -22,7 +22,7 @@ def test_the_rule_bases_are_those_of_the_best_meeting() -> None:
     outcome = make_self_play_outcome(
         fitness,
         result,
-        compared_meeting(fitness, ["one"], genome),
+        compared_match(fitness, ["one"], genome),
         constant="start-now",
         case_names=["one"],
         settings=settings,

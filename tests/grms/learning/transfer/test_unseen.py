@@ -6,9 +6,9 @@ from grms.federation.federation import Federation
 from grms.learning.evolution.self_play import joined
 from grms.learning.transfer.encoding import RuleBaseSettings
 from grms.learning.transfer.fitness import Fitness, TrainingCase
-from grms.learning.transfer.self_play import MeetingFitness
+from grms.learning.transfer.self_play import MatchFitness
 from grms.learning.transfer.source import SourceError
-from grms.learning.transfer.unseen import check_same_sites, compared, compared_meeting
+from grms.learning.transfer.unseen import check_same_sites, compared, compared_match
 from grms.policy.constraints import FAIR_EXCHANGE
 from tests.training_grids import two_sites
 
@@ -31,9 +31,9 @@ def test_each_site_of_each_case_has_a_row() -> None:
 
 
 def test_in_self_play_every_site_has_learned() -> None:
-    """Rules that always agree bring what the rails alone do."""
-    fitness = MeetingFitness([two_sites(1)], FAIR_EXCHANGE, SETTINGS)
-    rows = compared_meeting(fitness, ("one",), joined([SETTINGS.agreeing] * 2))
+    """Rules that always agree bring what the constraints alone do."""
+    fitness = MatchFitness([two_sites(1)], FAIR_EXCHANGE, SETTINGS)
+    rows = compared_match(fitness, ("one",), joined([SETTINGS.agreeing] * 2))
     assert [(row.site, row.evolved, row.unseen) for row in rows] == [
         ("a", True, False),
         ("b", True, False),

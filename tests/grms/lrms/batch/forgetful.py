@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grms.lrms.base import LrmsEnd, LrmsJob, LrmsPhase
 from grms.lrms.batch.launcher import KEY as KEY_FORM
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.util.outcomes import Outcome
 
 KEY = "A/1/1"
@@ -37,10 +37,10 @@ class Forgetful:
     async def open(self) -> None:
         """See `BatchSystem.open`."""
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """See `BatchSystem.look`."""
         self.now += 1.0
-        return Table(self.now, self.now, 8, 8, 8, 0, self.rows)
+        return QueueSnapshot(self.now, self.now, 8, 8, 8, 0, self.rows)
 
     async def submit(self, name: str, job: LrmsJob, folder: Path) -> str:
         """See `BatchSystem.submit`."""

@@ -153,5 +153,5 @@ async def undisturbed(scene: Scene[Any], keys: Sequence[str]) -> None:
         end = await scene.ends(key)
         assert (end.outcome, end.exit_code) == (Outcome.COMPLETED, 0)
         assert scene.runs(key) == 1
-    slips = asdict(scene.lrms.slips)
-    assert slips == dict.fromkeys(slips, 0)
+    anomalies = asdict(scene.lrms.anomalies)
+    assert anomalies == dict.fromkeys(anomalies, 0)

@@ -29,7 +29,7 @@ from grms.lrms.base import (
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.job_tracker import GRACE_S
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, QueueSnapshot
 from grms.lrms.gridengine.gridengine_adapter import GridEngineTable
 from grms.lrms.partitions import Partition, Partitions
 from grms.lrms.slurm.slurm_adapter import SlurmTable
@@ -164,7 +164,7 @@ async def test_what_is_asked_after_a_restart_is_the_truth_too(tmp_path: Path) ->
 
 
 async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) -> None:
-    """It ends the job at its limit; the user is told what the script has returned, and the slip is counted."""
+    """It ends the job at its limit; the user is told what the script has returned, and the anomaly is counted."""
     cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=1)
     cluster.up()
     lrms = BatchLrms(
@@ -188,7 +188,7 @@ async def test_an_end_that_the_controller_has_forgotten_is_told(tmp_path: Path) 
             await until(lambda: any(isinstance(event, Ended) for event in events))
         (event,) = [event for event in events if isinstance(event, Ended)]
         assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
-        assert lrms.slips.end_forgotten == 1
+        assert lrms.anomalies.end_forgotten == 1
         assert "TIMEOUT" in cluster.ask("scontrol", "show", "job", "1")
         follows.cancel()
         await asyncio.wait([follows])
@@ -214,7 +214,7 @@ async def test_a_job_that_its_node_never_started_is_the_nodes_failure(
     (end,) = [each.end for each in scene.events if isinstance(each, Ended)]
     assert end.outcome is (Outcome.TIMEOUT if emptied else Outcome.NODE_FAIL)
     assert ("was never started" in end.reason) is not emptied
-    assert scene.lrms.slips.end_forgotten == 0
+    assert scene.lrms.anomalies.end_forgotten == 0
 
 
 async def emptied(system: Forgetful, folder: Path) -> BatchLrms:
@@ -259,7 +259,7 @@ class Parted(Forgetful):
         super().__init__()
         self.partition = partition
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """See `BatchSystem.look`."""
         return replace(await super().look(), partitions=Partitions((self.partition,)))
 
@@ -448,7 +448,7 @@ async def test_a_controller_without_a_memory_ends_no_script(tmp_path: Path) -> N
         end = await scene.ends(key)
         assert (end.outcome, end.exit_code) == (Outcome.COMPLETED, 0)
         assert scene.runs(key) == 1
-        assert scene.lrms.slips.submission_forgotten == 1
+        assert scene.lrms.anomalies.submission_forgotten == 1
 
 
 @pytest.mark.parametrize("taken", [False, True])

@@ -29,9 +29,9 @@ from grms.lrms.batch.job_tracker import (
     QUESTIONS_MOST,
     STEP_S,
     Act,
-    JobLedger,
+    JobTracker,
 )
-from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
 from grms.lrms.exit_status import FENCED, ScriptEnd
 from grms.util.outcomes import Outcome
@@ -67,7 +67,7 @@ class Looks:
         self, *, records_s: float = 0.0, forgets: bool = True, fences: bool = False
     ) -> None:
         self.now = 100.0
-        self.ledger = JobLedger(
+        self.tracker = JobTracker(
             lambda key: "hanse:S:" + key,
             lambda name: name.removeprefix("hanse:S:") if name.startswith("hanse:S:") else None,
             settle_s=SETTLE_S,
@@ -85,22 +85,22 @@ class Looks:
 
     def submit(self, want: Want = Want.RUN, number: str = "7") -> None:
         """Submits the job."""
-        self.ledger.intended(KEY, want)
-        self.ledger.acknowledged(KEY, number, self.now)
+        self.tracker.intended(KEY, want)
+        self.tracker.acknowledged(KEY, number, self.now)
 
-    def table(self, *rows: JobRow) -> Table:
+    def table(self, *rows: JobRow) -> QueueSnapshot:
         """Returns what a look shows now."""
-        return Table(self.now - 0.1, self.now, 8, 8, 3, 5, rows)
+        return QueueSnapshot(self.now - 0.1, self.now, 8, 8, 3, 5, rows)
 
     def look(self, *rows: JobRow, after: float = 1.0) -> list[LrmsEvent]:
         """Looks once more, and returns what is told of it."""
         self.now += after
-        findings = self.ledger.see(self.table(*rows))
+        findings = self.tracker.see(self.table(*rows))
         self.orders = [(order.act, order.row.number) for order in findings.orders]
         events = findings.events
         for question in findings.questions:
             self.asked += 1
-            events += self.ledger.conclude(question, self.evidence(question), self.now)
+            events += self.tracker.conclude(question, self.evidence(question), self.now)
         return events
 
     def evidence(self, question: Question | None = None) -> Evidence:
@@ -122,7 +122,7 @@ class Looks:
     def release(self) -> None:
         """Does what was ordered."""
         assert self.orders == [(Act.RELEASE, "7")]
-        self.ledger.released(KEY, self.now)
+        self.tracker.released(KEY, self.now)
 
 
 def running() -> Looks:
@@ -184,7 +184,7 @@ def test_an_end_that_was_forgotten_is_the_scripts() -> None:
         assert isinstance(event, Ended)
         assert (event.end.outcome, event.end.exit_code) == (Outcome.FAILED, 3)
         assert (event.end.run_time, event.end.end_time) == (20.0, 60.0)
-        assert (looks.ledger.slips.end_forgotten, looks.ledger.slipped) == (
+        assert (looks.tracker.anomalies.end_forgotten, looks.tracker.slipped) == (
             1,
             [("end_forgotten", KEY)],
         )
@@ -192,7 +192,7 @@ def test_an_end_that_was_forgotten_is_the_scripts() -> None:
         looks = running()
         looks.script, looks.begun = script, True
         assert looks.look(row(ENDED, end=late, exact=False)) == [Ended(KEY, late)]
-        assert looks.ledger.slips.end_forgotten == 0
+        assert looks.tracker.anomalies.end_forgotten == 0
 
 
 def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
@@ -206,9 +206,9 @@ def test_of_a_job_that_is_gone_its_folder_knows_the_end() -> None:
         0,
         20.0,
     )
-    assert looks.ledger.slips.end_forgotten == 0
+    assert looks.tracker.anomalies.end_forgotten == 0
     looks = running()
-    looks.ledger.job(KEY).want = Want.GONE  # type: ignore[union-attr]  # it is there
+    looks.tracker.job(KEY).want = Want.GONE  # type: ignore[union-attr]  # it is there
     looks.script = ScriptEnd(0, 20.0)
     events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
     assert [event.end.outcome for event in events if isinstance(event, Ended)] == [
@@ -231,7 +231,7 @@ def test_a_requeue_is_told_and_the_next_start() -> None:
     assert looks.look(row(RUNNING, start_time=60.0)) == [Started(KEY, 60.0)]
     events = looks.look(row(RUNNING, start_time=70.0))
     assert events == [Requeued(KEY, "it was started anew"), Started(KEY, 70.0)]
-    assert looks.ledger.slips.run_again == 1
+    assert looks.tracker.anomalies.run_again == 1
 
 
 def test_what_is_gone_while_held_was_lost_and_can_be_submitted_again() -> None:
@@ -243,7 +243,7 @@ def test_what_is_gone_while_held_was_lost_and_can_be_submitted_again() -> None:
     assert looks.look() == []
     (lost,) = looks.look()
     assert isinstance(lost, Lost)
-    assert looks.ledger.job(KEY) is None
+    assert looks.tracker.job(KEY) is None
     looks.submit(number="8")
     assert looks.look(row(HELD, "8")) == [Accepted(KEY)]
 
@@ -272,7 +272,7 @@ def test_what_is_gone_after_its_release_is_not_repeated() -> None:
         assert looks.look() == []
     events = looks.many(PAUSE_LOOKS)
     assert [type(event) for event in events] == [Vanished]
-    assert looks.ledger.job(KEY) is not None
+    assert looks.tracker.job(KEY) is not None
 
 
 def test_records_say_how_what_is_gone_has_ended() -> None:
@@ -302,17 +302,17 @@ def test_a_look_that_began_before_the_answer_says_nothing() -> None:
     for _ in range(MISSING_LOOKS + 1):
         looks.now += 1.0
         looks.submit()
-        findings = looks.ledger.see(looks.table())
+        findings = looks.tracker.see(looks.table())
         assert (findings.questions, findings.events) == ([], [])
 
 
 def test_one_whose_answer_never_came_is_found() -> None:
     """It becomes the job it was to be."""
     looks = Looks()
-    looks.ledger.intended(KEY, Want.RUN)
+    looks.tracker.intended(KEY, Want.RUN)
     assert looks.look() == []
     assert looks.look(row(HELD)) == [Accepted(KEY)]
-    job = looks.ledger.job(KEY)
+    job = looks.tracker.job(KEY)
     assert job is not None
     assert job.number == "7"
 
@@ -326,7 +326,7 @@ def test_a_second_copy_is_cancelled() -> None:
     looks = running()
     looks.look(row(HELD, "3"), row(RUNNING))
     assert looks.orders == [(Act.CANCEL, "3")]
-    assert (looks.ledger.slips.copied, looks.ledger.slips.run_again) == (1, 0)
+    assert (looks.tracker.anomalies.copied, looks.tracker.anomalies.run_again) == (1, 0)
 
 
 def test_a_copy_of_one_that_has_run_is_cancelled() -> None:
@@ -345,14 +345,14 @@ def test_a_release_that_was_undone_is_asked_about() -> None:
     looks.look(row(WAITING))
     looks.look(row(HELD))
     assert looks.orders == [(Act.ASK, "7")]
-    looks.ledger.hold_stays(KEY)
+    looks.tracker.hold_stays(KEY)
     looks.look(row(HELD))
     assert looks.orders == []
     looks.look(row(WAITING))
     looks.look(row(HELD))
     assert looks.orders == [(Act.ASK, "7")]
-    looks.ledger.released(KEY, looks.now)
-    assert looks.ledger.slips.release_undone == 1
+    looks.tracker.released(KEY, looks.now)
+    assert looks.tracker.anomalies.release_undone == 1
 
 
 def test_a_look_that_began_before_a_release_does_not_undo_it() -> None:
@@ -360,7 +360,7 @@ def test_a_look_that_began_before_a_release_does_not_undo_it() -> None:
     looks = Looks()
     looks.submit()
     looks.look(row(HELD), after=SETTLE_S)
-    looks.ledger.released(KEY, looks.now + 1.0)
+    looks.tracker.released(KEY, looks.now + 1.0)
     looks.look(row(HELD))
     assert looks.orders == []
 
@@ -368,7 +368,7 @@ def test_a_look_that_began_before_a_release_does_not_undo_it() -> None:
 def test_a_cancel_is_repeated_until_it_holds() -> None:
     """Of a job that is still there, and of one that is back after it had ended."""
     looks = running()
-    job = looks.ledger.job(KEY)
+    job = looks.tracker.job(KEY)
     assert job is not None
     job.want = Want.GONE
     looks.look(row(RUNNING))
@@ -377,14 +377,14 @@ def test_a_cancel_is_repeated_until_it_holds() -> None:
     assert looks.look(row(ENDED, end=end)) == [Ended(KEY, end)]
     assert looks.look(row(WAITING)) == []
     assert looks.orders == [(Act.CANCEL, "7")]
-    assert looks.ledger.slips.cancel_undone == 1
+    assert looks.tracker.anomalies.cancel_undone == 1
 
 
 def test_what_was_cancelled_and_is_gone_has_ended() -> None:
     """Even if no record says so, once the batch system itself does not know it."""
     looks = running()
     looks.known = False
-    job = looks.ledger.job(KEY)
+    job = looks.tracker.job(KEY)
     assert job is not None
     job.want = Want.GONE
     events = [event for _ in range(MISSING_LOOKS) for event in looks.look()]
@@ -417,7 +417,7 @@ def test_an_end_that_was_taken_back_is_told() -> None:
     looks.look(row(ENDED))
     events = looks.look(row(WAITING))
     assert [type(event) for event in events] == [Appeared]
-    assert looks.ledger.slips.end_undone == 1
+    assert looks.tracker.anomalies.end_undone == 1
     assert looks.orders == [(Act.CANCEL, "7")], "nobody wants it to run again"
     looks.look(row(HELD), after=SETTLE_S)
     assert looks.orders == [(Act.CANCEL, "7")]
@@ -429,11 +429,11 @@ def test_an_ended_job_of_long_ago_says_nothing() -> None:
     """It is there for who asks."""
     looks = Looks()
     assert looks.look(row(ENDED)) == []
-    assert looks.ledger.records([row(ENDED)])[KEY].end == COMPLETED
+    assert looks.tracker.records([row(ENDED)])[KEY].end == COMPLETED
 
 
 def numbers(looks: Looks, *rows: JobRow) -> tuple[int, int]:
-    load = looks.ledger.load(looks.table(*rows))
+    load = looks.tracker.load(looks.table(*rows))
     return load.free, load.waiting
 
 
@@ -444,7 +444,7 @@ def test_a_plan_does_not_know_what_is_held_to_be_sure() -> None:
     looks.look(row(HELD))
     for one, free in ((row(HELD), 1), (row(WAITING), 3)):
         plan = QueuePlan(looks.now, 3, (), ())
-        load = looks.ledger.load(replace(looks.table(one), plan=plan))
+        load = looks.tracker.load(replace(looks.table(one), plan=plan))
         assert load.plan is not None
         assert load.plan.starts_now(free, 1.0, looks.now)
         assert not load.plan.starts_now(free + 1, 1.0, looks.now)
@@ -456,7 +456,7 @@ def test_the_load_counts_what_is_held_to_be_sure() -> None:
     looks.submit()
     looks.look(row(HELD))
     assert numbers(looks, row(HELD)) == (3 - 2, 5)
-    looks.ledger.hold_stays(KEY)
+    looks.tracker.hold_stays(KEY)
     assert numbers(looks, row(HELD)) == (3, 5)
     kept = Looks()
     kept.submit(Want.HELD)
@@ -538,7 +538,7 @@ def test_a_release_that_had_no_answer_may_have_been_one() -> None:
     looks.known = False
     looks.submit()
     looks.look(row(HELD), after=SETTLE_S)
-    looks.ledger.releasing(KEY)
+    looks.tracker.releasing(KEY)
     assert [type(event) for event in looks.many(50)] == [Unseen]
 
 
@@ -571,16 +571,16 @@ def test_it_is_asked_less_and_less_often() -> None:
     steps = [later - earlier for earlier, later in pairwise(places)]
     assert steps[:5] == [1, 2, 4, 8, 16]
     assert set(steps[5:]) == {PAUSE_LOOKS}
-    ledger = looks.ledger
+    tracker = looks.tracker
     for number in range(QUESTIONS_MOST + 5):
-        ledger.gone(f"A/2/{number}", str(100 + number), looks.now)
+        tracker.gone(f"A/2/{number}", str(100 + number), looks.now)
     looks.now += 1.0
-    asking = ledger.see(looks.table()).questions
+    asking = tracker.see(looks.table()).questions
     first = [question.key for question in asking]
     for question in asking:
-        ledger.conclude(question, Evidence(), looks.now)
+        tracker.conclude(question, Evidence(), looks.now)
     looks.now += 1.0
-    second = [question.key for question in ledger.see(looks.table()).questions]
+    second = [question.key for question in tracker.see(looks.table()).questions]
     assert len(first) == QUESTIONS_MOST
     assert set(second) >= {f"A/2/{number}" for number in range(QUESTIONS_MOST + 5)} - set(first)
 
@@ -606,7 +606,7 @@ def test_a_second_run_that_was_turned_away_is_no_end() -> None:
     (event,) = looks.look(row(ENDED, start_time=79.0, exact=False))
     assert isinstance(event, Ended)
     assert (event.end.outcome, event.end.run_time) == (Outcome.COMPLETED, 30.0)
-    assert (looks.ledger.slips.run_fenced, looks.ledger.slips.run_again) == (1, 0)
+    assert (looks.tracker.anomalies.run_fenced, looks.tracker.anomalies.run_again) == (1, 0)
 
 
 def test_of_a_run_whose_end_nobody_says_the_limit_counts() -> None:
@@ -635,20 +635,20 @@ def test_a_run_that_was_forgotten_may_go_on() -> None:
         looks = running()
         looks.begun, looks.begun_at = True, 41.0
         looks.look(row(HELD))
-        events, over = looks.ledger.run_forgotten(KEY, looks.evidence(), looks.now)
+        events, over = looks.tracker.run_forgotten(KEY, looks.evidence(), looks.now)
         assert ([type(event) for event in events], over) == ([Unseen], False)
-        assert looks.ledger.run_forgotten(KEY, looks.evidence(), looks.now) == ([], False)
+        assert looks.tracker.run_forgotten(KEY, looks.evidence(), looks.now) == ([], False)
         assert looks.look(row(HELD)) == []
         looks.script = script
         if script is None:
             looks.now += 1e6
-            assert looks.ledger.run_forgotten(KEY, looks.evidence(), looks.now) == ([], False)
+            assert looks.tracker.run_forgotten(KEY, looks.evidence(), looks.now) == ([], False)
             looks.many(int(GRACE_S), row(HELD))
-        events, over = looks.ledger.run_forgotten(KEY, looks.evidence(), looks.now)
+        events, over = looks.tracker.run_forgotten(KEY, looks.evidence(), looks.now)
         assert over
         kind = Vanished if script is None else Ended
         assert [type(event) for event in events if not isinstance(event, Started)] == [kind]
-        assert looks.ledger.slips.run_forgotten == 1
+        assert looks.tracker.anomalies.run_forgotten == 1
         looks.look(row(HELD))
         assert looks.orders == [(Act.CANCEL, "7")], "it is not to run again"
         looks.look(row(RUNNING))
@@ -663,7 +663,7 @@ def test_what_was_taken_for_over_and_runs_is_left_alone() -> None:
     events = looks.look(row(RUNNING, start_time=40.0))
     assert [type(event) for event in events] == [Appeared]
     assert looks.orders == []
-    assert looks.ledger.slips.end_undone == 1
+    assert looks.tracker.anomalies.end_undone == 1
     assert looks.look(row(HELD)) != []
     assert looks.orders == [], (
         "it is not released: who was told that it is over may have it elsewhere"
@@ -671,10 +671,10 @@ def test_what_was_taken_for_over_and_runs_is_left_alone() -> None:
     looks = running()
     looks.look(row(RUNNING), row(RUNNING, "8", start_time=50.0), row(WAITING, "9"))
     assert looks.orders == []
-    assert (looks.ledger.slips.copied, looks.ledger.slips.run_again) == (2, 1)
+    assert (looks.tracker.anomalies.copied, looks.tracker.anomalies.run_again) == (2, 1)
     looks.look(row(RUNNING), row(RUNNING, "8", start_time=50.0), row(HELD, "9"))
     assert looks.orders == [(Act.CANCEL, "9")]
-    assert looks.ledger.slips.copied == 2
+    assert looks.tracker.anomalies.copied == 2
 
 
 def test_what_was_lost_and_is_back_waits_for_who_knows() -> None:
@@ -730,7 +730,7 @@ def test_whatever_is_seen_the_story_makes_sense(
         for act, _ in looks.orders:
             assert act is not Act.RELEASE or want is Want.RUN
             if act is Act.RELEASE:
-                looks.ledger.released(KEY, looks.now)
+                looks.tracker.released(KEY, looks.now)
 
 
 def test_what_a_job_waits_for_is_told_when_two_looks_have_shown_it() -> None:
@@ -785,8 +785,8 @@ def test_without_evidence_nothing_ends_and_nothing_that_runs_is_cancelled(
             if act is Act.CANCEL:
                 assert live[number] is HELD
             elif act is Act.RELEASE:
-                looks.ledger.released(KEY, looks.now)
+                looks.tracker.released(KEY, looks.now)
     looks.look(row(RUNNING))
-    job = looks.ledger.job(KEY)
+    job = looks.tracker.job(KEY)
     assert job is not None
     assert (job.doubt, job.end) == ("", None)

@@ -30,7 +30,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, Table
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
 from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
 from grms.util.outcomes import Outcome
@@ -63,7 +63,7 @@ class Late(Forgetful):
         self.questions.append(question)
         return await super().ending(question)
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """See `BatchSystem.look`."""
         return replace(await super().look(), partitions=self.partitions)
 
@@ -106,7 +106,7 @@ class Scene:
         """Looks so often, and carries out what each look has found, one after the other."""
         for _ in range(times):
             self.system.now += each_s
-            seen = await self.lrms._looks.new()
+            seen = await self.lrms._poller.new()
             await self.lrms._orders.carry_out(seen.orders)
 
     def told(self, *kinds: type[LrmsEvent]) -> list[LrmsEvent]:
@@ -343,11 +343,11 @@ async def test_a_submission_may_be_answered_after_its_end_was_seen(
 
     async def slow(name: str, job: LrmsJob, folder: Path) -> str:
         number = await submit(name, job, folder)
-        await scene.lrms._looks.new()
+        await scene.lrms._poller.new()
         end = None if ends is None else replace(HELD, phase=ends, end=CANCELLED)
         scene.system.rows, scene.system.known = (() if end is None else (end,)), False
         for _ in range(4):
-            await scene.lrms._looks.new()
+            await scene.lrms._poller.new()
         return number
 
     scene.system.submit = slow  # type: ignore[method-assign]  # of a test
@@ -365,8 +365,8 @@ async def test_cancels_that_take_long_keep_no_job_from_its_release(
     for number in (1, 2):
         scene.spool.prepare(f"A/1/{number}", OWN.program or Program(""), run=True, limit_s=60.0)
     scene.system.rows = jobs(2, LrmsPhase.HELD)
-    await scene.lrms._looks.new()
-    job = scene.lrms._ledger.job("A/1/1")
+    await scene.lrms._poller.new()
+    job = scene.lrms._tracker.job("A/1/1")
     assert job is not None
     job.want = Want.GONE
     released: list[str] = []

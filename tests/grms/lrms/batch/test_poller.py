@@ -17,10 +17,10 @@ from grms.lrms.base import (
     LrmsUnavailableError,
     Unseen,
 )
-from grms.lrms.batch.job_tracker import JobLedger, Order
+from grms.lrms.batch.job_tracker import JobTracker, Order
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.poller import Looks
-from grms.lrms.batch.queue_snapshot import Ending, Question, Table
+from grms.lrms.batch.poller import Poller
+from grms.lrms.batch.queue_snapshot import Ending, Question, QueueSnapshot
 from grms.util.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import HELD, Forgetful
 from tests.waiting import TIME_OUT_S, until
@@ -36,7 +36,7 @@ class Slow(Forgetful):
         self.fails: Exception | None = None
         self.begun = 0
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """See `BatchSystem.look`."""
         self.begun += 1
         await self.answers.wait()
@@ -50,8 +50,8 @@ class Scene:
 
     def __init__(self, folder: Path, *, poll_s: float = 0.01, system: Slow | None = None) -> None:
         self.system = system or Slow()
-        ledger = JobLedger(self.system.encode, self.system.decode, settle_s=0.0, records_s=0.0)
-        self.looks = Looks(self.system, Spool(folder), ledger, poll_s=poll_s)
+        tracker = JobTracker(self.system.encode, self.system.decode, settle_s=0.0, records_s=0.0)
+        self.looks = Poller(self.system, Spool(folder), tracker, poll_s=poll_s)
         self.looks.tell = self._hear
         self.events: list[LrmsEvent] = []
 
@@ -148,7 +148,7 @@ async def test_one_silence_is_enough(tmp_path: Path) -> None:
     """Where nobody answers for one job that no table shows, the others are not asked about in that look."""
     scene = Scene(tmp_path, system=Silent())
     for number in range(5):
-        scene.looks.ledger.gone(f"A/1/{number}", str(number), 100.0)
+        scene.looks.tracker.gone(f"A/1/{number}", str(number), 100.0)
     await scene.looks.new()
     assert isinstance(scene.system, Silent)
     assert scene.system.asked == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.anomalies import Slips
+from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import (
     Accepted,
     Ended,
@@ -160,7 +160,7 @@ async def test_a_second_run_is_turned_away(cluster: SlurmCluster, tmp_path: Path
         await scene.looks(5)
         assert scene.runs(key) == 1
         assert not scene.has(key, Ended, Vanished)
-        assert scene.lrms.slips.run_fenced == 1
+        assert scene.lrms.anomalies.run_fenced == 1
         assert await scene.lrms.cancel(key)
         await until(lambda: scene.has(key, Ended))
         (end,) = [event.end for event in scene.events if isinstance(event, Ended)]
@@ -222,7 +222,7 @@ async def test_grid_engines_jobs_go_on_under_an_empty_table(tmp_path: Path) -> N
         world.blind.unlink()
         for key in (runs.key, held.key):
             await site.told(key, SeenAgain)
-        assert site.lrms.slips == Slips()
+        assert site.lrms.anomalies == Anomalies()
         # What ends is in no file that this host can read.
         site.go(runs.key)
         end = (await site.ended(runs.key)).end

@@ -23,7 +23,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
-from grms.lrms.batch.queue_snapshot import JobRow, Table
+from grms.lrms.batch.queue_snapshot import JobRow, QueueSnapshot
 from grms.lrms.batch.reconciler import TOGETHER
 from grms.util.outcomes import Outcome
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
@@ -85,11 +85,11 @@ class Scene:
         self.system.rows = (HELD,)
 
     @property
-    def slips(self) -> dict[str, int]:
+    def anomalies(self) -> dict[str, int]:
         """What was counted."""
-        slips = self.lrms.slips
+        anomalies = self.lrms.anomalies
         names = ("release_undone", "run_forgotten", "end_undone", "run_again", "cancel_undone")
-        return {name: getattr(slips, name) for name in names if getattr(slips, name)}
+        return {name: getattr(anomalies, name) for name in names if getattr(anomalies, name)}
 
 
 async def test_a_release_that_was_undone_before_a_run_is_made_again(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_release_that_was_undone_before_a_run_is_made_again(tmp_path: Pa
     scene.system.rows = (HELD,)
     await scene.told("release", 2)
     assert scene.system.told == ["submit", "release", "release"]
-    assert scene.slips == {"release_undone": 1}
+    assert scene.anomalies == {"release_undone": 1}
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -119,7 +119,7 @@ async def test_a_run_that_was_forgotten_is_not_repeated(
     assert scene.system.told == ["submit", "release", "cancel"]
     ends = [event for event in scene.events if isinstance(event, Ended | Vanished)]
     assert [type(event) for event in ends] == [Vanished]
-    assert scene.slips == {"run_forgotten": 1}
+    assert scene.anomalies == {"run_forgotten": 1}
 
 
 async def test_the_end_of_a_run_that_was_forgotten_is_told_where_records_have_it(
@@ -148,7 +148,7 @@ async def test_the_end_of_a_run_that_was_forgotten_is_told_where_its_folder_has_
         await scene.told("cancel")
         (event,) = [event for event in scene.events if isinstance(event, Ended)]
         assert event.end.exit_code == (0 if ending is None else END.end.exit_code)
-        assert scene.slips == {"run_forgotten": 1}
+        assert scene.anomalies == {"run_forgotten": 1}
 
 
 async def test_a_run_that_was_forgotten_is_repeated_where_the_site_allows_it(
@@ -159,7 +159,7 @@ async def test_a_run_that_was_forgotten_is_repeated_where_the_site_allows_it(
     await scene.released()
     scene.begins()
     await scene.told("release", 2)
-    assert scene.slips == {"release_undone": 1, "run_again": 1}
+    assert scene.anomalies == {"release_undone": 1, "run_again": 1}
 
 
 @pytest.mark.parametrize("repeats", [False, True])
@@ -176,7 +176,7 @@ async def test_a_job_that_ended_and_is_held_again_is_not_released(
     scene.system.rows = (HELD,)
     await scene.told("cancel")
     assert scene.system.told == ["submit", "release", "cancel"]
-    assert scene.slips == {"end_undone": 1}
+    assert scene.anomalies == {"end_undone": 1}
 
 
 async def test_a_second_run_that_no_look_has_shown_is_counted(tmp_path: Path) -> None:
@@ -187,11 +187,11 @@ async def test_a_second_run_that_no_look_has_shown_is_counted(tmp_path: Path) ->
     scene.system.rows = (replace(HELD, phase=LrmsPhase.ENDED, start_time=40.0, end=END.end),)
     async with asyncio.timeout(TIME_OUT_S):
         await scene.lrms.snapshot()
-        assert scene.slips == {"run_again": 1}
+        assert scene.anomalies == {"run_again": 1}
         scene.new_life()
-        assert scene.slips == {}
+        assert scene.anomalies == {}
         await scene.lrms.look_up(KEY)
-    assert scene.slips == {"run_again": 1}, "it ended while the daemon was away"
+    assert scene.anomalies == {"run_again": 1}, "it ended while the daemon was away"
 
 
 class Many(Forgetful):
@@ -217,7 +217,7 @@ class Many(Forgetful):
         self.away = False
         self.looks = 0
 
-    async def look(self) -> Table:
+    async def look(self) -> QueueSnapshot:
         """See `BatchSystem.look`."""
         self.looks += 1
         return await super().look()
@@ -305,7 +305,7 @@ async def test_who_gives_up_ends_it_for_the_others_no_less(tmp_path: Path) -> No
     gate = asyncio.Event()
     look = system.look
 
-    async def late() -> Table:
+    async def late() -> QueueSnapshot:
         await gate.wait()
         return await look()
 

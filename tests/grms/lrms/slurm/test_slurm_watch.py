@@ -8,7 +8,7 @@ import pytest
 from grms.lrms.base import LrmsRefusedError
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import FindingLevel
-from grms.lrms.native_jobs import OriginalRow
+from grms.lrms.native_jobs import NativeJobRow
 from grms.lrms.slurm.slurm_text import read_job
 from grms.lrms.slurm.slurm_watch import NO_JOB, SlurmWatch, check_rights, read_rows, read_wanted
 from lrms_sim.workload.requests import Memory, Request
@@ -98,7 +98,7 @@ async def test_what_slurm_fills_in_is_not_what_a_job_asks_for(
         f"config) echo '{rules}';; *) echo '#!/bin/sh';; esac"
     )
     system = SlurmWatch(slurm(tmp_path, scontrol=script, scancel=""), comment="", partition=watched)
-    row = OriginalRow("3", 1000, "ann", True, False, True, True, True)
+    row = NativeJobRow("3", 1000, "ann", True, False, True, True, True)
     wanted = await system.wanted(row)
     assert wanted.request == replace(request_, wall_time=86580.0)
 

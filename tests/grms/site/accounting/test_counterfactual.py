@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.simulation.replay import ConductedReplay
+from grms.simulation.replay import LockStepReplay
 from grms.site.accounting.accounts import Accounts
 from grms.site.accounting.counterfactual import ExchangeReport, LeftOut, Traded, exchange
 from grms.site.model import records
@@ -29,7 +29,7 @@ from tests.grms.site.accounting.stories import (
 )
 from tests.kernel_sites import kernel_site
 from tests.oracles.exchange import figures
-from tests.random_workloads import railed_sites
+from tests.random_workloads import constrained_sites
 
 
 def exchanged(*stories: Sequence[Record], since: float = math.inf) -> ExchangeReport:
@@ -164,7 +164,8 @@ def test_another_discipline_replays_otherwise() -> None:
 def test_the_journals_of_a_federation_give_what_its_replay_gives(seed: int) -> None:
     """AWRT of each site with exchange and alone, to the last bit but for the order of sums."""
     sites = [
-        kernel_site(site) for site in railed_sites(np.random.default_rng(seed), 30, rounds=False)
+        kernel_site(site)
+        for site in constrained_sites(np.random.default_rng(seed), 30, rounds=False)
     ]
     books = {site.name: Accounts() for site in sites}
 
@@ -172,7 +173,7 @@ def test_the_journals_of_a_federation_give_what_its_replay_gives(seed: int) -> N
         for record in noted:
             books[site].take(record)
 
-    together = ConductedReplay(sites, note).run()
+    together = LockStepReplay(sites, note).run()
     for index, site in enumerate(sites):
         found = exchange(books[site.name], site.processors, site.discipline)
         assert found.total.jobs == len(site.jobs)

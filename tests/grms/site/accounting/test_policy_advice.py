@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from grms.policy.registry import TRANSFER_POLICIES
-from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy, WrittenTransfer
-from grms.simulation.replay import ConductedReplay
+from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, TransferPolicy, UserDefinedTransfer
+from grms.simulation.replay import LockStepReplay
 from grms.site.accounting.accounts import Accounts
 from grms.site.accounting.counterfactual import exchange
 from grms.site.accounting.policy_advice import Advised, advise
@@ -16,7 +16,7 @@ from grms.site.model.records import Record
 from lrms_sim.scheduling.disciplines import Easy, Fcfs
 from tests.grms.site.accounting.stories import at_home, at_partner, guest
 from tests.kernel_sites import kernel_site
-from tests.random_workloads import railed_sites
+from tests.random_workloads import constrained_sites
 
 HOUR = 3600.0
 RNG = np.random.default_rng(1)
@@ -43,7 +43,7 @@ def advised(
 @pytest.mark.parametrize("word", ["awf", "short-guests", "fair-exchange"])
 def test_the_policy_of_then_gives_what_was(seed: int, word: str) -> None:
     """A whole federation's journals: decisions, answers and times come out as they were."""
-    sites = list(map(kernel_site, railed_sites(np.random.default_rng(seed), 40, rounds=False)))
+    sites = list(map(kernel_site, constrained_sites(np.random.default_rng(seed), 40, rounds=False)))
     books = {site.name: Accounts() for site in sites}
     sites = [
         replace(
@@ -59,7 +59,7 @@ def test_the_policy_of_then_gives_what_was(seed: int, word: str) -> None:
         for record in noted:
             books[site].take(record)
 
-    ConductedReplay(sites, note).run()
+    LockStepReplay(sites, note).run()
     for site in sites:
         policies: dict[str, dict[str, TransferPolicy]] = {
             word: dict(site.transfer_policies),
@@ -141,7 +141,7 @@ def test_jobs_before_the_window_do_not_count() -> None:
 @pytest.mark.parametrize(("bound", "given"), [(None, 8), (2, 8), (1, 4)])
 def test_no_more_partners_are_asked_than_the_site_asks(bound: int | None, given: int) -> None:
     """A partner that was never asked comes first and declines; with one question it is the only one."""
-    gives = WrittenTransfer(lambda job: not job.own)
+    gives = UserDefinedTransfer(lambda job: not job.own)
     _, _, found = advise(
         taken(busy()),
         8,
@@ -183,4 +183,4 @@ def test_a_policy_in_python_that_raises_is_told() -> None:
         raise ValueError("no answer")
 
     with pytest.raises(ValueError, match="no answer"):
-        advised(busy(), mine=WrittenTransfer(broken))
+        advised(busy(), mine=UserDefinedTransfer(broken))

@@ -1,4 +1,4 @@
-"""The table `[guard]` of a site's file."""
+"""The table `[circuit_breaker]` of a site's file."""
 
 import math
 import tomllib
@@ -6,28 +6,28 @@ import tomllib
 import pytest
 from pydantic import ValidationError
 
-from grms.policy.circuit_breaker import ExchangeGuard
-from grms.site.config.circuit_breaker_table import GuardConfig, guard_of
+from grms.policy.circuit_breaker import CircuitBreaker
+from grms.site.config.circuit_breaker_table import CircuitBreakerConfig, circuit_breaker_of
 from grms.site.config.schema import SiteConfig
 
 
-def read(text: str) -> GuardConfig:
+def read(text: str) -> CircuitBreakerConfig:
     """Returns the table of a file."""
-    return GuardConfig.model_validate(tomllib.loads(text))
+    return CircuitBreakerConfig.model_validate(tomllib.loads(text))
 
 
-def test_an_empty_table_is_a_guard_with_the_standard_numbers() -> None:
+def test_an_empty_table_is_a_circuit_breaker_with_the_standard_numbers() -> None:
     """Two per cent in three months, with a hundred jobs, looked at every hour."""
-    assert read("").guard == ExchangeGuard(0.02, 90 * 86400.0, 100, 3600.0, -math.inf)
+    assert read("").circuit_breaker == CircuitBreaker(0.02, 90 * 86400.0, 100, 3600.0, -math.inf)
 
 
 def test_every_number_can_be_said() -> None:
     """Spans are texts as everywhere; the moment is a date or seconds on the clock."""
     text = 'cost = 0.05\nwindow = "30d"\njobs = 20\nevery = "10min"\nsince = '
-    assert read(text + "2026-01-01T01:00:00+01:00").guard == ExchangeGuard(
+    assert read(text + "2026-01-01T01:00:00+01:00").circuit_breaker == CircuitBreaker(
         0.05, 30 * 86400.0, 20, 600.0, 1_767_225_600.0
     )
-    assert read(text + "1800").guard.since == 1800.0
+    assert read(text + "1800").circuit_breaker.since == 1800.0
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_mistakes_are_named(text: str, said: str) -> None:
         read(text)
 
 
-def test_a_site_has_no_guard_unless_it_says_so_and_none_in_a_replay() -> None:
+def test_a_site_has_no_circuit_breaker_unless_it_says_so_and_none_in_a_replay() -> None:
     """A virtual clock does not go on by itself."""
     document = {
         "name": "home",
@@ -56,8 +56,10 @@ def test_a_site_has_no_guard_unless_it_says_so_and_none_in_a_replay() -> None:
         "listen": {"users": "/run/home.sock"},
         "journal": {"path": "/run/home.journal"},
     }
-    assert guard_of(SiteConfig.model_validate(document).guard) is None
-    guarded = {**document, "guard": {"jobs": 5}}
-    assert guard_of(SiteConfig.model_validate(guarded).guard) == ExchangeGuard(jobs=5)
+    assert circuit_breaker_of(SiteConfig.model_validate(document).circuit_breaker) is None
+    guarded = {**document, "circuit_breaker": {"jobs": 5}}
+    assert circuit_breaker_of(SiteConfig.model_validate(guarded).circuit_breaker) == CircuitBreaker(
+        jobs=5
+    )
     with pytest.raises(ValidationError, match="a virtual clock stands still"):
         SiteConfig.model_validate({**guarded, "clock": {"kind": "virtual"}})

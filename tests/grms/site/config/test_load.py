@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from grms.policy.constraints import Promise, Rails
+from grms.policy.constraints import ExchangeConstraints, Promise
 from grms.policy.constraints_table import rounds_said
 from grms.policy.files import save_rule_base
 from grms.policy.location import AwrtLocation, FixedOrder
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.registry import TRANSFER_POLICIES
 from grms.policy.transfer import (
     AcceptWhenFit,
     AlwaysAgree,
     AlwaysKeep,
+    Constrained,
     Gaussian,
-    Railed,
     Rule,
     RuleBase,
 )
@@ -72,46 +72,52 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_rails_are_around_every_policy() -> None:
-    """A partner without a policy gets what they allow; a word for rails keeps its own."""
+def test_constraints_are_around_every_policy() -> None:
+    """A partner without a policy gets what they allow; a word for constraints keeps its own."""
     text = GOOD + (
         '[[partners]]\nname = "blue"\naddress = "127.0.0.1:7004"\ntransfer = "start-now"\n'
     )
     head = 'rails = { rules = "fair-exchange", trust = "2h" }\n'
     config = parse_config((head + text).encode(), folder=Path("/etc"), shown="x")
     policies = load_policies(config, "x")
-    rails = Rails(promise=Promise(trust=7200))
+    rails = ExchangeConstraints(promise=Promise(trust=7200))
     assert policies == {
-        "ctc": Railed(rails, AlwaysAgree(), "agree within rails"),
-        "sdsc": Railed(rails, AlwaysKeep(), "keep within rails"),
+        "ctc": Constrained(rails, AlwaysAgree(), "agree within constraints"),
+        "sdsc": Constrained(rails, AlwaysKeep(), "keep within constraints"),
         "blue": TRANSFER_POLICIES["start-now"],
     }
     config = parse_config(('rails = "none"\n' + text).encode(), folder=Path("/etc"), shown="x")
     assert load_policies(config, "x")["ctc"] == AcceptWhenFit()
 
 
-def test_rules_that_need_rails_are_refused_without_them(tmp_path: Path) -> None:
-    """With the partner's key; within rails they are what they are."""
+def test_rules_that_need_constraints_are_refused_without_them(tmp_path: Path) -> None:
+    """With the partner's key; within constraints they are what they are."""
     near = Gaussian(0, 1)
     file = tmp_path / "learned.json"
     save_rule_base(RuleBase((Rule(near, near, accept=True, requested_time=near),), "mine"), file)
     text = GOOD.replace('transfer = "keep"', f'transfer = "{file}"')
     config = parse_config(text.encode(), folder=tmp_path, shown="x")
-    with pytest.raises(ConfigError, match=r"x: partners\.sdsc\.transfer: .* requested_time.*rails"):
+    with pytest.raises(
+        ConfigError, match=r"x: partners\.sdsc\.transfer: .* requested_time.*constraints"
+    ):
         load_policies(config, "x")
-    railed = parse_config(('rails = "start-now"\n' + text).encode(), folder=tmp_path, shown="x")
-    assert load_policies(railed, "x")["sdsc"].name == "mine within rails"
+    constrained = parse_config(
+        ('rails = "start-now"\n' + text).encode(), folder=tmp_path, shown="x"
+    )
+    assert load_policies(constrained, "x")["sdsc"].name == "mine within constraints"
     save_rule_base(RuleBase((Rule(near, near, accept=True, starts_now=near),), "mine"), file)
     head = 'rails = { rules = "none", balance = "1d" }\n'
     unasked = parse_config((head + text).encode(), folder=tmp_path, shown="x")
-    with pytest.raises(ConfigError, match=r"partners\.sdsc\.transfer: .* rails without start-now"):
+    with pytest.raises(
+        ConfigError, match=r"partners\.sdsc\.transfer: .* constraints without start-now"
+    ):
         load_policies(unasked, "x")
 
 
-def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:
+def test_what_is_wrong_with_constraints_is_said_with_its_key() -> None:
     """As of any other table."""
     assert errors('rails = "fair"\n' + GOOD)[0].startswith(
-        "site.toml: rails: 'fair' is no word for rails; there are: start-now"
+        "site.toml: rails: 'fair' is no word for constraints; there are: start-now"
     )
     (line,) = errors("rails = { balanse = 3 }\n" + GOOD)
     assert line.startswith(
@@ -126,10 +132,10 @@ def test_what_is_wrong_with_rails_is_said_with_its_key() -> None:
     [
         ('"15min"', 900.0),
         ("60", 60.0),
-        ('{ every = "1h" }', Rounds(3600.0)),
+        ('{ every = "1h" }', Rebalancing(3600.0)),
         (
             '{ every = 60, order = "widest", questions = 3, pause = "1d" }',
-            Rounds(60.0, "widest", 3, 86400.0),
+            Rebalancing(60.0, "widest", 3, 86400.0),
         ),
     ],
 )
@@ -271,7 +277,7 @@ def test_files_that_cannot_be_read_are_said(tmp_path: Path) -> None:
 
 
 def test_how_long_a_place_is_held(tmp_path: Path) -> None:
-    """Five minutes unless the file says more; by a faster clock; and for ever where a conductor leads."""
+    """Five minutes unless the file says more; by a faster clock; and for ever where a coordinator leads."""
 
     def held(text: str) -> float:
         return place_held(parse_config(text.encode(), folder=tmp_path, shown="kth.toml"))

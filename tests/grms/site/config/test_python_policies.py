@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
-from grms.policy.location import PartnerRecord, WrittenLocation
-from grms.policy.transfer import WrittenTransfer, compiled_transfer
+from grms.policy.location import PartnerRecord, UserDefinedLocation
+from grms.policy.transfer import UserDefinedTransfer, compiled_transfer
 from grms.site.config.python_policies import (
     FAILURES_SAID_MAX,
     LONGEST_FAILURE,
@@ -37,19 +37,19 @@ def answer(policy: Any, *, own: bool) -> bool:
 def test_a_transfer_policy_that_fails_keeps_own_jobs_alone() -> None:
     """It is said once; a policy that does not fail is asked as it is."""
     with capture_logs() as logs:
-        policy = WrittenTransfer(CarefulTransfer(WrittenTransfer(fails)))
+        policy = UserDefinedTransfer(CarefulTransfer(UserDefinedTransfer(fails)))
         assert [answer(policy, own=own) for own in (True, False, True)] == [True, False, True]
     assert [(each["event"], each["error"]) for each in logs] == [
         ("policy_failed", "RuntimeError: no idea")
     ]
-    good = CarefulTransfer(WrittenTransfer(lambda question: not question.own))
+    good = CarefulTransfer(UserDefinedTransfer(lambda question: not question.own))
     assert [answer(good, own=own) for own in (True, False)] == [False, True]
 
 
 def test_a_transfer_policy_that_answers_neither_yes_nor_no_fails() -> None:
     """As one that raises: own jobs stay, partners' are declined, and the log has what it said."""
     with capture_logs() as logs:
-        policy = CarefulTransfer(WrittenTransfer(lambda _: None))
+        policy = CarefulTransfer(UserDefinedTransfer(lambda _: None))
         assert [answer(policy, own=own) for own in (True, False)] == [True, False]
     (entry,) = logs
     assert entry["error"].startswith(
@@ -74,8 +74,8 @@ def test_a_policy_cannot_end_the_daemon() -> None:
             raise mistake
 
         with capture_logs() as logs:
-            assert answer(CarefulTransfer(WrittenTransfer(wrong)), own=True)
-            location = CarefulLocation(WrittenLocation(wrong))
+            assert answer(CarefulTransfer(UserDefinedTransfer(wrong)), own=True)
+            location = CarefulLocation(UserDefinedLocation(wrong))
             assert location.ask([PartnerRecord("b", 0.0, 0.0)]) == ["b"]
         assert [each["error"] for each in logs] == [said, said]
 
@@ -88,7 +88,7 @@ def test_no_log_is_filled_by_a_policy() -> None:
         raise ValueError(next(count))
 
     with capture_logs() as logs:
-        policy = CarefulTransfer(WrittenTransfer(other))
+        policy = CarefulTransfer(UserDefinedTransfer(other))
         for _ in range(2 * FAILURES_SAID_MAX):
             answer(policy, own=True)
     assert len(logs) == FAILURES_SAID_MAX
@@ -110,10 +110,10 @@ def test_a_location_policy_that_fails_asks_all_in_order(wrong: Any) -> None:
     """Also one that names who is no partner, or names nobody as it should, or never stops naming."""
     partners = [PartnerRecord("b", 0.0, 0.0), PartnerRecord("a", 0.0, 0.0)]
     with capture_logs() as logs:
-        policy = WrittenLocation(CarefulLocation(WrittenLocation(wrong)))
+        policy = UserDefinedLocation(CarefulLocation(UserDefinedLocation(wrong)))
         assert policy.asking_order(partners) == ["b", "a"]
     assert [each["kind"] for each in logs] == ["location"]
-    good = CarefulLocation(WrittenLocation(lambda _: ["a"]))
+    good = CarefulLocation(UserDefinedLocation(lambda _: ["a"]))
     assert good.ask(partners) == ["a"]
 
 

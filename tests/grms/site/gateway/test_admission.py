@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from grms.daemon.loop import NotWrittenError
 from grms.daemon.rates import Rate
 from grms.daemon.rpc_errors import Context
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.runtime.event_loop import Engine
 
 
@@ -38,9 +38,9 @@ class FakeContext:
         raise Refused(code)
 
 
-def door(*, tls: bool) -> Door:
+def admission(*, tls: bool) -> Admission:
     """Returns one with a partner and a broker."""
-    return Door(
+    return Admission(
         cast("Engine", None),
         users=None,
         operators=[],
@@ -56,15 +56,15 @@ def door(*, tls: bool) -> Door:
 def test_without_tls_whoever_is_on_this_machine_may_ask_for_health() -> None:
     """Nobody is known there before they speak; with TLS who shows nothing is refused."""
     context = cast("Context", FakeContext())
-    asyncio.run(door(tls=False).check_listed(context))
+    asyncio.run(admission(tls=False).check_listed(context))
     with pytest.raises(Refused) as refused:
-        asyncio.run(door(tls=True).check_listed(context))
+        asyncio.run(admission(tls=True).check_listed(context))
     assert refused.value.code is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_a_refusal_is_logged_now_and_then_and_always_counted() -> None:
     """One caller who is refused again and again for one reason fills no log."""
-    there, context = door(tls=True), cast("Context", FakeContext())
+    there, context = admission(tls=True), cast("Context", FakeContext())
     with capture_logs() as logs:
         for _ in range(30):
             there.count("not_listed", context, "x")
@@ -92,7 +92,7 @@ class FullEngine:
 
 def test_what_the_journal_does_not_have_is_not_shown() -> None:
     """Jobs without news are, where somebody looks at nothing else; whoever does not say so looks at everything."""
-    there, context = door(tls=False), cast("Context", FakeContext())
+    there, context = admission(tls=False), cast("Context", FakeContext())
     there.engine = cast("Engine", FullEngine())
 
     async def look(*of: Any) -> str:

@@ -315,8 +315,8 @@ def test_a_daemon_logs_and_counts_who_fails(tmp_path: Path) -> None:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.write(b"GET / HTTP/1.1\r\n\r\n")
                     writer.close()
-                assert site.core.observer is not None
-                figures = site.core.observer.metrics.values
+                assert site.core.monitor is not None
+                figures = site.core.monitor.metrics.values
                 name = 'hanse_handshakes_failed_total{reason="not_tls"}'
                 await until(lambda: figures()[name] == 20)
         (entry,) = [entry for entry in logs if entry["event"] == "handshake_failed"]

@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from grms.security.handshakes import Handshake
-from grms.site.gateway.rejection_log import RefusedConnections
+from grms.site.gateway.rejection_log import RejectionLog
 
 
 class Scene:
@@ -14,7 +14,7 @@ class Scene:
     def __init__(self, *, measured: bool = True) -> None:
         self.counted: list[str] = []
         self.handshakes: list[Handshake] = []
-        self.told = RefusedConnections(
+        self.told = RejectionLog(
             self.counted.append,
             self.handshakes.append if measured else None,
             structlog.get_logger(),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from grms.site.gateway import relay
-from grms.site.gateway.relay import End, Listener, Pause, Relay
+from grms.site.gateway.relay import ConnectionEnd, Listener, Pause, Relay
 from tests.waiting import run, until
 
 
@@ -119,16 +119,16 @@ class FakeTransport(asyncio.Transport):
         self.reads = True
 
 
-class OneEnd(End):
+class OneEnd(ConnectionEnd):
     """An end of a link.
 
     Attributes:
         counterpart: the other end.
     """
 
-    counterpart: End | None = None
+    counterpart: ConnectionEnd | None = None
 
-    def other(self) -> End | None:
+    def other(self) -> ConnectionEnd | None:
         """Returns the other end."""
         return self.counterpart
 

@@ -300,8 +300,8 @@ def test_who_is_refused_is_counted_and_logged(tmp_path: Path) -> None:
                 for _ in range(30):
                     caller = stack.enter_context(socket.socket(socket.AF_UNIX))
                     caller.connect(configuration["listen"]["users"])
-                assert site.core.observer is not None
-                figures = site.core.observer.metrics.values
+                assert site.core.monitor is not None
+                figures = site.core.monitor.metrics.values
                 await until(lambda: figures()['hanse_refusals_total{reason="connections"}'] == 30)
         refused = [entry for entry in logs if entry["event"] == "connection_refused"]
         assert len(refused) == 1

@@ -37,7 +37,7 @@ from grms.site.model.records import (
     SiteTally,
 )
 from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.state import SiteState
 
 REQUEST = Request(1, 10.0)
@@ -45,13 +45,13 @@ REQUEST = Request(1, 10.0)
 
 def everything(settings: SiteSettings, records: list[Record]) -> object:
     """Returns all that a memory holds of records."""
-    memory = Memory(settings)
+    memory = StateTables(settings)
     for record in records:
         memory.apply(record)
     return inside(memory)
 
 
-def inside(memory: Memory) -> object:
+def inside(memory: StateTables) -> object:
     """Returns all that a memory holds, every job and guest with every attribute."""
 
     def shown(thing: Any) -> object:
@@ -181,7 +181,7 @@ def test_what_partners_are_trusted_with_survives() -> None:
     assert short is not None
     assert len(short) == 12
     assert everything(settings, short) == everything(settings, records)
-    memory = Memory(settings)
+    memory = StateTables(settings)
     for record in short:
         memory.apply(record)
     book = memory.books["b"]
@@ -266,7 +266,7 @@ def test_what_a_round_has_come_to_is_kept_while_it_is_open() -> None:
         short = compacted(settings, records.copy)
         assert short is not None
         assert short[:-2] == [*received, *kept]
-        again, before = Memory(settings), Memory(settings)
+        again, before = StateTables(settings), StateTables(settings)
         for memory, given in ((again, short), (before, records)):
             for record in given:
                 memory.apply(record)

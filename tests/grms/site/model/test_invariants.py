@@ -10,12 +10,12 @@ from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
 from grms.site.model.records import ReservationReleased
 from grms.site.model.settings import Limits
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer
 from tests.grms.site.scheduler.test_reservations import Desk
 
 
-def lived() -> Memory:
+def lived() -> StateTables:
     """Returns the memory of a site with a job here, one offered, one delegated, and a guest."""
     site = Conversation()
     site.submit()
@@ -46,7 +46,7 @@ def test_what_has_been_lived_holds() -> None:
     assert [guest.state for guest in memory.books["c"].guests.values()] == [JobState.SUBMITTING]
 
 
-def _reservations_lived() -> Memory:
+def _reservations_lived() -> StateTables:
     desk = Desk()
     for key in ("a", "b"):
         desk.book(0.0, 10.0, key)
@@ -55,45 +55,45 @@ def _reservations_lived() -> Memory:
     return desk.state.memory
 
 
-def _forget_an_open_one(memory: Memory) -> None:
+def _forget_an_open_one(memory: StateTables) -> None:
     del memory.reservations.open[1]
 
 
-def _hold_what_is_over(memory: Memory) -> None:
+def _hold_what_is_over(memory: StateTables) -> None:
     book = memory.reservations
     book.open[2] = book.reservations[2]
 
 
-def _count_an_owner_twice(memory: Memory) -> None:
+def _count_an_owner_twice(memory: StateTables) -> None:
     memory.reservations.open_by_owner["you"] += 1
 
 
-def _forget_what_is_over(memory: Memory) -> None:
+def _forget_what_is_over(memory: StateTables) -> None:
     memory.reservations.over.clear()
 
 
-def _remember_it_twice(memory: Memory) -> None:
+def _remember_it_twice(memory: StateTables) -> None:
     memory.reservations.over.append(2)
 
 
-def _forget_a_word(memory: Memory) -> None:
+def _forget_a_word(memory: StateTables) -> None:
     del memory.reservations.keys["me", "b"]
 
 
-def _book_a_number_again(memory: Memory) -> None:
+def _book_a_number_again(memory: StateTables) -> None:
     memory.reservations.next_number = 3
 
 
-def _misnumber(memory: Memory) -> None:
+def _misnumber(memory: StateTables) -> None:
     book = memory.reservations
     book.reservations[9] = book.reservations.pop(3)
 
 
-def _miss_a_moment(memory: Memory) -> None:
+def _miss_a_moment(memory: StateTables) -> None:
     memory.reservations._due.clear()
 
 
-def _keep_too_many(memory: Memory) -> None:
+def _keep_too_many(memory: StateTables) -> None:
     memory.settings = replace(memory.settings, limits=Limits(reservations_kept=1))
     memory.reservations.changes[ReservationReleased](ReservationReleased(1.0, 1))
 
@@ -113,7 +113,7 @@ def _keep_too_many(memory: Memory) -> None:
         _keep_too_many,
     ],
 )
-def test_each_contradiction_of_reservations_is_found(damage: Callable[[Memory], None]) -> None:
+def test_each_contradiction_of_reservations_is_found(damage: Callable[[StateTables], None]) -> None:
     """One place changed without the other."""
     memory = _reservations_lived()
     check(memory)
@@ -122,88 +122,88 @@ def test_each_contradiction_of_reservations_is_found(damage: Callable[[Memory], 
         check(memory)
 
 
-def _count_one_more(memory: Memory) -> None:
+def _count_one_more(memory: StateTables) -> None:
     memory.jobs_open += 1
 
 
-def _forget_a_user(memory: Memory) -> None:
+def _forget_a_user(memory: StateTables) -> None:
     del memory.open_by_user["bob"]
 
 
-def _forget_a_key(memory: Memory) -> None:
+def _forget_a_key(memory: StateTables) -> None:
     memory.keys.popitem()
 
 
-def _end_unseen(memory: Memory) -> None:
+def _end_unseen(memory: StateTables) -> None:
     memory.ended.append(1)
 
 
-def _give_a_number_again(memory: Memory) -> None:
+def _give_a_number_again(memory: StateTables) -> None:
     memory.next_job = 3
 
 
-def _lose_at_lrms(memory: Memory) -> None:
+def _lose_at_lrms(memory: StateTables) -> None:
     memory.at_lrms.popitem()
 
 
-def _confirm_unseen(memory: Memory) -> None:
+def _confirm_unseen(memory: StateTables) -> None:
     memory.unconfirmed = 0
 
 
-def _lose_an_offer(memory: Memory) -> None:
+def _lose_an_offer(memory: StateTables) -> None:
     next(book for book in memory.books.values() if book.undecided).undecided.clear()
 
 
-def _lose_a_delegated_job(memory: Memory) -> None:
+def _lose_a_delegated_job(memory: StateTables) -> None:
     memory.books["b"].open.clear()
     memory.books["b"].open_consumption = 0.0
 
 
-def _offer_a_number_again(memory: Memory) -> None:
+def _offer_a_number_again(memory: StateTables) -> None:
     memory.books["b"].next_number = 1
 
 
-def _misjudge_consumption(memory: Memory) -> None:
+def _misjudge_consumption(memory: StateTables) -> None:
     memory.books["b"].open_consumption += 1.0
 
 
-def _abandon_half(memory: Memory) -> None:
+def _abandon_half(memory: StateTables) -> None:
     memory.books["b"].abandoned[1] = 0
 
 
-def _count_too_many_ends(memory: Memory) -> None:
+def _count_too_many_ends(memory: StateTables) -> None:
     memory.books["b"].ended = 9
 
 
-def _end_a_guest_unseen(memory: Memory) -> None:
+def _end_a_guest_unseen(memory: StateTables) -> None:
     next(iter(memory.books["c"].guests.values())).state = JobState.ENDED
 
 
-def _take_a_guest_of_nobody(memory: Memory) -> None:
+def _take_a_guest_of_nobody(memory: StateTables) -> None:
     memory.books["c"].guest_offered = 0
 
 
-def _remember_what_is_settled(memory: Memory) -> None:
+def _remember_what_is_settled(memory: StateTables) -> None:
     memory.books["c"].answered[0] = GuestState.DECLINED
 
 
-def _go_on_deciding(memory: Memory) -> None:
+def _go_on_deciding(memory: StateTables) -> None:
     memory.jobs[3].remaining = ["b"]
 
 
-def _misjudge_promised_work(memory: Memory) -> None:
+def _misjudge_promised_work(memory: StateTables) -> None:
     memory.books["b"].trust.work += 1.0
 
 
-def _promise_a_job_that_is_not_there(memory: Memory) -> None:
+def _promise_a_job_that_is_not_there(memory: StateTables) -> None:
     memory.books["b"].trust.promise(7, 0.0, 10.0, 1)
 
 
-def _be_due_too_late(memory: Memory) -> None:
+def _be_due_too_late(memory: StateTables) -> None:
     memory.books["b"].trust.due = 101.0
 
 
-def _overlook_an_end(memory: Memory) -> None:
+def _overlook_an_end(memory: StateTables) -> None:
     trust = memory.books["b"].trust
     trust.end(1, 5.0, 5.0, Outcome.COMPLETED)
     trust.stale = False
@@ -235,7 +235,7 @@ def _overlook_an_end(memory: Memory) -> None:
         _remember_what_is_settled,
     ],
 )
-def test_each_contradiction_is_found(damage: Callable[[Memory], None]) -> None:
+def test_each_contradiction_is_found(damage: Callable[[StateTables], None]) -> None:
     """One place changed without the other."""
     memory = lived()
     check(memory)

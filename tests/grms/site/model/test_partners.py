@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.policy.location import AwrtLocation, FixedOrder, PartnerRecord, WrittenLocation
+from grms.policy.location import AwrtLocation, FixedOrder, PartnerRecord, UserDefinedLocation
 from grms.site.model.jobs import HomeJob, OfferId, Request, lrms_key
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.partners import PartnerBook, asking_order, response_time
@@ -84,7 +84,7 @@ def test_a_written_policy_names_whom_it_wants() -> None:
         told.extend(partners)
         return ["d", "b"]
 
-    assert asking_order(WrittenLocation(ask), known, 7.0) == ["d", "b"]
+    assert asking_order(UserDefinedLocation(ask), known, 7.0) == ["d", "b"]
     assert told == [
         PartnerRecord("b", 10.0, 500.0),
         PartnerRecord("c", 0.0, 0.0),

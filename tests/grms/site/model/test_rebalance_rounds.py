@@ -4,13 +4,13 @@ import math
 from collections import Counter
 
 from grms.lrms import base
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.policy.rebalancing_notes import Waiting
 from grms.site.model.commands import PublishRound, SendOffer, SendWithdraw
 from grms.site.model.events import OfferAnswered, Restarted, RoundDue, StatusAnswered
 from grms.site.model.jobs import OfferId, Request
 from grms.site.model.lifecycle import GuestState
-from grms.site.model.rebalance_rounds import RoundBook
+from grms.site.model.rebalance_rounds import RebalanceBook
 from grms.site.model.records import (
     JobKept,
     JobLeaving,
@@ -22,17 +22,17 @@ from grms.site.model.records import (
     Record,
     RoundHeld,
 )
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from tests.grms.site.conversation import FULL, Conversation, one, settings
 
-SPARING = Rounds(900.0, "widest", pause=7200.0)
+SPARING = Rebalancing(900.0, "widest", pause=7200.0)
 BEGUN = RoundHeld(900.0, over=False, left_out=())
 OVER = RoundHeld(901.0, over=True, left_out=())
 
 
-def memory(*records: Record) -> Memory:
+def memory(*records: Record) -> StateTables:
     """Returns what a site knows where four jobs wait, each twice as wide as the one before."""
-    made = Memory(settings(processors=16, reoffer=SPARING))
+    made = StateTables(settings(processors=16, reoffer=SPARING))
     for job in (1, 2, 3, 4):
         request = Request(2 ** (job - 1), 100.0)
         made.apply(JobReceived(1.0, job, "ann", str(job), "", request, b""))
@@ -76,7 +76,7 @@ def test_a_question_that_is_no_part_of_a_round_changes_nothing() -> None:
     late = (JobReoffered(900.0, 1, "b", 1), OVER, JobReofferEnded(902.0, 1, "b", 1, False))
     rounds = memory(BEGUN, *late).rounds
     assert (rounds.asked, rounds.again, rounds.questions) == (["b"], "", 1)
-    book = RoundBook()
+    book = RebalanceBook()
     book.ask(1, "b")
     assert (book.job, book.asked, book.questions) == (0, [], 0)
     book.open = True
@@ -110,7 +110,7 @@ def test_pauses_grow_from_round_to_round() -> None:
 
 def test_a_question_that_is_put_once_more_is_one() -> None:
     """For the bound of a round, and for that of a job: b's answer is lost, c's is the second of two."""
-    site = Conversation(settings(reoffer=Rounds(900.0, questions=2), partners_asked=2), up=())
+    site = Conversation(settings(reoffer=Rebalancing(900.0, questions=2), partners_asked=2), up=())
     for key in ("a/7/1", "a/7/2"):
         site.submit(load=None)
         site(base.Accepted, key=key)

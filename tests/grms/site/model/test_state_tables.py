@@ -24,7 +24,7 @@ from grms.site.model.records import (
     Record,
 )
 from grms.site.model.settings import PartnerSettings
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.state import SiteState
 from tests.examples import FEW
 from tests.grms.site.conversation import settings
@@ -37,7 +37,7 @@ def received(number: int = 1) -> JobReceived:
 
 def test_records_that_contradict_each_other_are_noticed() -> None:
     """A start of a job that is being offered cannot be; nor anything about a job nobody knows."""
-    memory = Memory(settings())
+    memory = StateTables(settings())
     memory.apply(received())
     memory.apply(JobOffered(1.0, 1, "b", 1))
     with pytest.raises(IllegalMove, match="a-1 cannot become RUNNING; so far: RECEIVED → OFFERING"):
@@ -50,7 +50,7 @@ def test_records_that_contradict_each_other_are_noticed() -> None:
 
 def test_a_partner_that_was_taken_off_the_list_keeps_its_book() -> None:
     """What the journal says of it is not lost, and it is not a partner."""
-    memory = Memory(settings())
+    memory = StateTables(settings())
     memory.apply(GuestAccepted(1.0, GuestRef("old", OfferId(1, 1)), 1, Request(1, 1.0), b""))
     assert not memory.books["old"].listed
     assert list(memory.at_lrms) == ["old/1/1"]
@@ -69,7 +69,7 @@ def test_a_partner_that_was_taken_off_the_list_keeps_its_book() -> None:
 
 def test_what_is_on_its_way_counts_as_load() -> None:
     """Free processors first, then the queue; from the confirmation on the batch system counts it."""
-    memory = Memory(settings())
+    memory = StateTables(settings())
     load = Load(8, 3, 1)
     assert memory.load(load) is load
     assert memory.load(None) is None
@@ -85,7 +85,7 @@ def test_what_is_on_its_way_counts_as_load() -> None:
 
 def test_an_ended_job_is_ended_once() -> None:
     """A second end is a contradiction."""
-    memory = Memory(settings())
+    memory = StateTables(settings())
     memory.apply(received())
     memory.apply(JobKept(1.0, 1))
     end = JobEnded(3.0, 1, Outcome.COMPLETED, 3.0, 2.0, "")
@@ -105,7 +105,7 @@ def test_a_job_has_a_start_if_it_has_run() -> None:
         (3.0, 2.0, 3.0),  # it was stopped for a while, and went on
         (3.0, 0.0, 3.0),
     ):
-        memory = Memory(settings())
+        memory = StateTables(settings())
         memory.apply(received())
         memory.apply(JobKept(1.0, 1))
         if started is not None:
@@ -127,7 +127,7 @@ def test_any_beginning_of_a_journal_is_a_state(seed: int, share: float) -> None:
 
 def test_offers_of_a_partner_are_counted_whatever_is_answered() -> None:
     """Accepted and declined ones; only the accepted ones as accepted."""
-    memory = Memory(settings())
+    memory = StateTables(settings())
     memory.apply(GuestAccepted(1.0, GuestRef("b", OfferId(1, 1)), 1, Request(1, 1.0), b""))
     memory.apply(GuestDeclined(1.0, GuestRef("b", OfferId(1, 2)), 1))
     memory.apply(GuestDeclined(1.0, GuestRef("b", OfferId(1, 3)), 1))
@@ -137,7 +137,7 @@ def test_offers_of_a_partner_are_counted_whatever_is_answered() -> None:
 
 def test_offers_to_a_partner_are_counted_by_what_it_answered() -> None:
     """An end that overtakes the answer is an acceptance; every change of a job has its number."""
-    memory = Memory(settings())
+    memory = StateTables(settings())
     for number in (1, 2, 3):
         memory.apply(received(number))
         memory.apply(JobOffered(1.0, number, "b", number))

@@ -7,7 +7,7 @@ from grms.site.model.jobs import GuestRef, Load, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import Record
 from grms.site.monitoring.dashboard_events import Decided, Noted, PartnerFigures, Sampled
-from grms.site.monitoring.dashboard_state import Ledger
+from grms.site.monitoring.dashboard_state import DashboardState
 
 OFFER = OfferId(0xABC, 7)
 
@@ -73,7 +73,7 @@ def guest_story() -> Iterator[Record]:
     yield records.GuestAcknowledged(17.0, GuestRef("away", OFFER))
 
 
-def told(ledger: Ledger, *found: Record, decided: Decided | None = None) -> None:
+def told(ledger: DashboardState, *found: Record, decided: Decided | None = None) -> None:
     """Hands records over; a decision rests on what is given."""
     for record in found:
         decides = isinstance(record, records.JobOffered | records.JobKept)

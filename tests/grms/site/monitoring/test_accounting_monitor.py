@@ -12,12 +12,12 @@ import structlog
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from grms.policy.circuit_breaker import ExchangeGuard
+from grms.policy.circuit_breaker import CircuitBreaker
 from grms.site.accounting import reading
 from grms.site.config.schema import SiteConfig
 from grms.site.model.commands import Command
-from grms.site.model.events import Event, GuardLooked
-from grms.site.monitoring.accounting_monitor import ExchangeWatch, GuardWatch
+from grms.site.model.events import CircuitBreakerLooked, Event
+from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.site.runtime.event_loop import Engine
 from grms.site.runtime.journal import Journal
@@ -25,7 +25,7 @@ from tests.grms.site.accounting.stories import at_home, at_partner, guest
 from tests.grms.site.conversation import Conversation, settings
 
 
-def watched(folder: Path, hours: float = 1.0) -> tuple[ExchangeWatch, SiteMetrics]:
+def watched(folder: Path, hours: float = 1.0) -> tuple[AccountingMonitor, SiteMetrics]:
     """Returns a watch on a site of 8 processors, and its figures."""
     document: dict[str, Any] = {
         "name": "home",
@@ -36,7 +36,7 @@ def watched(folder: Path, hours: float = 1.0) -> tuple[ExchangeWatch, SiteMetric
     }
     settings = SiteConfig.model_validate(document, context={"folder": folder})
     metrics = SiteMetrics(["near"])
-    return ExchangeWatch(settings, metrics, structlog.get_logger()), metrics
+    return AccountingMonitor(settings, metrics, structlog.get_logger()), metrics
 
 
 def figures(metrics: SiteMetrics) -> list[str]:
@@ -96,7 +96,7 @@ def test_a_disk_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     def failing(*_: object, **__: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(f"{ExchangeWatch.__module__}.exchange_of_site", failing)
+    monkeypatch.setattr(f"{AccountingMonitor.__module__}.exchange_of_site", failing)
     with capture_logs() as logs:
         asyncio.run(watch.look())
     assert [entry["event"] for entry in logs] == ["exchange_not_known"]
@@ -119,11 +119,11 @@ def test_it_looks_again_and_again_in_another_thread_until_the_daemon_ends(
     async def sleep(seconds: float) -> None:
         assert seconds == 3600.0
 
-    monkeypatch.setattr(f"{ExchangeWatch.__module__}.time.sleep", pause)
+    monkeypatch.setattr(f"{AccountingMonitor.__module__}.time.sleep", pause)
 
     async def scene() -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(f"{ExchangeWatch.__module__}.asyncio.sleep", sleep)
+            patched.setattr(f"{AccountingMonitor.__module__}.asyncio.sleep", sleep)
             task = asyncio.create_task(watch.run())
             assert await asyncio.to_thread(paused.wait, 60)
             task.cancel()
@@ -142,10 +142,10 @@ def test_it_can_be_left_out(tmp_path: Path) -> None:
 
 
 class FakeEngine:
-    """Is told what the guard has to know."""
+    """Is told what the circuit breaker has to know."""
 
-    def __init__(self, guard: ExchangeGuard) -> None:
-        self.state = Conversation(settings(guard=guard)).state
+    def __init__(self, circuit_breaker: CircuitBreaker) -> None:
+        self.state = Conversation(settings(circuit_breaker=circuit_breaker)).state
         self.told: list[tuple[int, float]] = []
 
     def new_id(self) -> int:
@@ -156,36 +156,42 @@ class FakeEngine:
         """Takes who is told of events."""
         self._tell = tell
 
-    def tell(self, event: GuardLooked) -> None:
+    def tell(self, event: CircuitBreakerLooked) -> None:
         """Hands the event over."""
         self.told.append((event.jobs, event.improvement))
         self._tell(event, self.state.handle(event, 0.0))
 
 
 def guarding(
-    folder: Path, guard: ExchangeGuard, metrics: SiteMetrics | None = None
-) -> tuple[GuardWatch, FakeEngine]:
-    """Returns a guard's watch on the journal of `write`, and who is told."""
-    engine = FakeEngine(guard)
+    folder: Path, circuit_breaker: CircuitBreaker, metrics: SiteMetrics | None = None
+) -> tuple[CircuitBreakerWatch, FakeEngine]:
+    """Returns a circuit breaker's watch on the journal of `write`, and who is told."""
+    engine = FakeEngine(circuit_breaker)
     told = cast("Engine", engine)
     config = watched(folder)[0]._settings
-    return GuardWatch(config, guard, told, metrics, structlog.get_logger()), engine
+    return CircuitBreakerWatch(
+        config, circuit_breaker, told, metrics, structlog.get_logger()
+    ), engine
 
 
-def guard_figures(metrics: SiteMetrics) -> dict[str, float]:
-    """Returns what Prometheus is given of the guard."""
+def circuit_breaker_figures(metrics: SiteMetrics) -> dict[str, float]:
+    """Returns what Prometheus is given of the circuit breaker."""
     lines = generate_latest(metrics.registry).decode().splitlines()
-    found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("hanse_guard"))
+    found = dict(line.rsplit(" ", 1) for line in lines if line.startswith("hanse_circuit_breaker"))
     return {name: float(value) for name, value in found.items()}
 
 
-def test_the_guard_is_told_and_what_it_does_is_shown_and_logged_once(tmp_path: Path) -> None:
-    """Own users of this journal have gained; the guard's own numbers decide what it makes of that."""
+def test_the_circuit_breaker_is_told_and_what_it_does_is_shown_and_logged_once(
+    tmp_path: Path,
+) -> None:
+    """Own users of this journal have gained; the circuit breaker's own numbers decide what it makes of that."""
     write(tmp_path)
     metrics = SiteMetrics()
-    assert guard_figures(metrics) == {}
-    watch, engine = guarding(tmp_path, ExchangeGuard(jobs=1), metrics)
-    assert guard_figures(metrics)["hanse_guard_stops"] == 1  # it has not looked yet
+    assert circuit_breaker_figures(metrics) == {}
+    watch, engine = guarding(tmp_path, CircuitBreaker(jobs=1), metrics)
+    assert (
+        circuit_breaker_figures(metrics)["hanse_circuit_breaker_stops"] == 1
+    )  # it has not looked yet
     with capture_logs() as logs:
         asyncio.run(watch.look())
         asyncio.run(watch.look())
@@ -194,9 +200,9 @@ def test_the_guard_is_told_and_what_it_does_is_shown_and_logged_once(tmp_path: P
     assert first[0] == 3
     assert first[1] == pytest.approx(0.3351, abs=1e-4)
     assert not engine.state.guarded
-    assert guard_figures(metrics) == {
-        "hanse_guard_stops": 0,
-        "hanse_guard_gain_ratio": first[1],
+    assert circuit_breaker_figures(metrics) == {
+        "hanse_circuit_breaker_stops": 0,
+        "hanse_circuit_breaker_gain_ratio": first[1],
     }
     assert logs == []
 
@@ -207,43 +213,43 @@ def test_what_costs_too_much_stops_until_an_operator_begins_anew(tmp_path: Path)
         # It waits for a guest, where it would have started at once.
         journal.append([*guest(1, 0.0, 0.0, 90.0, 8), *at_home(1, 1.0, 90.0, 10.0, 8)])
     metrics = SiteMetrics()
-    watch, engine = guarding(tmp_path, ExchangeGuard(jobs=1), metrics)
+    watch, engine = guarding(tmp_path, CircuitBreaker(jobs=1), metrics)
     with capture_logs() as logs:
         asyncio.run(watch.look())
         asyncio.run(watch.look())
     assert engine.state.guarded
-    assert guard_figures(metrics)["hanse_guard_stops"] == 1
+    assert circuit_breaker_figures(metrics)["hanse_circuit_breaker_stops"] == 1
     assert [(one["event"], one["log_level"]) for one in logs] == [
-        ("guard_stops_exchange", "warning")
+        ("circuit_breaker_stops_exchange", "warning")
     ]
     assert logs[0]["gain"] == pytest.approx(1 - 99 / 10)
     with Journal(tmp_path / "home.journal", "home", durability="process") as journal:
         journal.append(at_home(2, 200.0, 200.0, 1e4, 8))
     with capture_logs() as logs:
         asyncio.run(watch.look())
-    assert [one["event"] for one in logs] == ["guard_lets_exchange_go_on"]
-    anew, other = guarding(tmp_path, ExchangeGuard(jobs=2, since=100.0))
+    assert [one["event"] for one in logs] == ["circuit_breaker_lets_exchange_go_on"]
+    anew, other = guarding(tmp_path, CircuitBreaker(jobs=2, since=100.0))
     asyncio.run(anew.look())
     assert other.told[0][0] == 1
     assert not other.state.guarded
 
 
-def test_a_guard_that_cannot_look_leaves_everything_as_it_is(tmp_path: Path) -> None:
+def test_a_circuit_breaker_that_cannot_look_leaves_everything_as_it_is(tmp_path: Path) -> None:
     """At a start nothing is known: no guests. The log says why."""
-    watch, engine = guarding(tmp_path, ExchangeGuard())
+    watch, engine = guarding(tmp_path, CircuitBreaker())
     with capture_logs() as logs:
         asyncio.run(watch.look())
-    assert [entry["event"] for entry in logs] == ["guard_cannot_look"]
+    assert [entry["event"] for entry in logs] == ["circuit_breaker_cannot_look"]
     assert engine.told == []
     assert engine.state.guarded
 
 
-def test_the_guard_looks_at_the_start_and_then_from_time_to_time(
+def test_the_circuit_breaker_looks_at_the_start_and_then_from_time_to_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the site's clock."""
     write(tmp_path)
-    watch, engine = guarding(tmp_path, ExchangeGuard(period=600.0))
+    watch, engine = guarding(tmp_path, CircuitBreaker(period=600.0))
     pauses = []
 
     async def sleep(seconds: float) -> None:
@@ -251,7 +257,7 @@ def test_the_guard_looks_at_the_start_and_then_from_time_to_time(
         if len(pauses) == 3:
             raise asyncio.CancelledError
 
-    monkeypatch.setattr(f"{GuardWatch.__module__}.asyncio.sleep", sleep)
+    monkeypatch.setattr(f"{CircuitBreakerWatch.__module__}.asyncio.sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(watch.run())
     assert pauses == [0.0, 600.0, 600.0]

@@ -18,7 +18,7 @@ from grms.security.tls import TlsFiles
 from grms.site.config.load import ConfigError
 from grms.site.config.schema import DASHBOARD_FILE_END
 from grms.site.monitoring import dashboard as service
-from grms.site.monitoring.dashboard_state import Ledger
+from grms.site.monitoring.dashboard_state import DashboardState
 from grms.v1 import operator_pb2
 from tests.grms.keys import new_federation
 from tests.grms.site.daemons import Running, document, running, two_sites
@@ -243,7 +243,7 @@ def test_a_dashboard_that_fails_holds_up_nobody(
     def fail(*_: Any) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(Ledger, "take", fail)
+    monkeypatch.setattr(DashboardState, "take", fail)
 
     async def scene() -> None:
         async with running(document(tmp_path, **free_dashboard()), tmp_path) as site:

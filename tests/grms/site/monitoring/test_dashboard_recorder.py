@@ -10,7 +10,7 @@ from grms.policy.transfer import AcceptWhenFit
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import JobKept, JobOffered, JobReceived
-from grms.site.monitoring.dashboard_events import CertificateShown, Noted, Sampled
+from grms.site.monitoring.dashboard_events import CertificateOutput, Noted, Sampled
 from grms.site.monitoring.dashboard_recorder import Feed, Recorder, standing, why_not_asked
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
 from grms.v1 import job_pb2
@@ -20,9 +20,9 @@ from tests.grms.site.daemons import Running, two_sites
 from tests.waiting import run, until
 
 
-def shown(number: int) -> CertificateShown:
+def shown(number: int) -> CertificateOutput:
     """Returns a note that can be told from others."""
-    return CertificateShown(str(number), b"")
+    return CertificateOutput(str(number), b"")
 
 
 def test_notes_come_in_order_and_a_slow_reader_loses_the_oldest() -> None:

@@ -12,7 +12,7 @@ from grms.policy.transfer import AcceptWhenFit, AlwaysKeep, Gaussian, Rule, Rule
 from grms.site.model import records
 from grms.site.model.jobs import Load, Weighed
 from grms.site.monitoring.dashboard_events import Decided
-from grms.site.monitoring.dashboard_state import Ledger
+from grms.site.monitoring.dashboard_state import DashboardState
 from grms.site.monitoring.dashboard_views import (
     history_document,
     jobs_document,
@@ -39,16 +39,16 @@ RULES = RuleBase(
 )
 
 
-def filled() -> Ledger:
+def filled() -> DashboardState:
     """Returns a ledger with three jobs: one away, one at home, one of a partner."""
-    ledger = Ledger("home")
+    ledger = DashboardState("home")
     told(ledger, *delegated_story(), *home_story(), *guest_story())
     return ledger
 
 
 def test_what_is_now_is_the_last_sample() -> None:
     """And nothing where there is none yet."""
-    ledger = Ledger("home")
+    ledger = DashboardState("home")
     assert now_document(ledger)["sample"] is None
     ledger.take(sampled(1.0))
     ledger.take(sampled(2.0, free=4, waiting=0))
@@ -74,7 +74,7 @@ def test_thinning_keeps_order_bound_and_the_last(count: int, most: int) -> None:
 
 def test_the_past_is_that_of_the_window() -> None:
     """Thin samples come before thick ones, never twice."""
-    ledger = Ledger("home")
+    ledger = DashboardState("home")
     for second in range(100):
         ledger.take(sampled(float(second)))
     ledger.near.popleft()
@@ -153,7 +153,7 @@ def test_a_story_says_whose_job_it_is() -> None:
 )
 def test_a_summary_is_one_sentence(made: list[records.Record], summary: str) -> None:
     """At every point of a job's way."""
-    ledger = Ledger("home")
+    ledger = DashboardState("home")
     told(ledger, received(1), *made)
     found = story_document(ledger, "home-1")
     assert found is not None
@@ -162,7 +162,7 @@ def test_a_summary_is_one_sentence(made: list[records.Record], summary: str) -> 
 
 def decision(decided: Decided | None) -> dict[str, Any]:
     """Returns the step of a job of two processors that was kept."""
-    ledger = Ledger("home")
+    ledger = DashboardState("home")
     told(ledger, received(1), records.JobKept(1.0, 1), decided=decided)
     found = story_document(ledger, "home-1")
     assert found is not None

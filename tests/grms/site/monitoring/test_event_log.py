@@ -21,7 +21,7 @@ from grms.site.model import events, records
 from grms.site.model.commands import AnswerOffer, Append
 from grms.site.model.jobs import GuestRef, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import Outcome
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.monitoring import event_log
 from grms.site.monitoring.event_log import EventLog, event_name
 from grms.site.monitoring.subscriber import Subscriber
@@ -115,7 +115,7 @@ def test_an_offer_has_one_name_wherever_it_is_told() -> None:
     memory = SimpleNamespace(epoch=0x2A, jobs={7: job})
     state = SimpleNamespace(settings=SimpleNamespace(name="home"), memory=memory)
     engine = cast("Engine", SimpleNamespace(state=state))
-    subscriber = Subscriber(cast("Memory", memory))
+    subscriber = Subscriber(cast("StateTables", memory))
     noted = (
         records.JobReoffered(1.0, 8, "away", 4),
         records.JobEnded(2.0, 7, Outcome.COMPLETED, 2.0, 1.0, ""),
@@ -235,7 +235,7 @@ def test_acceptances_unused_are_told_with_those_left_out() -> None:
     state = SimpleNamespace(partners={"away": SimpleNamespace(budget=budget)})
     clock = SimpleNamespace(now=lambda: 1.0)
     engine = cast("Engine", SimpleNamespace(state=state, clock=clock))
-    subscriber = Subscriber(cast("Memory", SimpleNamespace(jobs={})))
+    subscriber = Subscriber(cast("StateTables", SimpleNamespace(jobs={})))
     now = 0.0
     with capture_logs() as logs:
         log = EventLog(structlog.get_logger(), subscriber, engine, complete=False)
@@ -252,7 +252,7 @@ def test_acceptances_unused_are_told_with_those_left_out() -> None:
 def test_what_happens_to_a_partners_job_has_its_own_name() -> None:
     """And levels of its own: its end is its home site's news, that it is to leave is this one's."""
     state = SimpleNamespace(settings=SimpleNamespace(name="home"))
-    subscriber = Subscriber(cast("Memory", SimpleNamespace(jobs={})))
+    subscriber = Subscriber(cast("StateTables", SimpleNamespace(jobs={})))
     noted: list[records.Record] = []
     for job in (7, GuestRef("away", OfferId(0x2A, 3))):
         noted += [
@@ -304,7 +304,7 @@ def test_every_event_and_record_has_a_name() -> None:
 def test_what_the_batch_system_tells_is_logged_as_of_it() -> None:
     """With the job's key there, and with the id that the news was given."""
     state = SimpleNamespace(settings=SimpleNamespace(name="home"))
-    subscriber = Subscriber(cast("Memory", SimpleNamespace(jobs={})))
+    subscriber = Subscriber(cast("StateTables", SimpleNamespace(jobs={})))
     with capture_logs() as logs:
         EventLog(
             structlog.get_logger(),

@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from grms.daemon.mqtt.payloads import METRICS_MAX, JobStateName, Metrics, encode
-from grms.lrms.anomalies import Slips
+from grms.lrms.anomalies import Anomalies
 from grms.security.handshakes import Handshake
 from grms.security.tls import AdmissionRefusal
 from grms.site.model import commands
-from grms.site.monitoring.accounting_monitor import GuardFigures
+from grms.site.monitoring.accounting_monitor import CircuitBreakerFigures
 from grms.site.monitoring.metrics import (
     OTHER,
     PartnerGauges,
@@ -197,20 +197,20 @@ def test_the_machine_the_queue_and_the_partners_have_figures() -> None:
 
 def test_what_a_batch_system_has_not_kept_is_counted_once() -> None:
     """Its own counts only grow; each look adds what is new."""
-    metrics, slips = SiteMetrics(), Slips()
+    metrics, anomalies = SiteMetrics(), Anomalies()
     for copied, seen in ((0, 0.0), (2, 2.0), (2, 2.0), (3, 3.0)):
-        slips.copied = copied
-        metrics.set_slips(slips)
+        anomalies.copied = copied
+        metrics.set_anomalies(anomalies)
         collected = generate_latest(metrics.registry).decode()
-        assert f'hanse_lrms_slips_total{{what="copied"}} {seen}' in collected
-        assert 'hanse_lrms_slips_total{what="run_again"} 0.0' in collected
+        assert f'hanse_lrms_anomalies_total{{what="copied"}} {seen}' in collected
+        assert 'hanse_lrms_anomalies_total{what="run_again"} 0.0' in collected
 
 
 def test_every_figure_is_documented() -> None:
     """The page on telemetry has each by its name, and none that is not there."""
     metrics = SiteMetrics()
     metrics.watch_certificate(lambda: 0.0)
-    GuardFigures(metrics.registry)
+    CircuitBreakerFigures(metrics.registry)
     metrics.watch_telemetry(connected=lambda: True, outbox_length=lambda: 0, dropped=lambda: 0)
     there = {
         f"{family.name}_total" if family.type == "counter" else family.name

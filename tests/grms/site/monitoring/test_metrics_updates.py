@@ -24,9 +24,9 @@ from grms.site.model.events import (
 )
 from grms.site.model.jobs import Completion, OfferId
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.monitoring.metrics import SiteMetrics
-from grms.site.monitoring.metrics_updates import Counting, JobChanges
+from grms.site.monitoring.metrics_updates import JobChanges, MetricsUpdates
 from grms.site.monitoring.subscriber import Guarded, OfferTimes, Subscriber
 from tests.grms.site.conversation import FREE, FULL, REQUEST, Conversation, offer, one, settings
 from tests.grms.site.daemons import document, running
@@ -47,7 +47,7 @@ class Counted(Conversation):
         self.see = subscriber.seen
         OfferTimes(subscriber)
         outputs = Guarded(subscriber, self.failed.append)
-        Counting(outputs, self.metrics, self.state)
+        MetricsUpdates(outputs, self.metrics, self.state)
         JobChanges(outputs, self.state, lambda: self.now)
         self.submit()
         self(base.Accepted, key=KEY)
@@ -201,7 +201,7 @@ def test_a_mistake_of_an_output_is_told_and_stops_no_other() -> None:
     """The engine would take it for its own."""
     failed: list[Exception] = []
     seen: list[Event] = []
-    subscriber = Subscriber(Memory(settings()))
+    subscriber = Subscriber(StateTables(settings()))
     outputs = Guarded(subscriber, failed.append)
     outputs.on(Drain, lambda _, __: 1 / 0)  # type: ignore[arg-type]  # broken
     outputs.on(Drain, lambda event, _: seen.append(event))
@@ -217,12 +217,12 @@ def test_what_changes_between_events_is_read_from_the_site(tmp_path: Path) -> No
         async with running(
             document(tmp_path, metrics={"listen": f"127.0.0.1:{free_port()}"}), tmp_path
         ) as site:
-            assert site.core.observer is not None
+            assert site.core.monitor is not None
             await site.submit("a", processors=3, run_time_s=500.0, requested_time_s=500.0)
             await site.submit("b", processors=4, requested_time_s=500.0)
             site.core.engine.state.memory.unseen.update({"home/1/1": "", "home/1/2": ""})
-            site.core.observer.sample()
-            values = site.core.observer.metrics.values()
+            site.core.monitor.sample()
+            values = site.core.monitor.metrics.values()
             site.core.engine.state.memory.unseen.clear()
             assert {
                 'hanse_processors{state="free"}': 1,

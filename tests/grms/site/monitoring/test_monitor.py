@@ -41,8 +41,8 @@ def watch_file(folder: Path, site: str = "home") -> MqttSettings:
 
 async def figures(site: Running) -> dict[str, float]:
     """Returns what Prometheus collects from a site, by name and labels."""
-    assert site.core.observer is not None
-    url = f"http://127.0.0.1:{site.core.observer.metrics_port}/metrics"
+    assert site.core.monitor is not None
+    url = f"http://127.0.0.1:{site.core.monitor.metrics_port}/metrics"
     text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=300).read().decode())
     return {
         sample.name + "".join(f" {key}={value}" for key, value in sorted(sample.labels.items())): (
@@ -63,7 +63,7 @@ def test_a_site_that_names_no_mqtt_broker_has_none(tmp_path: Path) -> None:
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path) as site:
-            assert site.core.observer is None
+            assert site.core.monitor is None
             await site.submit("a")
             (job,) = site.core.engine.state.memory.jobs.values()
             await until(lambda: job.outcome is Outcome.COMPLETED)
@@ -208,15 +208,15 @@ def test_the_death_of_the_broker_disturbs_nobody(tmp_path: Path) -> None:
             (tmp_path / "password").write_text("of KTH\n")
             mqtt |= {"address": f"127.0.0.1:{cable.port}"}
             async with running(document(tmp_path, "KTH", mqtt=mqtt), tmp_path) as site:
-                observer = site.core.observer
-                assert observer is not None
-                await until(lambda: observer.connected)
+                monitor = site.core.monitor
+                assert monitor is not None
+                await until(lambda: monitor.connected)
                 await broker.kill()
                 cable.cut()  # events are not kept for those who come late, so the watcher is first
                 for number in range(20):
                     job = await site.submit(f"{number}", run_time_s=0.01)
                 await site.ended(job.job_id)
-                assert not observer.connected
+                assert not monitor.connected
                 await broker.start()
                 async with watching(broker.settings("dashboard")) as watcher:
                     cable.plug()
@@ -288,12 +288,12 @@ def test_an_error_of_telemetry_is_no_error_of_the_site(
         async with running(
             document(tmp_path, mqtt={"enabled": False}, **metrics()), tmp_path
         ) as site:
-            assert site.core.observer is not None
+            assert site.core.monitor is not None
 
             def fail(*_: object) -> None:
                 raise RuntimeError("no figures today")
 
-            monkeypatch.setattr(site.core.observer.metrics.jobs, "labels", fail)
+            monkeypatch.setattr(site.core.monitor.metrics.jobs, "labels", fail)
             with capture_logs() as logs:
                 await site.ended((await site.submit("a")).job_id)
             assert "telemetry_failed" in {entry["event"] for entry in logs}

@@ -19,7 +19,7 @@ from grms.site.monitoring.discovery import PartnerAppeared
 from grms.site.monitoring.embedded_mqtt import EmbeddedBrokerError
 from grms.site.monitoring.metrics import SiteMetrics
 from grms.site.monitoring.metrics_endpoint import MetricsError, MetricsSettings
-from grms.site.monitoring.monitor import WATCHER_FILE_END, Observer
+from grms.site.monitoring.monitor import WATCHER_FILE_END, Monitor
 from grms.site.monitoring.mqtt_settings import TelemetrySettings
 from grms.site.monitoring.telemetry import JobChange
 from grms.util.names import Endpoint
@@ -30,7 +30,7 @@ ENDPOINT = Endpoint("localhost", 7001)
 
 def new_service(
     folder: Path, site: str = "KTH", *, partners: tuple[str, ...] = (), **more: Any
-) -> tuple[Observer, list[PartnerAppeared]]:
+) -> tuple[Monitor, list[PartnerAppeared]]:
     """Returns a service that is not open yet, and the list to which it tells of partners."""
     changes: list[PartnerAppeared] = []
     settings = TelemetrySettings(
@@ -41,7 +41,7 @@ def new_service(
         embedded=("127.0.0.1", 0),
         metrics_every_s=0.05,
     )
-    service = Observer(
+    service = Monitor(
         replace(settings, **more),
         partners=dict.fromkeys(partners),
         partner_changed=changes.append,
@@ -53,7 +53,7 @@ def new_service(
 
 
 @asynccontextmanager
-async def running(service: Observer) -> AsyncIterator[Observer]:
+async def running(service: Monitor) -> AsyncIterator[Monitor]:
     """Opens and runs a service, and ends it in order."""
     async with service, asyncio.TaskGroup() as group:
         group.create_task(service.run(), name="telemetry")

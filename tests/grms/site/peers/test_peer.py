@@ -212,7 +212,7 @@ async def test_who_answers_is_looked_at_before_gRPC_connects_anew(  # noqa: N802
         return wires[-1]
 
     settings: Any = SimpleNamespace(offer_timeout_s=2.0, probe=links.PROBE)
-    link = links.PartnerLink(
+    link = links.PeerClient(
         settings,
         SimpleNamespace(),  # type: ignore[arg-type]  # nothing is told
         name="away",

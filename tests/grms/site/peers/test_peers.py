@@ -390,7 +390,7 @@ def test_a_partner_that_is_back_is_not_asked_everything_at_once(tmp_path: Path) 
     run(scene)
 
 
-class Rogue(Partner):
+class ByzantinePartner(Partner):
     """A partner that says what the protocol does not have.
 
     Attributes:
@@ -423,7 +423,7 @@ def test_a_partner_that_answers_rubbish_is_named_and_asked_no_more(
     """After one offer; the next job stays at home. The first is shown as stuck when it is overdue."""
 
     async def scene() -> None:
-        partner, port = Rogue(), free_port()
+        partner, port = ByzantinePartner(), free_port()
         limits = {"undecided_timeout_s": 0.5}
         configuration = document(tmp_path, partners={"away": port}, limits=limits)
         async with listening(partner, port), running(configuration, tmp_path) as site:
@@ -487,7 +487,7 @@ def test_a_partner_that_is_well_again_is_asked_again(tmp_path: Path) -> None:
     """A probe finds it out; the daemon's own pause is shortened here."""
 
     async def scene() -> None:
-        partner, port = Rogue(), free_port()
+        partner, port = ByzantinePartner(), free_port()
         configuration = document(tmp_path, partners={"away": port})
         async with listening(partner, port), running(configuration, tmp_path) as site:
             await site.linked()

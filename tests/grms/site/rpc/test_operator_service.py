@@ -12,12 +12,12 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
-from grms.policy.circuit_breaker import ExchangeGuard
-from grms.site.gateway import admission as door
+from grms.policy.circuit_breaker import CircuitBreaker
+from grms.site.gateway import admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.jobs import Request
 from grms.site.model.partners import PartnerBook
-from grms.site.rpc.operator_service import guard_status, problem_with
+from grms.site.rpc.operator_service import circuit_breaker_status, problem_with
 from grms.v1 import job_pb2, operator_pb2
 from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run, until
@@ -42,16 +42,18 @@ def test_the_status_says_how_the_site_is(tmp_path: Path) -> None:
     run(scene)
 
 
-def test_the_guard_is_told_as_far_as_it_has_looked() -> None:
+def test_the_circuit_breaker_is_told_as_far_as_it_has_looked() -> None:
     """Nothing of a site without one; what is not known is not there."""
-    guard = ExchangeGuard(cost=0.05, jobs=10)
-    assert guard_status(None, None) is None
-    before = guard_status(guard, None)
-    assert before == operator_pb2.GuardStatus(stops=True, jobs_min=10, cost=0.05)
-    empty = guard_status(guard, guard.found(None, 3.0, 0, math.nan))
-    assert empty == operator_pb2.GuardStatus(looked_s=3.0, jobs_min=10, cost=0.05)
-    first = guard.found(None, 3.0, 20, -0.25)
-    assert guard_status(guard, guard.found(first, 5.0, 21, -0.5)) == operator_pb2.GuardStatus(
+    circuit_breaker = CircuitBreaker(cost=0.05, jobs=10)
+    assert circuit_breaker_status(None, None) is None
+    before = circuit_breaker_status(circuit_breaker, None)
+    assert before == operator_pb2.CircuitBreakerStatus(stops=True, jobs_min=10, cost=0.05)
+    empty = circuit_breaker_status(circuit_breaker, circuit_breaker.found(None, 3.0, 0, math.nan))
+    assert empty == operator_pb2.CircuitBreakerStatus(looked_s=3.0, jobs_min=10, cost=0.05)
+    first = circuit_breaker.found(None, 3.0, 20, -0.25)
+    assert circuit_breaker_status(
+        circuit_breaker, circuit_breaker.found(first, 5.0, 21, -0.5)
+    ) == operator_pb2.CircuitBreakerStatus(
         stops=True,
         stopped_since_s=3.0,
         looked_s=5.0,
@@ -147,7 +149,7 @@ def test_who_drains_a_site_whose_disk_hangs_is_told_what_comes_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for the disk without end; the word is kept, and counts as soon as the write is over."""
-    monkeypatch.setattr(door, "LOOK_S", 0.1)
+    monkeypatch.setattr(admission, "LOOK_S", 0.1)
 
     async def scene() -> None:
         configuration = document(tmp_path)

@@ -327,8 +327,8 @@ def test_two_sites_ask_each_other_what_they_must_and_no_more(tmp_path: Path) -> 
             job = await home.ended(job.job_id)
             assert job.outcome == request_pb2.OUTCOME_CANCELLED
             for asked, methods in ((away, ("Offer", "Withdraw")), (home, ("Report",))):
-                assert asked.core.observer is not None
-                figures = asked.core.observer.metrics.values()
+                assert asked.core.monitor is not None
+                figures = asked.core.monitor.metrics.values()
                 for method in methods:
                     name = f'hanse_call_seconds_count{{method="grms.v1.PartnerService/{method}"}}'
                     assert figures[name] == 1

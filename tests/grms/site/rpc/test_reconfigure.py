@@ -13,10 +13,10 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.site import daemon
 from grms.site.config.load import load_config
-from grms.site.gateway.admission import Door
+from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.reconfigure import differences
@@ -154,7 +154,7 @@ def test_rounds_begin_and_end_with_a_reload(tmp_path: Path) -> None:
                 exclude_unset=True, exclude_none=True
             )
             await reload(site, tmp_path, {**document, "reoffer": {"every": 1, "order": "widest"}})
-            assert site.core.engine.state.settings.reoffer == Rounds(1.0, "widest")
+            assert site.core.engine.state.settings.reoffer == Rebalancing(1.0, "widest")
             await other.jobs.Cancel(job_pb2.CancelRequest(job_id=blocks.job_id), timeout=300)
             ended = await site.ended(job.job_id)
             assert (ended.executed_on, ended.outcome) == ("away", request_pb2.OUTCOME_COMPLETED)
@@ -411,9 +411,9 @@ async def test_partners_find_each_other_through_a_real_broker_with_tls(
 
 def test_operators_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is on the list may come in from then on, and who is taken off it may not."""
-    doors: list[Door] = []
+    doors: list[Admission] = []
 
-    class Noted(Door):
+    class Noted(Admission):
         """A door that the test can look at."""
 
         def __init__(self, *args: Any, **more: Any) -> None:
@@ -425,14 +425,14 @@ def test_operators_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     async def scene() -> None:
         async with running(document(tmp_path, operators=["ann"]), tmp_path) as site:
-            (door,) = doors
-            assert (door.is_operator(ann), door.is_operator(bob)) == (True, False)
+            (admission,) = doors
+            assert (admission.is_operator(ann), admission.is_operator(bob)) == (True, False)
             banned = [f"away:{'0' * 32}"]
             more = document(tmp_path, operators=["bob", "eve"], guests={"banned": banned})
             assert not (await reload(site, tmp_path, more)).restart_needed
             with pytest.raises(ProgramGoneError, match="banned"):
                 await site.daemon.owners.take("away", "away/1/1", "0" * 32)
-            assert (door.is_operator(ann), door.is_operator(bob)) == (False, True)
+            assert (admission.is_operator(ann), admission.is_operator(bob)) == (False, True)
 
     run(scene)
 

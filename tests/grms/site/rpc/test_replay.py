@@ -1,4 +1,4 @@
-"""A site under a conductor: loading, arriving, advancing, and what comes of it."""
+"""A site under a coordinator: loading, arriving, advancing, and what comes of it."""
 
 import math
 from collections.abc import AsyncIterator
@@ -40,10 +40,10 @@ def block(jobs: JobTable = JOBS, replay_id: str = "r", **change: Any) -> replay_
 
 @asynccontextmanager
 async def conducted(folder: Path, **more: Any) -> AsyncIterator[tuple[Running, Any]]:
-    """Yields a daemon on a virtual clock, and the conductor's stub."""
+    """Yields a daemon on a virtual clock, and the coordinator's stub."""
     configuration = document(folder, clock={"kind": "virtual"}, **more)
     async with running(configuration, folder) as site:
-        address = f"{site.users_address}.conductor"
+        address = f"{site.users_address}.coordinator"
         async with aio.insecure_channel(address) as channel:
             yield site, replay_pb2_grpc.ReplayServiceStub(channel)
 
@@ -202,17 +202,17 @@ def test_a_round_needs_rounds_and_a_moment(tmp_path: Path) -> None:
 
 
 def test_only_a_virtual_clock_is_conducted(tmp_path: Path) -> None:
-    """A daemon on real time has no such service, and its conductor's socket is not there."""
+    """A daemon on real time has no such service, and its coordinator's socket is not there."""
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path) as site:
-            assert not Path(site.users_address.removeprefix("unix:") + ".conductor").exists()
+            assert not Path(site.users_address.removeprefix("unix:") + ".coordinator").exists()
             async with aio.insecure_channel(site.users_address) as channel:
                 stub: Any = replay_pb2_grpc.ReplayServiceStub(channel)
                 call = stub.Load(iter([block()]))
                 assert await status_of(call) is grpc.StatusCode.UNIMPLEMENTED
         async with conducted(tmp_path, name="virtual") as (site, _):
-            path = Path(site.users_address.removeprefix("unix:") + ".conductor")
+            path = Path(site.users_address.removeprefix("unix:") + ".coordinator")
             assert path.stat().st_mode & 0o777 == 0o600
 
     run(scene)

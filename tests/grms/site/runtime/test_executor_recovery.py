@@ -28,7 +28,7 @@ from grms.site.model.records import (
     JobStarted,
     Record,
 )
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.runtime.executor_recovery import lrms_job, running, waiting
 from grms.v1 import request_pb2
 from lrms_sim.scheduling.disciplines import Fcfs
@@ -46,15 +46,15 @@ def simulated(run_time: float, group: int = 0) -> bytes:
     return message.SerializeToString()
 
 
-def history(site: str, epoch: int, *records: Record) -> Memory:
+def history(site: str, epoch: int, *records: Record) -> StateTables:
     """Returns what records make."""
-    memory = Memory(settings(name=site, epoch=epoch))
+    memory = StateTables(settings(name=site, epoch=epoch))
     for record in records:
         memory.apply(record)
     return memory
 
 
-def machine_of(memory: Memory) -> SteppedMachine:
+def machine_of(memory: StateTables) -> SteppedMachine:
     """Returns a machine of four processors that goes on from there."""
     return SteppedMachine.restored(
         4,

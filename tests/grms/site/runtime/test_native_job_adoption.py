@@ -18,16 +18,16 @@ from grms.lrms.base import LrmsUnavailableError
 from grms.lrms.native_jobs import (
     VARIABLE,
     Fate,
-    Original,
-    OriginalNotes,
-    OriginalRow,
-    OriginalWanted,
+    NativeJob,
+    NativeJobNotes,
+    NativeJobRequest,
+    NativeJobRow,
     Watched,
 )
 from grms.site.model.commands import Refusal, Refuse, ReplyJob
 from grms.site.model.events import Cancel, Event, Submit
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.runtime.native_job_adoption import OriginalWatcher
+from grms.site.runtime.native_job_adoption import NativeJobAdoption
 from grms.v1 import request_pb2
 
 SETTLE_S = 6.0
@@ -50,15 +50,15 @@ class KilledError(Exception):
     """The watcher's process has ended."""
 
 
-class Notes(OriginalNotes):
+class Notes(NativeJobNotes):
     """Notes on a disk that may be full."""
 
     full: Callable[[], bool] = staticmethod(lambda: False)
 
-    def _write(self, original: Original) -> None:
+    def _write(self, native_job: NativeJob) -> None:
         if self.full():
             raise OSError(errno.ENOSPC, "no room")
-        super()._write(original)
+        super()._write(native_job)
 
 
 class World:
@@ -76,8 +76,8 @@ class World:
         self.rng = random.Random(seed)  # noqa: S311  # of a test
         self.calm = calm
         self.now = 1000.0
-        self.table: dict[str, OriginalRow] = {}
-        self.changed: dict[str, tuple[float, OriginalRow]] = {}
+        self.table: dict[str, NativeJobRow] = {}
+        self.changed: dict[str, tuple[float, NativeJobRow]] = {}
         self.started: list[str] = []
         self.told: list[str] = []
         self.jobs: dict[str, Job] = {}
@@ -86,14 +86,14 @@ class World:
         self.blind = False
         self.watcher = self.new_watcher()
 
-    def new_watcher(self) -> OriginalWatcher:
+    def new_watcher(self) -> NativeJobAdoption:
         """Returns the watcher of a new process."""
         watched = Watched(self, self.notes, 1.0, SETTLE_S)
-        return OriginalWatcher(self, watched, structlog.get_logger(), lambda: self.now)  # type: ignore[arg-type]  # as far as it asks
+        return NativeJobAdoption(self, watched, structlog.get_logger(), lambda: self.now)  # type: ignore[arg-type]  # as far as it asks
 
     def add(self, number: str, *, held: bool = False) -> None:
         """A user hands in a job."""
-        self.table[number] = OriginalRow(
+        self.table[number] = NativeJobRow(
             number, int(self.now), "ann", waiting=True, cancelled=False, held=held,
             held_here=False, offered=True,
         )  # fmt: skip
@@ -162,15 +162,15 @@ class World:
 
     # --- the batch system, as the watcher has it -------------------------------------------------
 
-    async def rows(self) -> list[OriginalRow]:
+    async def rows(self) -> list[NativeJobRow]:
         """The table."""
         self.happen()
         return [] if self.blind else list(self.table.values())
 
-    async def wanted(self, row: OriginalRow) -> OriginalWanted:
+    async def wanted(self, row: NativeJobRow) -> NativeJobRequest:
         """What it asks for."""
         self.happen()
-        return OriginalWanted(f"job {row.number}", 1, 60.0, "#!/bin/sh\n", self.reason)
+        return NativeJobRequest(f"job {row.number}", 1, 60.0, "#!/bin/sh\n", self.reason)
 
     async def hold(self, number: str) -> None:
         """Of a job that has started it means nothing."""
@@ -339,14 +339,14 @@ async def test_a_table_that_does_not_show_a_job_decides_nothing(tmp_path: Path) 
         world.add("1")
         await world.watcher.look()
         await world.watcher.look()
-        (original,) = world.notes.all()
+        (native_job,) = world.notes.all()
         world.blind = True
         if gone:
             del world.table["1"]
         for _ in range(5):
             world.now += SETTLE_S
             await world.watcher.look()
-        left = world.notes.of(original.token)
+        left = world.notes.of(native_job.token)
         if gone:
             assert left is None
             continue
@@ -406,7 +406,7 @@ async def test_its_run_outlives_a_batch_system_that_is_away(
     world = World(tmp_path, calm=True)
     looks = 0
 
-    async def rows() -> list[OriginalRow]:
+    async def rows() -> list[NativeJobRow]:
         nonlocal looks
         looks += 1
         if looks == 1:
@@ -438,7 +438,7 @@ async def test_a_job_that_cannot_be_noted_holds_up_no_other(tmp_path: Path) -> N
         await world.looks(6)
     assert world.table["7"].held_here
     assert full == []
-    told = [each["lrms_job"] for each in log if each["event"] == "original_not_moved"]
+    told = [each["lrms_job"] for each in log if each["event"] == "native_job_not_moved"]
     assert told == ["7", "8"]
 
 

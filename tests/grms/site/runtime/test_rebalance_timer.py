@@ -10,8 +10,8 @@ import pytest
 
 from grms.site.model.events import Event, PartnerUp, PoliciesChanged, RoundDue
 from grms.site.model.partners import PartnerBook
-from grms.site.model.state_tables import Memory
-from grms.site.runtime.rebalance_timer import RoundTimer, next_round
+from grms.site.model.state_tables import StateTables
+from grms.site.runtime.rebalance_timer import RebalanceTimer, next_round
 from tests.grms.site.conversation import settings
 from tests.waiting import run, until
 
@@ -47,7 +47,7 @@ class Hand:
 
     def __init__(self) -> None:
         memory, partners = (
-            Memory(settings()),
+            StateTables(settings()),
             {name: PartnerBook(name, listed=True) for name in ("b", "c")},
         )
         given = {"settings": settings(), "memory": memory, "partners": partners}
@@ -104,7 +104,7 @@ def test_rounds_follow_the_configuration() -> None:
 
     async def scene() -> None:
         hand = Hand()
-        timer = asyncio.create_task(RoundTimer(hand).run())  # type: ignore[arg-type]  # what it needs of an engine
+        timer = asyncio.create_task(RebalanceTimer(hand).run())  # type: ignore[arg-type]  # what it needs of an engine
         await asyncio.sleep(0)
         assert hand.sleeps == []
         hand.configure(60.0)
@@ -134,7 +134,7 @@ def test_a_round_that_was_under_way_goes_on() -> None:
         hand = Hand()
         hand.state.settings = replace(hand.state.settings, reoffer=60.0)
         hand.state.memory.rounds.open = True
-        timer = asyncio.create_task(RoundTimer(hand).run())  # type: ignore[arg-type]  # as above
+        timer = asyncio.create_task(RebalanceTimer(hand).run())  # type: ignore[arg-type]  # as above
         await until(lambda: hand.sleeps == [60.0])
         hand.up("b")
         await asyncio.sleep(0)

@@ -1,17 +1,17 @@
-"""Decisions within rails, by a site's own books."""
+"""Decisions within constraints, by a site's own books."""
 
 from dataclasses import replace
 
 import pytest
 
 from grms.lrms import base
-from grms.policy.constraints import FAIR_EXCHANGE, START_NOW, Promise, Rails
+from grms.policy.constraints import FAIR_EXCHANGE, START_NOW, ExchangeConstraints, Promise
 from grms.policy.transfer import (
     AcceptWhenFit,
-    Railed,
+    Constrained,
     TransferPolicy,
     TransferQuestion,
-    WrittenTransfer,
+    UserDefinedTransfer,
 )
 from grms.site.model.commands import AnswerOffer, Command, Refusal, Refuse, ReplyPardon, SendOffer
 from grms.site.model.compaction import compacted
@@ -35,13 +35,13 @@ FREE = Load(8, 8, 0)
 QUEUED = Load(8, 4, 6)
 """Free processors, and a job that waits."""
 
-BARE = Rails(guest_length=None, balance=None, promise=None)
+BARE = ExchangeConstraints(guest_length=None, balance=None, promise=None)
 HELD = replace(BARE, promise=Promise(tolerance=5, trust=0, suspension=1000, doublings=1))
 
 
-def site(rails: Rails, inside: TransferPolicy | None = None) -> Conversation:
-    """Returns a site of eight processors that keeps to rails with its partner b."""
-    policy = Railed(rails) if inside is None else Railed(rails, inside)
+def site(rails: ExchangeConstraints, inside: TransferPolicy | None = None) -> Conversation:
+    """Returns a site of eight processors that keeps to constraints with its partner b."""
+    policy = Constrained(rails) if inside is None else Constrained(rails, inside)
     return Conversation(settings(transfer={"b": policy}, elapsed_grace=1e9))
 
 
@@ -128,8 +128,8 @@ def test_a_policy_inside_decides_among_what_is_left() -> None:
     assert offers(site(BARE, AcceptWhenFit()).submit(FULL)) == ["b"]
 
 
-@pytest.mark.parametrize("railed", [False, True], ids=["bare", "within rails"])
-def test_a_job_that_waits_already_does_not_wait_for_itself(railed: bool) -> None:
+@pytest.mark.parametrize("constrained", [False, True], ids=["bare", "within constraints"])
+def test_a_job_that_waits_already_does_not_wait_for_itself(constrained: bool) -> None:
     """What a policy is told of the queue is the others, as it was on the job's arrival."""
     told: list[int] = []
 
@@ -137,8 +137,8 @@ def test_a_job_that_waits_already_does_not_wait_for_itself(railed: bool) -> None
         told.append(question.processors_waiting)
         return False
 
-    written = WrittenTransfer(no)
-    policy = Railed(BARE, written) if railed else written
+    written = UserDefinedTransfer(no)
+    policy = Constrained(BARE, written) if constrained else written
     host = Conversation(settings(transfer={"b": policy}))
     book = host.state.memory.books["b"]
     for waiting, waits in ((6, False), (6, True), (0, True)):
@@ -151,18 +151,18 @@ def test_a_job_that_waits_already_does_not_wait_for_itself(railed: bool) -> None
 
 
 def test_a_bare_policy_is_told_the_requested_time() -> None:
-    """A policy of one's own looks at it without rails, too."""
+    """A policy of one's own looks at it without constraints, too."""
     told: list[float] = []
 
     def no(question: TransferQuestion) -> bool:
         told.append(question.requested_time)
         return False
 
-    Conversation(settings(transfer={"b": WrittenTransfer(no)})).submit(FREE)
+    Conversation(settings(transfer={"b": UserDefinedTransfer(no)})).submit(FREE)
     assert told == [100.0]
 
 
-def test_rails_without_start_now_do_not_ask() -> None:
+def test_constraints_without_start_now_do_not_ask() -> None:
     """A question to the batch system costs."""
     asked = Load(8, 8, 0, lambda _w, _r: pytest.fail("asked"))
     assert offers(site(replace(BARE, start_now=False)).submit(asked)) == ["b"]
@@ -262,7 +262,7 @@ def test_a_job_that_still_runs_is_no_breach_when_another_has_ended() -> None:
 
 def test_a_look_in_vain_says_when_the_next_is_due() -> None:
     """What was due has been taken back since; until the other should be over nobody looks again."""
-    home, rails = site(HELD), held_to(Railed(HELD))
+    home, rails = site(HELD), held_to(Constrained(HELD))
     assert rails is not None
     book = home.state.partners["b"]
     book.trust.promise(1, 0.0, 10.0, 1)
@@ -378,7 +378,7 @@ def test_what_was_noted_survives_a_restart(compacts: bool) -> None:
     assert offers(home.submit(FULL)) == ["b"]
 
 
-def test_other_rails_take_what_was_noted() -> None:
+def test_other_constraints_take_what_was_noted() -> None:
     """A reload changes the numbers; books and promises stay."""
     home = site(HELD)
     home.submit(FULL)
@@ -387,7 +387,7 @@ def test_other_rails_take_what_was_noted() -> None:
     partners = home.settings.partners
     home(
         PoliciesChanged,
-        transfer={"b": Railed(patient)},
+        transfer={"b": Constrained(patient)},
         location=home.settings.location,
         partners=partners,
     )

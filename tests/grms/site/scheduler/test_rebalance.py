@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from grms.lrms import base
-from grms.policy.constraints import Promise, Rails
-from grms.policy.rebalancing import Rounds
-from grms.policy.transfer import AlwaysKeep, Railed, TransferQuestion, WrittenTransfer
+from grms.policy.constraints import ExchangeConstraints, Promise
+from grms.policy.rebalancing import Rebalancing
+from grms.policy.transfer import AlwaysKeep, Constrained, TransferQuestion, UserDefinedTransfer
 from grms.site.model.commands import (
     AnswerReport,
     Command,
@@ -138,7 +138,7 @@ def test_the_policy_is_told_of_the_others_that_wait() -> None:
         told.append(question.processors_waiting)
         return False
 
-    due(home(transfer={"b": WrittenTransfer(no)}))
+    due(home(transfer={"b": UserDefinedTransfer(no)}))
     assert told == [FULL.processors_waiting - 2]
 
 
@@ -174,7 +174,7 @@ def test_every_partner_and_every_job_has_its_turn() -> None:
 
 def test_questions_whose_answer_is_known_are_spared() -> None:
     """Who has declined a job is not asked about one that is no easier."""
-    site = home(2, reoffer=Rounds(900.0))
+    site = home(2, reoffer=Rebalancing(900.0))
     due(site)
     site(OfferAnswered, load=FULL, accepted=False, **B1)
     over = site(OfferAnswered, load=FULL, accepted=False, **C1)
@@ -184,7 +184,7 @@ def test_questions_whose_answer_is_known_are_spared() -> None:
 def test_what_home_wants_stays() -> None:
     """Its policy is asked as at an arrival; that the job does not start at once is known."""
     assert kinds(due(home(transfer={"b": AlwaysKeep(), "c": AlwaysKeep()}))) == ["PublishRound"]
-    rails = Railed(Rails(start_now=True))
+    rails = Constrained(ExchangeConstraints(start_now=True))
     assert one(due(home(transfer={"b": rails})), SendOffer).partner == "b"
     # The policy beside the first partner that keeps a job keeps it from all.
     assert kinds(due(home(transfer={"b": AlwaysKeep(), "c": rails}))) == ["PublishRound"]
@@ -211,7 +211,7 @@ def test_what_nothing_starts_at_home_is_offered_whatever_home_wants() -> None:
 
 def test_a_round_may_have_a_bound() -> None:
     """Of questions, whomever they are put to; the next begins anew."""
-    site = home(2, reoffer=Rounds(900.0, questions=1))
+    site = home(2, reoffer=Rebalancing(900.0, questions=1))
     for number in (1, 2):
         assert one(due(site), SendOffer).offer == offer(number)
         over = site(OfferAnswered, load=FULL, accepted=False, partner="b", offer=offer(number))
@@ -220,7 +220,7 @@ def test_a_round_may_have_a_bound() -> None:
 
 def test_a_late_no_is_about_its_own_job() -> None:
     """The round in which it was asked for is over: what it says of the partner now is nothing."""
-    site = home(3, reoffer=Rounds(900.0))
+    site = home(3, reoffer=Rebalancing(900.0))
     due(site)
     assert due(site) == []
     asked = one(due(site), SendOffer)
@@ -258,7 +258,7 @@ def test_who_cannot_be_asked_is_passed_over(event: Any, values: dict[str, Any]) 
 
 def test_who_is_not_trusted_is_passed_over() -> None:
     """As at an arrival."""
-    rails = Railed(Rails(start_now=True, promise=Promise()))
+    rails = Constrained(ExchangeConstraints(start_now=True, promise=Promise()))
     site = home(transfer={"b": rails, "c": rails})
     site.state.partners["b"].trust.suspended_until = 100.0
     assert one(due(site), SendOffer).partner == "c"

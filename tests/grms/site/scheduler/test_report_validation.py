@@ -99,7 +99,7 @@ def test_an_ended_job_has_no_question_open() -> None:
 
 
 def test_with_one_clock_for_all_moments_are_not_compared() -> None:
-    """In a replay the conductor moves the clocks one after the other; run times still count."""
+    """In a replay the coordinator moves the clocks one after the other; run times still count."""
     site = delegated(settings(**{**STRICT, "clock_grace": math.inf}))
     assert violation(site.job(), end(9000.0, 100.0), 1000.0, site.settings) == ""
     assert violation(site.job(), end(2000.0, 111.0), 2000.0, site.settings) != ""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grms.lrms import base
-from grms.policy.rebalancing import Rounds
+from grms.policy.rebalancing import Rebalancing
 from grms.site.model.commands import (
     Command,
     LrmsCancel,
@@ -128,7 +128,7 @@ def test_after_a_restart_a_round_waits_for_what_is_about_to_leave() -> None:
 
 def test_pauses_hold_over_a_restart_and_not_over_other_rules() -> None:
     """Who has declined a job is left in peace for a period, unless a reload says how otherwise."""
-    sparing = Rounds(900.0, pause=3600.0)
+    sparing = Rebalancing(900.0, pause=3600.0)
     site = home(reoffer=sparing)
     due(site)
     for partner in "bc":
@@ -138,7 +138,7 @@ def test_pauses_hold_over_a_restart_and_not_over_other_rules() -> None:
     site(base.Accepted, key=KEY)
     site.come_up()
     given = site.settings
-    for reoffer, asked in ((sparing, []), (Rounds(900.0, pause=1800.0), ["SendOffer"])):
+    for reoffer, asked in ((sparing, []), (Rebalancing(900.0, pause=1800.0), ["SendOffer"])):
         site(
             PoliciesChanged,
             transfer=given.transfer,
@@ -230,7 +230,7 @@ def test_a_round_that_goes_on_has_the_turns_that_it_had() -> None:
 
 def test_a_round_that_goes_on_knows_who_has_declined() -> None:
     """B declined the first job, and is not asked about a second that is as wide and as long."""
-    site = home(2, reoffer=Rounds(900.0))
+    site = home(2, reoffer=Rebalancing(900.0))
     due(site)
     site(OfferAnswered, **NO, **B1)
     withdraw = one(restarted(site, "bc"), SendWithdraw)

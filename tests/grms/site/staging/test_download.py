@@ -17,7 +17,7 @@ from grms.site.model.jobs import OfferId
 from grms.site.model.lifecycle import JobState
 from grms.site.staging import download as module
 from grms.site.staging.digests import Digests
-from grms.site.staging.download import NoResultsError, ResultDesk
+from grms.site.staging.download import NoResultsError, ResultServer
 from grms.site.staging.store import ResultStore
 from grms.v1 import request_pb2
 from tests.waiting import TIME_OUT_S, until
@@ -29,7 +29,7 @@ SCRIPT = request_pb2.JobRequest(
 ).SerializeToString()
 
 
-def desk(folder: Path, digests: Digests) -> tuple[ResultDesk, Path]:
+def server(folder: Path, digests: Digests) -> tuple[ResultServer, Path]:
     """Returns the desk of a site whose partner `home` has had a job here, and that job's folder."""
     spool = Spool(folder / "jobs")
     spool.open()
@@ -37,7 +37,7 @@ def desk(folder: Path, digests: Digests) -> tuple[ResultDesk, Path]:
     (place / "stdout").write_text("said")
     book = SimpleNamespace(answer_to=lambda _: None)
     engine: Any = SimpleNamespace(state=SimpleNamespace(partners={"home": book}))
-    made = ResultDesk(
+    made = ResultServer(
         engine,
         spool,
         ResultStore(folder / "results"),
@@ -61,7 +61,7 @@ async def test_a_partner_that_asks_for_what_is_being_read_may_ask_again(
         assert gate.wait(TIME_OUT_S)
         return os.read(descriptor, most)
 
-    results, place = desk(tmp_path, Digests(slow))
+    results, place = server(tmp_path, Digests(slow))
     for _ in range(3):
         with pytest.raises(NoResultsError, match="0 of 4 bytes") as caught:
             await results.of_guest("home", OFFER)
@@ -97,7 +97,7 @@ async def test_a_file_is_handed_out_while_digests_are_being_read(
         assert gate.wait(TIME_OUT_S)
         return os.read(descriptor, most)
 
-    results, _ = desk(tmp_path, Digests(slow))
+    results, _ = server(tmp_path, Digests(slow))
     job: Any = SimpleNamespace(
         state=JobState.ENDED, partner="", payload=SCRIPT, lrms_key="home/1/1", job_id="home-1"
     )
@@ -120,7 +120,7 @@ async def test_a_file_is_handed_out_while_digests_are_being_read(
 
 async def test_a_disk_that_is_away_has_not_lost_anything(tmp_path: Path) -> None:
     """The partner asks again, and does not note that there are no files."""
-    results, place = desk(tmp_path, Digests())
+    results, place = server(tmp_path, Digests())
     place.parent.rename(tmp_path / "away")
     with pytest.raises(NoResultsError, match="not mounted") as caught:
         await results.of_guest("home", OFFER)

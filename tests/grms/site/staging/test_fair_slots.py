@@ -2,13 +2,13 @@
 
 import asyncio
 
-from grms.site.staging.fair_slots import LARGE_BYTES, Turns
+from grms.site.staging.fair_slots import LARGE_BYTES, FairSlots
 from tests.waiting import until
 
 
 async def test_the_smallest_comes_first_and_large_work_leaves_a_place() -> None:
     """In the order of their sizes; who gives up takes no place with it."""
-    turns, inside, gates = Turns(3), [], dict[int, asyncio.Event]()
+    turns, inside, gates = FairSlots(3), [], dict[int, asyncio.Event]()
 
     async def work(size: int) -> None:
         async with turns.turn(size):
@@ -46,7 +46,7 @@ async def test_the_smallest_comes_first_and_large_work_leaves_a_place() -> None:
 
 async def test_a_place_that_was_just_given_is_given_back() -> None:
     """Whoever is cancelled before it notices."""
-    turns = Turns(2)
+    turns = FairSlots(2)
 
     async def work() -> None:
         async with turns.turn(1):

@@ -16,9 +16,9 @@ from grms.lrms.job_directories import JobFolder, Remains
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import GuestAccepted, JobEnded, JobKept, JobReceived
-from grms.site.model.state_tables import Memory
+from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
-from grms.site.staging.retention import Sweeper, living
+from grms.site.staging.retention import Retention, living
 from grms.site.staging.stage_in import guest_inputs, user_input
 from grms.site.staging.store import Manifest, ResultStore
 from grms.v1 import request_pb2
@@ -57,9 +57,9 @@ class Folders:
         return list(self.keys)
 
 
-def lived() -> Memory:
+def lived() -> StateTables:
     """Returns a memory of a home job here that lives and one that ended, and the same of guests."""
-    memory, request = Memory(settings()), Request(1, 10.0)
+    memory, request = StateTables(settings()), Request(1, 10.0)
     for number in (1, 2):
         memory.apply(JobReceived(1.0, number, "ann", f"k{number}", "", request, b""))
         memory.apply(GuestAccepted(1.0, GuestRef("b", OfferId(1, number)), 1, request, b""))
@@ -89,7 +89,7 @@ async def test_old_folders_go(tmp_path: Path) -> None:
     inputs, owners = ResultStore(tmp_path / "inputs"), GuestOwners(tmp_path / "owners")
     for key in ("b/1/1", "b/1/2"):
         await owners.take("b", key, "0" * 32)
-    sweeper = Sweeper(
+    sweeper = Retention(
         engine, folders, store, inputs, owners, keep_s=100.0, log=log, clock=lambda: 1000.0
     )
     assert await sweeper.sweep() == 1
@@ -99,7 +99,7 @@ async def test_old_folders_go(tmp_path: Path) -> None:
         "",
     ]
     assert store.manifest("a-2") == Manifest()
-    later = Sweeper(engine, None, store, inputs, owners, keep_s=-1.0, log=log, clock=lambda: 1e12)
+    later = Retention(engine, None, store, inputs, owners, keep_s=-1.0, log=log, clock=lambda: 1e12)
     assert await later.sweep() == 1
     assert store.manifest("a-2") is None
 
@@ -128,7 +128,7 @@ async def test_what_cannot_be_deleted_keeps_nothing_else(tmp_path: Path) -> None
         store.finish("a-2", Manifest())
         owners = GuestOwners(tmp_path / "owners")
         with capture_logs() as log:
-            sweeper = Sweeper(
+            sweeper = Retention(
                 engine,
                 folders,
                 store,
@@ -160,7 +160,7 @@ async def test_what_jobs_are_given_stays_as_long_as_they_live(tmp_path: Path) ->
     engine: Any = SimpleNamespace(state=SimpleNamespace(memory=memory))
     log, store = structlog.get_logger(), ResultStore(tmp_path / "results")
     times = {"keep_s": 1e12, "log": log}
-    assert await Sweeper(engine, None, store, inputs, owners, **times).sweep() == 0
-    sweeper = Sweeper(engine, None, store, inputs, owners, clock=lambda: 1e12, **times)
+    assert await Retention(engine, None, store, inputs, owners, **times).sweep() == 0
+    sweeper = Retention(engine, None, store, inputs, owners, clock=lambda: 1e12, **times)
     assert await sweeper.sweep() == 2
     assert [inputs.manifest(name) is not None for name in names] == [True, False, True, False]

@@ -21,8 +21,8 @@ from grms.site.staging import stage_in as inputs
 from grms.site.staging.download import NoResultsError
 from grms.site.staging.stage_in import (
     JOBS_HELD,
-    InputDesk,
     InputFetcher,
+    InputServer,
     guest_inputs,
     user_input,
 )
@@ -48,39 +48,39 @@ def payload(*files: JobFile) -> bytes:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> InputDesk:
+def server(tmp_path: Path) -> InputServer:
     """A desk that takes 20 bytes for a file and 30 for a job."""
-    return InputDesk(ResultStore(tmp_path), FileLimits(20, 30))
+    return InputServer(ResultStore(tmp_path), FileLimits(20, 30))
 
 
-async def test_a_file_comes_in_pieces_and_goes_on(desk: InputDesk) -> None:
+async def test_a_file_comes_in_pieces_and_goes_on(server: InputServer) -> None:
     """The answer says where; what begins elsewhere is not taken, and what is whole comes no second time."""
     file = a_file()
-    assert await desk.lacking("ann", payload(file)) == "in"
-    assert await desk.put("ann", file, 0, b"0123") == 4
-    assert await desk.put("ann", file, 0, b"0123") == 4
-    assert await desk.put("ann", file, 6, b"6789") == 4
-    assert await desk.lacking("ann", payload(file)) == "in"
-    assert await desk.put("ann", file, 4, b"456789 and more") == 10
-    assert await desk.put("ann", file, 0, b"") == 10
-    assert await desk.lacking("ann", payload(file)) == ""
-    assert desk.store.path(user_input("ann", file), 0).read_bytes() == CONTENT
+    assert await server.lacking("ann", payload(file)) == "in"
+    assert await server.put("ann", file, 0, b"0123") == 4
+    assert await server.put("ann", file, 0, b"0123") == 4
+    assert await server.put("ann", file, 6, b"6789") == 4
+    assert await server.lacking("ann", payload(file)) == "in"
+    assert await server.put("ann", file, 4, b"456789 and more") == 10
+    assert await server.put("ann", file, 0, b"") == 10
+    assert await server.lacking("ann", payload(file)) == ""
+    assert server.store.path(user_input("ann", file), 0).read_bytes() == CONTENT
 
 
-async def test_nothing_is_given_of_another_users_files(desk: InputDesk) -> None:
+async def test_nothing_is_given_of_another_users_files(server: InputServer) -> None:
     """Who knows a digest has not the file."""
-    await desk.put("ann", a_file(), 0, CONTENT)
-    assert await desk.lacking("bob", payload(a_file())) == "in"
+    await server.put("ann", a_file(), 0, CONTENT)
+    assert await server.lacking("bob", payload(a_file())) == "in"
 
 
-async def test_a_file_of_no_bytes_is_one(desk: InputDesk) -> None:
+async def test_a_file_of_no_bytes_is_one(server: InputServer) -> None:
     """It is there after the first question."""
-    assert await desk.put("ann", a_file(b""), 0, b"") == 0
-    assert await desk.lacking("ann", payload(a_file(b""))) == ""
+    assert await server.put("ann", a_file(b""), 0, b"") == 0
+    assert await server.lacking("ann", payload(a_file(b""))) == ""
 
 
 async def test_a_check_survives_who_has_waited_for_it(
-    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+    server: InputServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made once, and holds up nobody else's files."""
     gate, checks, sound = threading.Event(), list[str](), ResultStore.check
@@ -92,20 +92,20 @@ async def test_a_check_survives_who_has_waited_for_it(
         sound(store, job_id, *args)
 
     monkeypatch.setattr(ResultStore, "check", slow)
-    asks = asyncio.create_task(desk.put("ann", a_file(), 0, CONTENT))
+    asks = asyncio.create_task(server.put("ann", a_file(), 0, CONTENT))
     await until(lambda: len(checks) == 1)
     asks.cancel()
-    assert await desk.put("bob", a_file(), 0, CONTENT) == 10
-    again = asyncio.create_task(desk.put("ann", a_file(), 10, b""))
+    assert await server.put("bob", a_file(), 0, CONTENT) == 10
+    again = asyncio.create_task(server.put("ann", a_file(), 10, b""))
     await asyncio.sleep(0)
     gate.set()
     assert await again == 10
     assert checks == [user_input(user, a_file()) for user in ("ann", "bob")]
-    assert await desk.lacking("ann", payload(a_file())) == ""
+    assert await server.lacking("ann", payload(a_file())) == ""
 
 
 async def test_who_is_gone_before_its_turn_leaves_nothing_behind(
-    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+    server: InputServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a task with its content, nor a file."""
     gate, checks, sound = threading.Event(), list[str](), ResultStore.check
@@ -116,12 +116,12 @@ async def test_who_is_gone_before_its_turn_leaves_nothing_behind(
         sound(store, job_id, *args)
 
     monkeypatch.setattr(ResultStore, "check", slow)
-    first = asyncio.create_task(desk.put("ann", a_file(), 0, CONTENT))
+    first = asyncio.create_task(server.put("ann", a_file(), 0, CONTENT))
     await until(lambda: len(checks) == 1)
     before = asyncio.all_tasks()
     others = [a_file(bytes([number])) for number in range(3)]
     waits = [
-        asyncio.create_task(desk.put("ann", file, 0, bytes([number])))
+        asyncio.create_task(server.put("ann", file, 0, bytes([number])))
         for number, file in enumerate(others)
     ]
     await asyncio.sleep(0)
@@ -132,103 +132,105 @@ async def test_who_is_gone_before_its_turn_leaves_nothing_behind(
     gate.set()
     assert not left
     assert await first == 10
-    assert await desk.lacking("ann", payload(others[0])) == "in"
-    assert await desk.put("ann", others[0], 0, b"\0") == 1
+    assert await server.lacking("ann", payload(others[0])) == "in"
+    assert await server.put("ann", others[0], 0, b"\0") == 1
 
 
 async def test_a_digest_keeps_no_thread_for_itself(
-    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+    server: InputServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is one thread, other work has it between two pieces."""
     monkeypatch.setattr(digests, "PIECE_BYTES", 1)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    put = asyncio.create_task(desk.put("ann", a_file(), 0, CONTENT))
+    put = asyncio.create_task(server.put("ann", a_file(), 0, CONTENT))
     others = 0
     while not put.done():
         await asyncio.to_thread(int)
         others += 1
     assert await put == 10
     assert others > 10
-    assert await desk.lacking("ann", payload(a_file())) == ""
+    assert await server.lacking("ann", payload(a_file())) == ""
 
 
-async def test_an_empty_file_is_one_wherever_it_is_said_to_begin(desk: InputDesk) -> None:
+async def test_an_empty_file_is_one_wherever_it_is_said_to_begin(server: InputServer) -> None:
     """All of it is there already."""
-    assert await desk.put("ann", a_file(b""), 5, b"12345") == 0
-    assert await desk.lacking("ann", payload(a_file(b""))) == ""
+    assert await server.put("ann", a_file(b""), 5, b"12345") == 0
+    assert await server.lacking("ann", payload(a_file(b""))) == ""
 
 
-async def test_another_content_is_thrown_away(desk: InputDesk) -> None:
+async def test_another_content_is_thrown_away(server: InputServer) -> None:
     """And can be handed over anew."""
     with pytest.raises(ValueError, match="SHA-256 is not what was said"):
-        await desk.put("ann", a_file(), 0, b"0123456780")
-    assert await desk.put("ann", a_file(), 0, CONTENT) == 10
+        await server.put("ann", a_file(), 0, b"0123456780")
+    assert await server.put("ann", a_file(), 0, CONTENT) == 10
 
 
-async def test_what_is_too_large_is_not_taken(desk: InputDesk) -> None:
+async def test_what_is_too_large_is_not_taken(server: InputServer) -> None:
     """One file, all of a job, and all of a user; a digest is one."""
     with pytest.raises(ValueError, match="at most 20 are taken"):
-        await desk.put("ann", a_file(b"x" * 21), 0, b"x")
+        await server.put("ann", a_file(b"x" * 21), 0, b"x")
     with pytest.raises(ValueError, match="it must have 32"):
-        await desk.put("ann", JobFile("in", 1, b"x"), 0, b"x")
+        await server.put("ann", JobFile("in", 1, b"x"), 0, b"x")
     files = [a_file(bytes([number]) * 20, f"in{number}") for number in range(255)]
-    assert "a job is given at most 30" in await desk.lacking("ann", payload(*files[:2]))
+    assert "a job is given at most 30" in await server.lacking("ann", payload(*files[:2]))
     taken = 0
     with pytest.raises(ValueError, match=f"files of {JOBS_HELD * 30} bytes here"):
         for number, file in enumerate(files):
-            await desk.put("ann", file, 0, bytes([number]) * 20)
+            await server.put("ann", file, 0, bytes([number]) * 20)
             taken += 1
     assert taken == JOBS_HELD * 30 // 20
-    assert await desk.put("bob", a_file(), 0, CONTENT) == 10
+    assert await server.put("bob", a_file(), 0, CONTENT) == 10
 
 
-async def test_files_that_are_begun_give_no_more_room(desk: InputDesk) -> None:
+async def test_files_that_are_begun_give_no_more_room(server: InputServer) -> None:
     """Each piece counts, not what a file had when it was begun."""
     files = [a_file(bytes([number]) * 20, f"in{number}") for number in range(40)]
     for number, file in enumerate(files):
-        assert await desk.put("ann", file, 0, bytes([number])) == 1
+        assert await server.put("ann", file, 0, bytes([number])) == 1
     with pytest.raises(ValueError, match=f"files of {JOBS_HELD * 30} bytes here"):
         for number, file in enumerate(files):
-            await desk.put("ann", file, 1, bytes([number]) * 19)
-    assert desk.store.held("user-")[1] <= JOBS_HELD * 30
+            await server.put("ann", file, 1, bytes([number]) * 19)
+    assert server.store.held("user-")[1] <= JOBS_HELD * 30
 
 
 async def test_a_user_has_so_many_files_here_and_no_more(
-    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+    server: InputServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of files that have no bytes yet; what does not begin with its first byte is none."""
     monkeypatch.setattr(inputs, "FILES_HELD", 3)
     for number in range(5):
-        assert await desk.put("ann", a_file(bytes([number, 7])), 1, b"x") == 0
-    assert desk.store.held("user-") == (0, 0)
+        assert await server.put("ann", a_file(bytes([number, 7])), 1, b"x") == 0
+    assert server.store.held("user-") == (0, 0)
     for number in range(3):
-        assert await desk.put("ann", a_file(bytes([number])), 0, b"") == 0
+        assert await server.put("ann", a_file(bytes([number])), 0, b"") == 0
     with pytest.raises(ValueError, match="you have 3 files here"):
-        await desk.put("ann", a_file(b"more"), 0, b"")
-    assert desk.store.held("user-")[0] == 3
-    assert await desk.put("bob", a_file(), 0, CONTENT) == 10
+        await server.put("ann", a_file(b"more"), 0, b"")
+    assert server.store.held("user-")[0] == 3
+    assert await server.put("bob", a_file(), 0, CONTENT) == 10
 
 
-async def test_a_partner_is_sent_what_the_job_is_given_and_nothing_else(desk: InputDesk) -> None:
+async def test_a_partner_is_sent_what_the_job_is_given_and_nothing_else(
+    server: InputServer,
+) -> None:
     """From a byte on; a file that is gone is said to be gone."""
-    await desk.put("ann", a_file(), 0, CONTENT)
-    await desk.put("ann", a_file(b"secret", "other"), 0, b"secret")
+    await server.put("ann", a_file(), 0, CONTENT)
+    await server.put("ann", a_file(b"secret", "other"), 0, b"secret")
     job: Any = SimpleNamespace(user="ann", payload=payload(a_file()))
-    assert b"".join([some async for some in desk.read(job, "in", 3)]) == CONTENT[3:]
+    assert b"".join([some async for some in server.read(job, "in", 3)]) == CONTENT[3:]
     for name in ("other", "../in", user_input("ann", a_file())):
         with pytest.raises(ValueError, match="the job is given no file"):
-            await anext(desk.read(job, name, 0))
-    desk.store.remove(user_input("ann", a_file()))
+            await anext(server.read(job, name, 0))
+    server.store.remove(user_input("ann", a_file()))
     with pytest.raises(NoResultsError, match="not here any more"):
-        await anext(desk.read(job, "in", 0))
+        await anext(server.read(job, "in", 0))
 
 
-async def test_a_job_finds_its_files_where_they_lie(desk: InputDesk) -> None:
+async def test_a_job_finds_its_files_where_they_lie(server: InputServer) -> None:
     """A user's by what they are, a partner's by the job."""
     command: Any = SimpleNamespace(partner="", user="ann", lrms_key="a/1/1")
-    assert desk.place(command, 3, a_file()) == desk.store.path(user_input("ann", a_file()), 0)
+    assert server.place(command, 3, a_file()) == server.store.path(user_input("ann", a_file()), 0)
     command = SimpleNamespace(partner="b", user="", lrms_key="b/1f/2")
-    assert desk.place(command, 3, a_file()) == desk.store.path("guest-b+1f+2", 3)
+    assert server.place(command, 3, a_file()) == server.store.path("guest-b+1f+2", 3)
 
 
 class Home:
@@ -270,28 +272,28 @@ class Call:
         self.cancelled = True
 
 
-def fetcher(desk: InputDesk, home: Home | None, *files: JobFile) -> InputFetcher:
+def fetcher(server: InputServer, home: Home | None, *files: JobFile) -> InputFetcher:
     """Returns what gets the files of a partner's job."""
 
     async def programs(_partner: str, _key: str) -> bytes:
         return payload(*files)
 
     links: Any = SimpleNamespace(links={} if home is None else {"home": home})
-    return InputFetcher(programs, desk, links, "away")
+    return InputFetcher(programs, server, links, "away")
 
 
-async def test_files_come_after_the_program(desk: InputDesk) -> None:
+async def test_files_come_after_the_program(server: InputServer) -> None:
     """What was cut off goes on where it stopped, what is another is asked for anew."""
     down = grpc.StatusCode.UNAVAILABLE
     home = Home((b"0123", down), (b"456789", None), (b"abd", None), (b"abc", None))
-    fetch = fetcher(desk, home, a_file(), a_file(b"abc", "b"))
+    fetch = fetcher(server, home, a_file(), a_file(b"abc", "b"))
     for text in ("home: as told", "another content"):
         with pytest.raises(ProgramAwayError, match=text):
             await fetch("home", "home/1f/17")
     assert await fetch("home", "home/1f/17") == payload(a_file(), a_file(b"abc", "b"))
     assert home.offsets == [0, 4, 0, 0]
     name = guest_inputs("home/1f/17")
-    assert [desk.store.path(name, number).read_bytes() for number in (0, 1)] == [CONTENT, b"abc"]
+    assert [server.store.path(name, number).read_bytes() for number in (0, 1)] == [CONTENT, b"abc"]
     # After a restart nothing comes twice.
     assert await fetch("home", "home/1f/17")
     assert len(home.offsets) == 4
@@ -307,28 +309,28 @@ async def test_files_come_after_the_program(desk: InputDesk) -> None:
     ],
 )
 async def test_what_does_not_come_is_not_run(
-    desk: InputDesk, home: Home | None, size: int, kind: type[Exception], text: str
+    server: InputServer, home: Home | None, size: int, kind: type[Exception], text: str
 ) -> None:
     """Too much is not even asked for; the job is decided anew at home where it may be."""
     file = JobFile("in", size, hashlib.sha256(CONTENT).digest())
     with pytest.raises(kind, match=text) as caught:
-        await fetcher(desk, home, file)("home", "home/1f/17")
+        await fetcher(server, home, file)("home", "home/1f/17")
     assert getattr(caught.value, "unwanted", True)
 
 
 async def test_a_file_comes_over_the_connection_that_is_there_when_it_is_asked_for(
-    desk: InputDesk, monkeypatch: pytest.MonkeyPatch
+    server: InputServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one of before may be closed by then."""
     old, new = Home(), Home((CONTENT, None))
-    begun = desk.store.begun
+    begun = server.store.begun
 
     def renewing(*args: Any) -> int:
         old.stub = new
         return begun(*args)
 
-    monkeypatch.setattr(desk.store, "begun", renewing)
-    await fetcher(desk, old, a_file())("home", "home/1f/17")
+    monkeypatch.setattr(server.store, "begun", renewing)
+    await fetcher(server, old, a_file())("home", "home/1f/17")
     assert (old.offsets, new.offsets) == ([], [0])
 
 
@@ -337,7 +339,7 @@ async def test_files_in_place_are_used_where_both_sites_say_so(tmp_path: Path) -
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared/in").touch()
     shared = SharedFolders([str(tmp_path / "shared")], ["home"])
-    desk = InputDesk(ResultStore(tmp_path / "store"), FileLimits(20, 30), shared)
+    server = InputServer(ResultStore(tmp_path / "store"), FileLimits(20, 30), shared)
 
     def runs(path: str) -> InputFetcher:
         request = request_pb2.JobRequest()
@@ -347,7 +349,7 @@ async def test_files_in_place_are_used_where_both_sites_say_so(tmp_path: Path) -
         async def programs(_partner: str, _key: str) -> bytes:
             return request.SerializeToString(deterministic=True)
 
-        return InputFetcher(programs, desk, SimpleNamespace(links={}), "away")  # type: ignore[arg-type]  # asks nobody
+        return InputFetcher(programs, server, SimpleNamespace(links={}), "away")  # type: ignore[arg-type]  # asks nobody
 
     good = f"{tmp_path}/shared/in"
     assert await runs(good)("home", "home/1f/17")

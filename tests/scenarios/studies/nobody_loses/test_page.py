@@ -1,6 +1,6 @@
 from html import escape
 
-from grms.federation.byzantine import ROGUES
+from grms.federation.byzantine import BYZANTINE_PARTNERS
 from scenarios.studies.nobody_loses.page import WEAK, page_of
 from scenarios.studies.nobody_loses.statements import verdict
 from tests.scenarios.studies.nobody_loses.measured import small_study
@@ -15,10 +15,16 @@ def test_the_page_has_every_part_and_where_it_is_weak() -> None:
     tags = Tags()
     tags.feed(page)
     assert tags.open == []
-    for words in ("Half a year", "Single months", "Rogues", "Adoption and chance", "headroom"):
+    for words in (
+        "Half a year",
+        "Single months",
+        "Byzantine partners",
+        "Adoption and chance",
+        "headroom",
+    ):
         assert words in page
     assert all(escape(point) in page for point in WEAK)
-    assert all(f"<dt>{word}</dt>" in page for word in ROGUES)
+    assert all(f"<dt>{word}</dt>" in page for word in BYZANTINE_PARTNERS)
     assert escape(verdict(study)) in page
     assert "http://" not in page.replace("http://www.w3.org", "")
 

@@ -1,19 +1,23 @@
-from grms.federation.byzantine import ROGUES as WORDS
+from grms.federation.byzantine import BYZANTINE_PARTNERS as WORDS
 from scenarios.spec.spec import OVERLOADED
 from scenarios.studies.nobody_loses.reference import (
+    BYZANTINE_PARTNERS,
     CENTRAL,
     MONTHS,
     POLICIES,
-    ROGUES,
     SETS,
     TABLE,
 )
 
 
 def test_figures_are_of_what_is_measured() -> None:
-    """Every policy in every window; months and rogues under words that there are."""
+    """Every policy in every window; months and Byzantine partners under words that there are."""
     assert list(TABLE) == list(POLICIES)
     assert all(list(row) == list(SETS) for row in (*TABLE.values(), *CENTRAL.values()))
     assert set(MONTHS) <= set(POLICIES)
-    assert set(ROGUES) <= set(POLICIES)
-    assert {rogue for row in ROGUES.values() for rogue in row} <= {"", OVERLOADED, *WORDS}
+    assert set(BYZANTINE_PARTNERS) <= set(POLICIES)
+    assert {rogue for row in BYZANTINE_PARTNERS.values() for rogue in row} <= {
+        "",
+        OVERLOADED,
+        *WORDS,
+    }

@@ -3,6 +3,7 @@ import pytest
 from scenarios.studies.nobody_loses.reference import MONTHS, POLICIES, ROUNDS, SETS, TABLE
 from scenarios.studies.nobody_loses.statements import (
     adoption_lines,
+    byzantine_lines,
     grid_lines,
     headroom_lines,
     headroom_verdict,
@@ -10,7 +11,6 @@ from scenarios.studies.nobody_loses.statements import (
     line,
     month_line,
     month_lines,
-    rogue_lines,
     verdict,
 )
 from tests.scenarios.studies.nobody_loses.measured import small_study
@@ -44,7 +44,7 @@ def test_of_nothing_there_is_no_line() -> None:
     study = small_study(("jitter",))
     assert grid_lines(study) == {}
     assert month_lines(study) == []
-    assert rogue_lines(study) == []
+    assert byzantine_lines(study) == []
     assert adoption_lines(study) == []
     assert headroom_lines(study) == []
     assert verdict(study) == "Nothing was measured of grids."
@@ -72,9 +72,9 @@ def test_months_count_by_themselves() -> None:
     assert month_line("x", [-543.3, 1.0], (50.0, 50.0, -543.0)).verdict == "the same"
 
 
-def test_honest_sites_are_all_but_the_rogue() -> None:
-    """Without a rogue each site is left out in turn, so that means can be compared."""
-    found = {(each.policy, each.rogue): each for each in rogue_lines(small_study())}
+def test_honest_sites_are_all_but_the_byzantine() -> None:
+    """Without a Byzantine partner each site is left out in turn, so that means can be compared."""
+    found = {(each.policy, each.rogue): each for each in byzantine_lines(small_study())}
     none, liar = found[ROUNDS, ""], found[ROUNDS, "liar"]
     assert none.honest.count == liar.honest.count == 4 * (3 * 2 + 4 * 3)
     assert none.own == pytest.approx(liar.own)

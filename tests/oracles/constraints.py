@@ -1,6 +1,6 @@
-"""The rails around a transfer policy, as plainly as they can be written.
+"""The constraints around a transfer policy, as plainly as they can be written.
 
-A second, independent reading of docs/disciplines.md ("Rails"): everything is counted anew from the
+A second, independent reading of docs/disciplines.md ("ExchangeConstraints"): everything is counted anew from the
 list of what was delegated and what has ended.
 """
 
@@ -12,7 +12,7 @@ from tests.oracles.machine import PlainJob
 
 
 @dataclass(frozen=True, slots=True)
-class PlainRails:
+class PlainConstraints:
     """The four rules; `math.inf` and None stand for a rule that is not in force."""
 
     start_now: bool = True
@@ -80,7 +80,7 @@ class PlainBooks:
         """Returns what one site has given to another, in order."""
         return [d for d in self.delegations if (d.home, d.partner) == (home, partner)]
 
-    def guest_is_short(self, rails: PlainRails, site: int, job: PlainJob) -> bool:
+    def guest_is_short(self, rails: PlainConstraints, site: int, job: PlainJob) -> bool:
         """Whether a guest requests no more than own users' completed jobs did, times a factor."""
         own = [other for home, other in self.completed if home == site]
         work = sum(other.run_time * other.processors for other in own)
@@ -89,7 +89,7 @@ class PlainBooks:
         weighted = sum(o.run_time * o.processors * o.requested_time for o in own)
         return not job.requested_time > rails.guest_length * (weighted / work)
 
-    def in_balance(self, rails: PlainRails, site: int, home: int, job: PlainJob) -> bool:
+    def in_balance(self, rails: PlainConstraints, site: int, home: int, job: PlainJob) -> bool:
         """Whether a partner has not taken much more from `home` than `home` has done for it."""
         taken = sum(d.requested if d.ended is None else d.work for d in self.between(home, site))
         given = sum(
@@ -98,7 +98,9 @@ class PlainBooks:
         more = taken + job.requested_time * job.processors - rails.balance_weight * given
         return not more > rails.balance * self.sizes[site]
 
-    def trusts(self, rails: PlainRails, home: int, partner: int, job: PlainJob, now: float) -> bool:
+    def trusts(
+        self, rails: PlainConstraints, home: int, partner: int, job: PlainJob, now: float
+    ) -> bool:
         """Looks at every open job there, then says whether a further one may go."""
         if rails.promise is None:
             return True

@@ -33,7 +33,7 @@ from broker.model.pools import generate_pool
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.planner.search import Search
 from broker.runtime.journal import Journal
-from broker.runtime.replanner import PlanningSettings, plan_situation
+from broker.runtime.replanner import PlanningSettings, plan_input
 from broker.scheduler.commands import Append, Book, Command, Launch, Release, StartPlanning
 from broker.scheduler.events import (
     Booked,
@@ -160,7 +160,7 @@ class Broker:
             case StartPlanning() if self.planning:
                 self._later(self._plan(command), SEARCH_S)
             case StartPlanning():
-                self._later(PlanFound(0, command.number, command.situation.old), 0.01)
+                self._later(PlanFound(0, command.number, command.planning_input.old), 0.01)
             case _:
                 pass
 
@@ -176,7 +176,7 @@ class Broker:
                 self.profile.disable()
             spent.preparation = time.process_time() - start
 
-        found = plan_situation(command.number, command.situation, self.settings, None, began)
+        found = plan_input(command.number, command.planning_input, self.settings, None, began)
         spent.search = time.process_time() - start - spent.preparation
         return found
 

@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.run import machine
 from broker.model.pools import generate_pool
 from broker.model.workflow import Alternative, Task, Workflow
-from broker.runtime.replanner import PlanningSettings, plan_situation
+from broker.runtime.replanner import PlanningSettings, plan_input
 from broker.scheduler.commands import Book, Command, Launch, Release, StartPlanning
 from broker.scheduler.events import (
     Booked,
@@ -129,7 +129,7 @@ class World:
                 self.plannings += 1
                 settings = PlanningSettings(float("inf"), EVALUATIONS, 1, 12, self._seed)
                 self._later(
-                    plan_situation(command.number, command.situation, settings), self._search
+                    plan_input(command.number, command.planning_input, settings), self._search
                 )
             case _:
                 pass

@@ -209,7 +209,7 @@ def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"
 @click.command("list", short_help="List workflows.")
 @with_broker
 @click.option("--open", "only_open", is_flag=True, help="Only workflows that have not ended.")
-@json_option("gorba-list", "broker.cli.output_models:WorkflowsShown")
+@json_option("gorba-list", "broker.cli.output_models:WorkflowsOutput")
 def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) -> None:
     """List workflows, in the order in which they were received.
 
@@ -249,7 +249,7 @@ def cancel(workflows: tuple[str, ...], *, broker: "BrokerClient") -> None:
 @click.command(short_help="Follow a workflow to its end, or the searches for plans.")
 @click.argument("workflow", required=False)
 @with_broker
-@json_option("gorba-watch", "broker.cli.output_models:WatchedShown", lines=True)
+@json_option("gorba-watch", "broker.cli.output_models:WatchedOutput", lines=True)
 def watch(workflow: str | None, *, broker: "BrokerClient", as_json: bool) -> None:
     """Show a workflow and every change, until its end; without one, the searches for plans.
 
@@ -319,7 +319,7 @@ def _news(news: "plan_pb2.PlanNews") -> str:
     "--workflow", "workflows", multiple=True, metavar="WORKFLOW", help="Only this one; repeatable."
 )
 @click.option("--all", "everything", is_flag=True, help="Completed tasks, too.")
-@json_option("gorba-plan", "broker.cli.output_models:PlanFileShown", file="the plan")
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileOutput", file="the plan")
 @click.option("--html", type=_FILE, help="Write the plan as a page with Gantt charts.")
 def show_plan(
     *,

@@ -104,7 +104,7 @@ def cli() -> None:
     help="fast, cheap, or a number from 0, fast, to 1, cheap; for all workflows.",
 )
 @field_options(ImportOptions)
-@json_option("gorba-plan", "broker.cli.output_models:PlanFileShown", file="the plan")
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileOutput", file="the plan")
 def plan(
     files: tuple[Path, ...],
     *,
@@ -165,7 +165,7 @@ def plan(
     ("search_time", "evaluations", "seed", "workers", "html"),
     search_time={"help": "Time for the search.  [default: 30s]"},
 )
-@json_option("gorba-plan", "broker.cli.output_models:PlanFileShown", file="the plan")
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileOutput", file="the plan")
 def jobshop(
     file: Path,
     *,
@@ -198,7 +198,7 @@ def jobshop(
 @cli.command(short_help="Check files of workflows and resources.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @field_options(ImportOptions)
-@json_option("gorba-validate", "broker.cli.output_models:CheckedShown")
+@json_option("gorba-validate", "broker.cli.output_models:CheckedOutput")
 def validate(
     files: tuple[Path, ...],
     *,

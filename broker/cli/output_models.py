@@ -13,19 +13,19 @@ from grms.daemon.messages import of_message
 from lrms_sim.cli.output_models import OutputModel
 
 
-class DemandShown(OutputModel):
+class DemandOutput(OutputModel):
     """A resource, and how many units of it."""
 
     resource: str
     units: int
 
 
-class TaskShown(OutputModel):
+class TaskOutput(OutputModel):
     """A task; moments are real once there are any, planned ones before."""
 
     name: str
     state: str
-    demands: Sequence[DemandShown]
+    demands: Sequence[DemandOutput]
     start_time_s: float | None
     end_time_s: float | None
     cost: float
@@ -33,7 +33,7 @@ class TaskShown(OutputModel):
     reason: str
 
 
-class WorkflowShown(OutputModel):
+class WorkflowOutput(OutputModel):
     """A workflow as the broker shows it; in lists it has no tasks."""
 
     workflow_id: str
@@ -48,18 +48,18 @@ class WorkflowShown(OutputModel):
     tasks_total: int
     tasks_completed: int
     tasks_simulated: int
-    tasks: Sequence[TaskShown]
+    tasks: Sequence[TaskOutput]
     reason: str
     revision: int
 
 
-class WorkflowsShown(OutputModel):
+class WorkflowsOutput(OutputModel):
     """`gorba list`: workflows in the order in which they were received."""
 
-    workflows: Sequence[WorkflowShown]
+    workflows: Sequence[WorkflowOutput]
 
 
-class SearchShown(OutputModel):
+class SearchOutput(OutputModel):
     """How far a search for a plan is."""
 
     plan: int = Field(validation_alias="number")
@@ -70,7 +70,7 @@ class SearchShown(OutputModel):
     fitness: float
 
 
-class PlanEndShown(OutputModel):
+class PlanEndOutput(OutputModel):
     """What came of a search; `problem` says why there is no plan."""
 
     plan: int = Field(validation_alias="number")
@@ -80,11 +80,11 @@ class PlanEndShown(OutputModel):
     problem: str
 
 
-class WatchedShown(RootModel[WorkflowShown | SearchShown | PlanEndShown]):
+class WatchedOutput(RootModel[WorkflowOutput | SearchOutput | PlanEndOutput]):
     """`gorba watch`: a workflow where one is named, else news of the searches for plans."""
 
 
-class ResourceShown(OutputModel):
+class ResourceOutput(OutputModel):
     """A resource; its price is for a second of one unit."""
 
     name: str
@@ -97,16 +97,16 @@ class ResourceShown(OutputModel):
     site: str = Field(description="Empty for the simulation.")
     site_resource: str
     broken: bool
-    requires: list[DemandShown] = Field(description="What tasks hold together with it.")
+    requires: list[DemandOutput] = Field(description="What tasks hold together with it.")
 
 
-class ResourcesShown(OutputModel):
+class ResourcesOutput(OutputModel):
     """`gorba resources list`: what the broker may plan with."""
 
-    resources: Sequence[ResourceShown]
+    resources: Sequence[ResourceOutput]
 
 
-class StatusShown(OutputModel):
+class StatusOutput(OutputModel):
     """`gorba status`: how a broker is."""
 
     now_s: float
@@ -121,7 +121,7 @@ class StatusShown(OutputModel):
     unplanned: int = Field(description="Tasks without one.")
 
 
-class CheckedShown(OutputModel):
+class CheckedOutput(OutputModel):
     """`gorba validate`: what valid files hold; tasks are null where no resources were given too."""
 
     workflows: int
@@ -129,7 +129,7 @@ class CheckedShown(OutputModel):
     resources: int
 
 
-class PlanFiguresShown(OutputModel):
+class PlanFiguresOutput(OutputModel):
     """What a plan is worth."""
 
     makespan: float
@@ -144,7 +144,7 @@ class PlanFiguresShown(OutputModel):
     unplanned: int
 
 
-class MethodShown(PlanFiguresShown):
+class MethodOutput(PlanFiguresOutput):
     """What one method has found."""
 
     method: str
@@ -154,7 +154,7 @@ class MethodShown(PlanFiguresShown):
     evaluations: int | None
 
 
-class PlannedWorkflowShown(OutputModel):
+class PlannedWorkflowOutput(OutputModel):
     """A workflow in a plan file; null is no moment or no limit."""
 
     name: str
@@ -168,7 +168,7 @@ class PlannedWorkflowShown(OutputModel):
     over_budget: float
 
 
-class LinkShown(OutputModel):
+class LinkOutput(OutputModel):
     """A task of the critical path, and why it does not start sooner."""
 
     workflow: str
@@ -176,38 +176,38 @@ class LinkShown(OutputModel):
     reason: str
 
 
-class PlacementShown(OutputModel):
+class PlacementOutput(OutputModel):
     """A task that has a place."""
 
     workflow: str
     task: str
-    resources: Sequence[DemandShown]
+    resources: Sequence[DemandOutput]
     start: float
     end: float
     cost: float
 
 
-class UnplannedShown(OutputModel):
+class UnplannedOutput(OutputModel):
     """A task without a place."""
 
     workflow: str
     task: str
 
 
-class PlanFileShown(OutputModel):
+class PlanFileOutput(OutputModel):
     """`gorba plan`, `gorba jobshop`, `gorba plan show`: a plan file (docs/workflows.md)."""
 
     format: str
     now: float
     made: dict[str, Any] = Field(description="How it was made; of a broker also what it knows.")
-    figures: PlanFiguresShown
-    methods: Sequence[MethodShown]
-    workflows: Sequence[PlannedWorkflowShown]
-    critical_path: Sequence[LinkShown]
-    placements: Sequence[PlacementShown]
-    unplanned: Sequence[UnplannedShown]
+    figures: PlanFiguresOutput
+    methods: Sequence[MethodOutput]
+    workflows: Sequence[PlannedWorkflowOutput]
+    critical_path: Sequence[LinkOutput]
+    placements: Sequence[PlacementOutput]
+    unplanned: Sequence[UnplannedOutput]
 
 
 def news(message: plan_pb2.PlanNews) -> dict[str, Any]:
-    """Returns what happened to a search as `SearchShown` or `PlanEndShown` reads it."""
+    """Returns what happened to a search as `SearchOutput` or `PlanEndOutput` reads it."""
     return of_message(message.progress if message.HasField("progress") else message.end)

@@ -35,7 +35,7 @@ def resources() -> None:
 
 @resources.command("list")
 @with_broker
-@json_option("gorba-resources-list", "broker.cli.output_models:ResourcesShown")
+@json_option("gorba-resources-list", "broker.cli.output_models:ResourcesOutput")
 def resources_list(*, broker: "BrokerClient", as_json: bool) -> None:
     """List the resources of a broker.
 

@@ -31,7 +31,7 @@ _DONE: Final = (workflow_pb2.TASK_STATE_COMPLETED, workflow_pb2.TASK_STATE_SIMUL
 
 
 @dataclass(frozen=True)
-class Shown:
+class PlanSelection:
     """A broker's plan, or a part of it, with its workflows by name; `left_out` counts tasks that have ended."""
 
     message: plan_pb2.Plan
@@ -82,7 +82,7 @@ def pick(
     wanted: Collection[str],
     *,
     everything: bool,
-) -> Shown:
+) -> PlanSelection:
     """Returns the part of a plan to show; `wanted` are ids or names, none for all.
 
     Raises:
@@ -107,7 +107,7 @@ def pick(
     chosen.unplanned.extend(each for each in plan.unplanned if not wanted or each.workflow in names)
     spoken = {each.workflow for each in chosen.placements}
     spoken |= {each.workflow for each in chosen.unplanned}
-    return Shown(chosen, {name: live[name] for name in live if name in spoken}, left_out)
+    return PlanSelection(chosen, {name: live[name] for name in live if name in spoken}, left_out)
 
 
 def state_of(placement: plan_pb2.Placement) -> str:
@@ -115,7 +115,7 @@ def state_of(placement: plan_pb2.Placement) -> str:
     return enum_word(placement)
 
 
-def lines(shown: Shown) -> list[str]:
+def lines(shown: PlanSelection) -> list[str]:
     """Returns a plan as lines: a headline, what has a place, and what has none."""
     plan = shown.message
     if not plan.number:
@@ -143,7 +143,7 @@ def lines(shown: Shown) -> list[str]:
     return found
 
 
-def problem_and_plan(shown: Shown, supplies: Iterable[Supply]) -> tuple[Problem, Plan]:
+def problem_and_plan(shown: PlanSelection, supplies: Iterable[Supply]) -> tuple[Problem, Plan]:
     """Returns a broker's plan as one that can be drawn and written.
 
     Every task is fixed where it is; tasks without a place are only listed. Missing resources get
@@ -182,7 +182,7 @@ def problem_and_plan(shown: Shown, supplies: Iterable[Supply]) -> tuple[Problem,
     return problem, Plan(fixed, lacking)
 
 
-def _made(shown: Shown) -> dict[str, Any]:
+def _made(shown: PlanSelection) -> dict[str, Any]:
     plan = shown.message
     return {
         "plan": plan.number,
@@ -196,7 +196,7 @@ def _made(shown: Shown) -> dict[str, Any]:
     }
 
 
-def document(shown: Shown, supplies: Iterable[Supply]) -> dict[str, Any]:
+def document(shown: PlanSelection, supplies: Iterable[Supply]) -> dict[str, Any]:
     """Returns a plan as the document of a plan file; `made` has what only a broker knows."""
     problem, plan = problem_and_plan(shown, supplies)
     made = _made(shown) | {
@@ -211,7 +211,7 @@ def document(shown: Shown, supplies: Iterable[Supply]) -> dict[str, Any]:
     return plan_document(problem, plan, made=made)
 
 
-def page(shown: Shown, supplies: Iterable[Supply]) -> str:
+def page(shown: PlanSelection, supplies: Iterable[Supply]) -> str:
     """Returns a plan as an HTML document with charts."""
     problem, plan = problem_and_plan(shown, supplies)
     used = {name for each in plan for name in each.resources}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show how a broker is.")
 @with_broker
-@json_option("gorba-status", "broker.cli.output_models:StatusShown")
+@json_option("gorba-status", "broker.cli.output_models:StatusOutput")
 def status(*, broker: "BrokerClient", as_json: bool) -> None:
     """Show how a broker is: its workflows by state, its resources, and its plan.
 
@@ -39,7 +39,7 @@ def status_of(
     resources: "Sequence[Supply]",
     plan: "plan_pb2.Plan",
 ) -> dict[str, Any]:
-    """Returns how a broker is, as `StatusShown` has it."""
+    """Returns how a broker is, as `StatusOutput` has it."""
     from grms.daemon.messages import enum_word, of_message  # noqa: PLC0415  # see the module's docstring
 
     states = Counter(map(enum_word, workflows))

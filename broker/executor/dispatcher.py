@@ -1,7 +1,7 @@
 """Carries out the state's commands at the sites, and reports their answers.
 
 Each booking has a task of its own that runs its commands in order and repeats each until the site
-has answered; each site has one that watches (`contact`). A release ends the repetition of earlier
+has answered; each site has one that watches (`monitor`). A release ends the repetition of earlier
 commands.
 """
 
@@ -22,7 +22,7 @@ from broker.executor.base import (
     Window,
     Wish,
 )
-from broker.executor.site_monitor import PAUSES, Contact, Patience
+from broker.executor.site_monitor import PAUSES, Patience, SiteMonitor
 from broker.scheduler.commands import Book, Launch, Move, Release
 from broker.scheduler.events import (
     Booked,
@@ -88,7 +88,7 @@ class Dispatcher:
         async with asyncio.TaskGroup() as group:
             self._group = group
             for name, port in self._sites.items():
-                contact = Contact(
+                monitor = SiteMonitor(
                     name,
                     port,
                     self._tell,
@@ -97,9 +97,9 @@ class Dispatcher:
                     log=self._log,
                     patience=self._patience,
                 )
-                group.create_task(contact.follow(), name=f"site {name or 'simulated'}")
+                group.create_task(monitor.follow(), name=f"site {name or 'simulated'}")
                 if name in self._learning:
-                    group.create_task(contact.learn(), name=f"offers of {name}")
+                    group.create_task(monitor.learn(), name=f"offers of {name}")
             await asyncio.Event().wait()
 
     def do(self, command: Command) -> None:

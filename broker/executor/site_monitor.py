@@ -35,7 +35,7 @@ class Patience:
     lost_s: float = math.inf
 
 
-class Contact:
+class SiteMonitor:
     """Watches one site: passes on its reservations and tells the state when it is down or lost.
 
     `heard` is called with the name and each reservation that the site reports.
@@ -59,7 +59,7 @@ class Contact:
         self._clock = clock
         self._log = log
         self._patience = patience
-        self._contact = asyncio.Event()
+        self._monitor = asyncio.Event()
 
     async def follow(self) -> None:
         """Watches until it is cancelled."""
@@ -76,7 +76,7 @@ class Contact:
                             self._tell(SiteUp(0, self._name))
                         silent, told = math.inf, 0
                         backoff.reset()
-                        self._contact.set()
+                        self._monitor.set()
                     else:
                         self._heard(self._name, known)
             except (SiteUnavailable, TimeoutError) as error:
@@ -91,7 +91,7 @@ class Contact:
 
     async def learn(self) -> None:
         """Asks what the site has to reserve, at each contact and now and then: it tells no changes."""
-        wanted = self._contact
+        wanted = self._monitor
         await wanted.wait()
         while True:
             wanted.clear()

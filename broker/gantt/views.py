@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.state import BrokerState
-from broker.scheduler.state_tables import LiveTask, LiveWorkflow, Memory
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 
 BARS_MAX: Final = 2000
 """Most bars of the chart: the first in time."""
@@ -36,7 +36,7 @@ def plan_document(state: BrokerState, now: float) -> Document:
     }
 
 
-def _plan(memory: Memory) -> Document | None:
+def _plan(memory: StateTables) -> Document | None:
     plan = memory.plan
     if plan is None:
         return None
@@ -52,7 +52,7 @@ def _plan(memory: Memory) -> Document | None:
     }
 
 
-def _bars(memory: Memory) -> list[Document]:
+def _bars(memory: StateTables) -> list[Document]:
     found = [
         {
             "resource": demand.resource,
@@ -76,7 +76,7 @@ def _state(task: LiveTask) -> str:
     return "planned" if task.state is TaskState.WAITING else task.state.value
 
 
-def _listed(memory: Memory) -> list[LiveWorkflow]:
+def _listed(memory: StateTables) -> list[LiveWorkflow]:
     ended = [each for each in memory.workflows.values() if each.has_ended]
     room = max(0, WORKFLOWS_MAX - len(memory.live))
     return [*list(memory.live.values())[:WORKFLOWS_MAX], *ended[::-1][:room]]

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import structlog
 
-from broker.scheduler.state_tables import Memory
+from broker.scheduler.state_tables import StateTables
 from grms.daemon.mqtt import topics
 from grms.daemon.mqtt.link import MqttLink, MqttSettings
 from grms.daemon.mqtt.payloads import BrokerPresence, Placement, encode, plan_parts
@@ -52,7 +52,7 @@ class PlanTelemetry(Publisher[None]):
         )
         self.wake = self.link.wake
 
-    def publish(self, memory: Memory) -> None:
+    def publish(self, memory: StateTables) -> None:
         """Publishes current plans, bookings and runs; never waits and never raises."""
         if memory.plan is None:
             return
@@ -96,7 +96,7 @@ def _plan_topic(part: int) -> str:
     return topics.PLAN if part == 0 else f"{topics.PLAN}/{part}"
 
 
-def placements_of(memory: Memory) -> list[Placement]:
+def placements_of(memory: StateTables) -> list[Placement]:
     """Returns what has a place and has not ended, in order of time, as it is published.
 
     A task that takes several resources is named with the first, which its program runs on.

@@ -35,7 +35,7 @@ SiteCommand = Book | Launch | Move | Release
 Log = structlog.typing.FilteringBoundLogger
 
 
-class Hands(Protocol):
+class Effects(Protocol):
     """Does what the engine cannot."""
 
     def site(self, command: SiteCommand) -> None:
@@ -63,14 +63,14 @@ class Engine(Loop[Event, Command, BrokerState]):
         self,
         state: BrokerState,
         write: Callable[[list[Any]], None],
-        hands: Hands,
+        effects: Effects,
         clock: RealClock,
         *,
         log: Log,
         checked: bool = False,
     ) -> None:
         super().__init__(state, write, self.now, log, in_thread=True)
-        self._hands = hands
+        self._effects = effects
         self._clock = clock
         self._checked = checked
         self._ids = itertools.count(1)
@@ -129,9 +129,9 @@ class Engine(Loop[Event, Command, BrokerState]):
 
     def _do(self, command: Command) -> None:
         if isinstance(command, SiteCommand):
-            self._hands.site(command)
+            self._effects.site(command)
         elif isinstance(command, StartPlanning | StopPlanning):
-            self._hands.plan(command)
+            self._effects.plan(command)
         else:
             assert isinstance(command, PublishWorkflow | PublishPlan)
-            self._hands.publish(command)
+            self._effects.publish(command)

@@ -18,7 +18,7 @@ from broker.planner.goals import Goals
 from broker.planner.search import Budget, Progress, Search
 from broker.scheduler.commands import StartPlanning
 from broker.scheduler.events import Event, PlanFailed, PlanFound
-from broker.scheduler.planning_input import Situation, pose
+from broker.scheduler.planning_input import PlanningInput, pose
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -133,8 +133,8 @@ class Replanner:
         loop_tell = self._progress(order)
         try:
             settings = replace(self._settings, seconds=max(0.0, deadline - self._clock()))
-            return plan_situation(
-                order.number, order.situation, settings, loop_tell, self._began(order)
+            return plan_input(
+                order.number, order.planning_input, settings, loop_tell, self._began(order)
             )
         finally:
             self._search = None
@@ -156,9 +156,9 @@ class Replanner:
         return progress
 
 
-def plan_situation(
+def plan_input(
     number: int,
-    situation: Situation,
+    planning_input: PlanningInput,
     settings: PlanningSettings,
     on_progress: Callable[[Progress], None] | None = None,
     began: Callable[[Search], None] | None = None,
@@ -169,7 +169,7 @@ def plan_situation(
     runs, so that another thread can stop it.
     """
     began_at = time.monotonic()
-    posed = pose(situation)
+    posed = pose(planning_input)
     if posed.problem is None:
         return PlanFound(0, number, Plan(()), None, posed.unplanned)
     search = Search(
@@ -181,7 +181,7 @@ def plan_situation(
         goals=settings.goals,
         seed=settings.seed + number,
         workers=settings.workers,
-        old=situation.old if len(situation.old) else None,
+        old=planning_input.old if len(planning_input.old) else None,
     )
     if began is not None:
         began(search)

@@ -8,7 +8,7 @@ and may be repeated after a restart: the booking's name makes that harmless.
 from dataclasses import dataclass
 from enum import Enum
 
-from broker.scheduler.planning_input import Situation
+from broker.scheduler.planning_input import PlanningInput
 from broker.scheduler.records import Program, Record
 from broker.scheduler.state_tables import Booking
 
@@ -85,7 +85,7 @@ class StartPlanning(Command):
     """Begins a search; leads to `PlanFound` or `PlanFailed`."""
 
     number: int
-    situation: Situation
+    planning_input: PlanningInput
     reason: str
 
 

@@ -16,7 +16,7 @@ from broker.scheduler.free_time import TOLERANCE, FreeTime, Need, View
 from broker.scheduler.lifecycle import DONE
 from broker.scheduler.records import Place
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, LiveWorkflow, Memory
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 
 CAUTION: Final = 1.5
 """The chain behind a task is thought to take so many times as long as its fastest runs would."""
@@ -28,7 +28,7 @@ AHEAD_SLOTS: Final = 1.0
 class Dispatch:
     """Chooses where tasks begin now."""
 
-    def __init__(self, memory: Memory, settings: BrokerSettings, free_time: FreeTime) -> None:
+    def __init__(self, memory: StateTables, settings: BrokerSettings, free_time: FreeTime) -> None:
         self._memory = memory
         self._settings = settings
         self._free_time = free_time

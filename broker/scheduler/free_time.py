@@ -14,9 +14,9 @@ from typing import Final
 from broker.model.resources import EPOCH_IN_WEEK, WEEK, Resource
 from broker.model.workflow import Demand
 from broker.scheduler.lifecycle import AT_SITE, TaskState
-from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.records import Place, Supply
-from broker.scheduler.state_tables import Booking, LiveTask, Memory
+from broker.scheduler.state_tables import Booking, LiveTask, StateTables
 
 TOLERANCE = 1e-6
 """Seconds by which two windows may overlap, for rounding."""
@@ -66,7 +66,7 @@ class _Planned:
 class FreeTime:
     """Answers where and when units are free; `now` is the moment of the turn, in seconds."""
 
-    def __init__(self, memory: Memory, cycle: Cycle, margin: float) -> None:
+    def __init__(self, memory: StateTables, cycle: PlanningCycle, margin: float) -> None:
         self._memory = memory
         self._cycle = cycle
         self._overdue = max(margin, OVERDUE_LEAST)

@@ -1,10 +1,10 @@
 """What must always hold of what the broker knows."""
 
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
-from broker.scheduler.state_tables import Memory
+from broker.scheduler.state_tables import StateTables
 
 
-def check(memory: Memory) -> None:
+def check(memory: StateTables) -> None:
     """Checks everything, for tests and after a restart; `AssertionError` if it does not hold."""
     for workflow in memory.workflows.values():
         assert (memory.live.get(workflow.workflow.name) is workflow) != workflow.has_ended

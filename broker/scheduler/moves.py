@@ -17,12 +17,12 @@ from broker.scheduler.commands import Move
 from broker.scheduler.events import Moved, MoveRefused
 from broker.scheduler.free_time import TOLERANCE, FreeTime, View
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
-from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import TaskMoved, TaskMoving
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import Booking, LiveTask, Memory
-from broker.scheduler.transaction import Turn
+from broker.scheduler.state_tables import Booking, LiveTask, StateTables
+from broker.scheduler.transaction import Transaction
 
 ASKED_BEFORE = 0.75
 """Share of the margin by which the end of a reservation is anticipated: then its run is overdue."""
@@ -36,11 +36,11 @@ class Moves:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: StateTables,
         settings: BrokerSettings,
-        cycle: Cycle,
+        cycle: PlanningCycle,
         free_time: FreeTime,
-        free: Callable[[LiveTask, Turn, str], None],
+        free: Callable[[LiveTask, Transaction, str], None],
     ) -> None:
         self._memory = memory
         self._settings = settings
@@ -53,7 +53,7 @@ class Moves:
 
     # --- runs that take longer -----------------------------------------------------------------
 
-    def advance(self, booking: Booking, turn: Turn) -> float:
+    def advance(self, booking: Booking, transaction: Transaction) -> float:
         """Has the end of a run's reservation moved, if due.
 
         Returns when to look again, in seconds; infinity if something else has to happen first.
@@ -63,7 +63,7 @@ class Moves:
         if name in self._longer or name in self._stuck or booking.moving or more <= 0:
             return float("inf")
         moment = end - ASKED_BEFORE * self._settings.margin
-        if turn.now < moment:
+        if transaction.now < moment:
             return moment
         self._longer[name] = end + more
         self.wanted = True
@@ -92,12 +92,12 @@ class Moves:
             and booking.booking not in self._stuck
         )
 
-    def move(self, booking: Booking, begin: float, end: float, turn: Turn) -> None:
+    def move(self, booking: Booking, begin: float, end: float, transaction: Transaction) -> None:
         """Asks for a window, in seconds."""
-        turn.note(TaskMoving(turn.now, booking.booking, begin, end))
-        turn.do(Move(booking, begin, end))
+        transaction.note(TaskMoving(transaction.now, booking.booking, begin, end))
+        transaction.do(Move(booking, begin, end))
 
-    def moved(self, event: Moved, turn: Turn) -> None:
+    def moved(self, event: Moved, transaction: Transaction) -> None:
         """The reservations are there now."""
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None:
@@ -106,13 +106,13 @@ class Moves:
         self._longer.pop(event.booking, None)
         if task.booking.moving is None and (before.start, before.end) == (event.begin, event.end):
             return
-        turn.note(TaskMoved(turn.now, event.booking, event.begin, event.end))
-        turn.changed(task.owner)
-        turn.touched.append(task)
+        transaction.note(TaskMoved(transaction.now, event.booking, event.begin, event.end))
+        transaction.changed(task.owner)
+        transaction.touched.append(task)
         if event.end > before.end:
             self.wanted = True  # those behind it may have to make room
 
-    def refused(self, event: MoveRefused, turn: Turn) -> None:
+    def refused(self, event: MoveRefused, transaction: Transaction) -> None:
         """The reservations stay; time that others hold is kept away from."""
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None or task.booking.moving is None:
@@ -120,9 +120,9 @@ class Moves:
         booking = task.booking
         begin, end = task.booking.moving
         place = booking.placement
-        turn.note(TaskMoved(turn.now, event.booking, place.start, place.end))
+        transaction.note(TaskMoved(transaction.now, event.booking, place.start, place.end))
         self._longer.pop(event.booking, None)
-        turn.touched.append(task)
+        transaction.touched.append(task)
         if not event.taken or task.state in AT_SITE:
             self._stuck.add(event.booking)
             return
@@ -133,7 +133,7 @@ class Moves:
 
     # --- shifting to the right -----------------------------------------------------------------
 
-    def shift(self, turn: Turn, down: Collection[str]) -> None:
+    def shift(self, transaction: Transaction, down: Collection[str]) -> None:
         """Finds every booked task its window, and asks for the moves that can be asked for now."""
         if not self.wanted:
             return
@@ -146,7 +146,7 @@ class Moves:
             booking = task.booking
             assert booking is not None
             place = booking.placement
-            since = self._since(task, booking, windows, turn.now)
+            since = self._since(task, booking, windows, transaction.now)
             needs = self._free_time.needs(place.demands, down)
             start = place.start
             if needs is not None and since >= start:
@@ -160,11 +160,11 @@ class Moves:
         for task, start in reversed(moves):
             booking = task.booking
             if booking is not None and not self._ask(
-                task, booking, start, turn, behind=behind, down=down
+                task, booking, start, transaction, behind=behind, down=down
             ):
                 behind.append(booking)
         for name, end in list(self._longer.items()):
-            self._ask_longer(name, end, turn, down)
+            self._ask_longer(name, end, transaction, down)
 
     def _held(self) -> list[LiveTask]:
         held = [
@@ -203,14 +203,14 @@ class Moves:
         task: LiveTask,
         booking: Booking,
         start: float,
-        turn: Turn,
+        transaction: Transaction,
         *,
         behind: list[Booking],
         down: Collection[str],
     ) -> bool:
         # Returns whether it is asked for; `behind` are those that have to move before it and have not.
         if start == float("inf"):
-            self._free(task, turn, "there is no later time for it on its resources")
+            self._free(task, transaction, "there is no later time for it on its resources")
             return True
         place = booking.placement
         end = start + place.end - place.start
@@ -226,15 +226,19 @@ class Moves:
             and not passed
             and self._free_time.fits(needs, start, end, View({booking.booking}))
         ):
-            self.move(booking, start, end, turn)
+            self.move(booking, start, end, transaction)
             return True
         if booking.booking in self._stuck:
-            self._free(task, turn, "is late, or in the way of a longer run, and cannot be moved")
+            self._free(
+                task, transaction, "is late, or in the way of a longer run, and cannot be moved"
+            )
             return True
         self.wanted = True  # once those in its way have moved
         return False
 
-    def _ask_longer(self, name: str, end: float, turn: Turn, down: Collection[str]) -> None:
+    def _ask_longer(
+        self, name: str, end: float, transaction: Transaction, down: Collection[str]
+    ) -> None:
         task = self._memory.booked.get(name)
         if task is None or task.booking is None or task.booking.moving is not None:
             return
@@ -242,7 +246,7 @@ class Moves:
         needs = self._free_time.needs(booking.placement.demands, down)
         since = booking.placement.end
         if needs is None or self._free_time.fits(needs, since, end, View({name}, own=True)):
-            self.move(booking, booking.placement.start, end, turn)
-            self._cycle.want(turn, f"{task.name} takes longer than was thought")
+            self.move(booking, booking.placement.start, end, transaction)
+            self._cycle.want(transaction, f"{task.name} takes longer than was thought")
         else:
             self.wanted = True

@@ -15,20 +15,20 @@ from broker.model.plan import Placement, Plan
 from broker.scheduler.commands import PublishPlan, StartPlanning, StopPlanning
 from broker.scheduler.events import PlanFailed, PlanFound
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD
-from broker.scheduler.planning_input import Situation, Taken
+from broker.scheduler.planning_input import PlanningInput, Taken
 from broker.scheduler.records import PlanAdopted
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, Memory
-from broker.scheduler.transaction import Turn
+from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.transaction import Transaction
 
 TAKEN_MAX = 10_000
 """Most spans of refused time that are remembered; the oldest are dropped."""
 
 
-class Cycle:
+class PlanningCycle:
     """Decides when to plan; `running` is the number of the plan being searched, or 0."""
 
-    def __init__(self, memory: Memory, settings: BrokerSettings) -> None:
+    def __init__(self, memory: StateTables, settings: BrokerSettings) -> None:
         self._memory = memory
         self._settings = settings
         self._begun = -math.inf
@@ -83,21 +83,21 @@ class Cycle:
     def _wants_place(task: LiveTask) -> bool:
         return task.plannable and not task.owner.closing
 
-    def want(self, turn: Turn, reason: str) -> None:
+    def want(self, transaction: Transaction, reason: str) -> None:
         """Has planning done soon, for this and for what else comes until then."""
         if not self._wanted:
-            self._wanted, self._wanted_since = reason, turn.now
+            self._wanted, self._wanted_since = reason, transaction.now
 
     def want_now(self, reason: str) -> None:
         """Has planning done as soon as possible."""
         self._urgent = self._urgent or reason
 
-    def interrupt(self, turn: Turn, reason: str) -> None:
+    def interrupt(self, transaction: Transaction, reason: str) -> None:
         """Has planning done as soon as possible, and a search that runs end with what it has."""
         self.want_now(reason)
         if self.running and not self._stop_sent:
             self._stop_sent = True
-            turn.do(StopPlanning(self.running))
+            transaction.do(StopPlanning(self.running))
 
     def avoid(self, taken: Taken) -> None:
         """Keeps plans away from time that others hold."""
@@ -117,23 +117,23 @@ class Cycle:
                 self._spans.setdefault(each.resource, []).append((each.begin, each.end))
         return self._spans.get(resource, [])
 
-    def advance(self, turn: Turn, down: Collection[str]) -> None:
+    def advance(self, transaction: Transaction, down: Collection[str]) -> None:
         """Begins planning if it is due."""
-        if turn.now < self.next_time:
+        if transaction.now < self.next_time:
             return
         self._number += 1
         self.running = self._number
         self.reason = self._urgent or self._wanted or "the cycle"
         self._wanted = self._urgent = ""
         self._stop_sent = False
-        self._begun = turn.now
-        self._until = turn.now + self._settings.slot
-        self._taken = [each for each in self._taken if each.end > turn.now]
+        self._begun = transaction.now
+        self._until = transaction.now + self._settings.slot
+        self._taken = [each for each in self._taken if each.end > transaction.now]
         self._spans = None
-        situation = self._situation(turn.now, down)
-        turn.do(StartPlanning(self._number, situation, self.reason))
+        planning_input = self._planning_input(transaction.now, down)
+        transaction.do(StartPlanning(self._number, planning_input, self.reason))
 
-    def _situation(self, now: float, down: Collection[str]) -> Situation:
+    def _planning_input(self, now: float, down: Collection[str]) -> PlanningInput:
         fixed: list[Placement] = []
         old: list[Placement] = []
         left_out: set[tuple[str, str]] = set()
@@ -145,7 +145,7 @@ class Cycle:
                 fixed.append(stays)
             else:
                 left_out.add((task.owner.workflow.name, task.task.name))
-        return Situation(
+        return PlanningInput(
             now=self._until,
             workflows=tuple(each.planned for each in self._memory.live.values()),
             resources=tuple(
@@ -174,11 +174,11 @@ class Cycle:
 
     # --- what a search has found ---------------------------------------------------------------
 
-    def found(self, event: PlanFound, turn: Turn) -> None:
+    def found(self, event: PlanFound, transaction: Transaction) -> None:
         """Lets a plan take the place of the one before, as far as it still holds."""
         if event.number != self.running:
             return
-        self._end(turn)
+        self._end(transaction)
         kept = []
         for task in self._memory.tasks():
             if not self._wants_place(task):
@@ -186,11 +186,13 @@ class Cycle:
             placement = event.plan.placement(task.owner.workflow.name, task.task.name)
             if placement is not None and self._usable(placement):
                 kept.append(placement)
-        turn.note(PlanAdopted(turn.now, event.number, event.fitness, tuple(kept), event.unplanned))
+        transaction.note(
+            PlanAdopted(transaction.now, event.number, event.fitness, tuple(kept), event.unplanned)
+        )
         self._replaced = True
         for workflow in self._memory.live.values():
-            turn.changed(workflow)
-        turn.do(PublishPlan(event.number))
+            transaction.changed(workflow)
+        transaction.do(PublishPlan(event.number))
 
     def _usable(self, placement: Placement) -> bool:
         for name in placement.resources:
@@ -199,13 +201,13 @@ class Cycle:
                 return False
         return True
 
-    def failed(self, event: PlanFailed, turn: Turn) -> None:
+    def failed(self, event: PlanFailed, transaction: Transaction) -> None:
         """Keeps the plan there is."""
         if event.number == self.running:
-            self._end(turn)
+            self._end(transaction)
             self._replaced = True
-            turn.do(PublishPlan(event.number, event.reason))
+            transaction.do(PublishPlan(event.number, event.reason))
 
-    def _end(self, turn: Turn) -> None:
+    def _end(self, transaction: Transaction) -> None:
         self.running = 0
-        self._ended = turn.now
+        self._ended = transaction.now

@@ -25,7 +25,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class PlanningInput:
     """Everything that planning depends on, at one moment.
 
     Attributes:
@@ -60,27 +60,29 @@ class Posed:
     unplanned: tuple[tuple[str, str, str], ...]
 
 
-def pose(situation: Situation) -> Posed:
+def pose(planning_input: PlanningInput) -> Posed:
     """Returns the problem of a situation, which is always a valid one."""
-    resources = _with_closures(situation)
-    fixed = {placement.key for placement in situation.fixed}
+    resources = _with_closures(planning_input)
+    fixed = {placement.key for placement in planning_input.fixed}
     if not resources:
-        return Posed(None, tuple(_nothing(situation.workflows, fixed | situation.left_out)))
+        return Posed(
+            None, tuple(_nothing(planning_input.workflows, fixed | planning_input.left_out))
+        )
     by_name = {each.name: each for each in resources}
-    reach = Reach(by_name, situation.now)
+    reach = Reach(by_name, planning_input.now)
     workflows = []
     unplanned: list[tuple[str, str, str]] = []
-    for workflow in situation.workflows:
-        reduced, missing = _reduced(workflow, reach, fixed, situation)
+    for workflow in planning_input.workflows:
+        reduced, missing = _reduced(workflow, reach, fixed, planning_input)
         unplanned += missing
         if reduced is not None:
             workflows.append(reduced)
     named = {workflow.name for workflow in workflows}
-    kept = tuple(each for each in situation.fixed if each.workflow in named)
+    kept = tuple(each for each in planning_input.fixed if each.workflow in named)
     if not any((w.name, t.name) not in fixed for w in workflows for t in w.tasks):
         return Posed(None, tuple(unplanned))
-    everything = (*resources, *_stand_ins(kept, by_name, situation.now))
-    return Posed(Problem(tuple(workflows), everything, situation.now, kept), tuple(unplanned))
+    everything = (*resources, *_stand_ins(kept, by_name, planning_input.now))
+    return Posed(Problem(tuple(workflows), everything, planning_input.now, kept), tuple(unplanned))
 
 
 def _stand_ins(
@@ -106,13 +108,13 @@ def _nothing(
                 yield workflow.name, task.name, "there is no resource that can be used"
 
 
-def _with_closures(situation: Situation) -> tuple[Resource, ...]:
+def _with_closures(planning_input: PlanningInput) -> tuple[Resource, ...]:
     taken: dict[str, list[tuple[float, float]]] = {}
-    for each in situation.taken:
+    for each in planning_input.taken:
         taken.setdefault(each.resource, []).append((each.begin, each.end))
     return tuple(
         _closed(resource, taken[resource.name]) if resource.name in taken else resource
-        for resource in situation.resources
+        for resource in planning_input.resources
     )
 
 
@@ -122,7 +124,7 @@ def _closed(resource: Resource, spans: Sequence[tuple[float, float]]) -> Resourc
 
 
 def _reduced(
-    workflow: Workflow, reach: Reach, fixed: set[tuple[str, str]], situation: Situation
+    workflow: Workflow, reach: Reach, fixed: set[tuple[str, str]], planning_input: PlanningInput
 ) -> tuple[Workflow | None, list[tuple[str, str, str]]]:
     # The workflow without the tasks that cannot be planned, and these with the reasons.
     missing: dict[str, str] = {}
@@ -133,12 +135,12 @@ def _reduced(
             kept[task.name] = task
             continue
         before = next((name for name in task.predecessors if name not in kept), None)
-        if key in situation.left_out:
+        if key in planning_input.left_out:
             continue
         if before is not None:
             missing[task.name] = f"waits for {before!r}, which has no place"
             continue
-        able = _able(task, reach, situation.margin)
+        able = _able(task, reach, planning_input.margin)
         if able is None:
             missing[task.name] = "can run on none of the resources that can be used now"
         else:

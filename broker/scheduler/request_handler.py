@@ -7,7 +7,7 @@ from broker.model.workflow import Task, Workflow
 from broker.scheduler.commands import Refusal, Refuse, ReplyPlan, ReplyResource, ReplyWorkflow
 from broker.scheduler.events import Cancel, Offered, Register, Remove, Replan, Submit, Update
 from broker.scheduler.offers import Held, ResourceOffer, held_by_others, learned
-from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     Counted,
@@ -19,9 +19,9 @@ from broker.scheduler.records import (
     WorkflowSubmitted,
 )
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveWorkflow, Memory
-from broker.scheduler.task_execution import Floor
-from broker.scheduler.transaction import Turn
+from broker.scheduler.state_tables import LiveWorkflow, StateTables
+from broker.scheduler.task_execution import TaskExecution
+from broker.scheduler.transaction import Transaction
 
 KEY_MAX = 128
 """In characters."""
@@ -30,42 +30,48 @@ SHOWN_MAX = 10
 """Most tasks named in an error."""
 
 
-class Desk:
+class RequestHandler:
     """Answers requests of users."""
 
     def __init__(
-        self, memory: Memory, settings: BrokerSettings, cycle: Cycle, floor: Floor
+        self,
+        memory: StateTables,
+        settings: BrokerSettings,
+        cycle: PlanningCycle,
+        execution: TaskExecution,
     ) -> None:
         self._memory = memory
         self._settings = settings
         self._cycle = cycle
-        self._floor = floor
+        self._execution = execution
 
     # --- workflows -----------------------------------------------------------------------------
 
-    def submit(self, event: Submit, turn: Turn) -> None:
+    def submit(self, event: Submit, transaction: Transaction) -> None:
         """Takes a workflow, once for each key."""
         known = self._memory.by_key.get(event.key)
         if known is not None:
             if known.workflow != event.workflow:
                 reason = f"the key {event.key!r} belongs to another workflow, {known.workflow_id}"
-                turn.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
+                transaction.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
                 return
-            turn.do(ReplyWorkflow(event.id, known.workflow_id))
+            transaction.do(ReplyWorkflow(event.id, known.workflow_id))
             return
         refusal = self._refusal(event)
         if refusal is not None:
-            turn.do(refusal)
+            transaction.do(refusal)
             return
-        self._forget(turn)
+        self._forget(transaction)
         workflow_id = f"w{self._memory.workflows_count + 1}"
-        turn.note(
-            WorkflowSubmitted(turn.now, workflow_id, event.key, event.workflow, event.programs)
+        transaction.note(
+            WorkflowSubmitted(
+                transaction.now, workflow_id, event.key, event.workflow, event.programs
+            )
         )
         workflow = self._memory.workflows[workflow_id]
-        turn.touched += [task for task in workflow.tasks.values() if not task.predecessors]
-        turn.changed(workflow)
-        turn.do(ReplyWorkflow(event.id, workflow_id))
+        transaction.touched += [task for task in workflow.tasks.values() if not task.predecessors]
+        transaction.changed(workflow)
+        transaction.do(ReplyWorkflow(event.id, workflow_id))
 
     def _refusal(self, event: Submit) -> Refuse | None:
         workflow = event.workflow
@@ -120,17 +126,17 @@ class Desk:
             f"are there and large enough{unknown}: {shown}; there are: {there or 'none'}"
         )
 
-    def _forget(self, turn: Turn) -> None:
+    def _forget(self, transaction: Transaction) -> None:
         memory = self._memory
         ended = [each for each in memory.workflows.values() if each.has_ended]
         held = {booking.placement.workflow for booking in memory.releasing.values()}
         gone = ended[: max(0, len(ended) - self._settings.ended_max)]
         if not gone:
             return
-        turn.note(Counted(turn.now, memory.workflows_count, memory.bookings_count))
+        transaction.note(Counted(transaction.now, memory.workflows_count, memory.bookings_count))
         for workflow in gone:
             if workflow.workflow.name not in held:
-                turn.note(WorkflowForgotten(turn.now, workflow.workflow_id))
+                transaction.note(WorkflowForgotten(transaction.now, workflow.workflow_id))
 
     def find(self, workflow_id: str) -> LiveWorkflow | None:
         """Returns a workflow by its id, or the youngest of that name."""
@@ -140,61 +146,63 @@ class Desk:
         named = [w for w in self._memory.workflows.values() if w.workflow.name == workflow_id]
         return named[-1] if named else None
 
-    def cancel(self, event: Cancel, turn: Turn) -> None:
+    def cancel(self, event: Cancel, transaction: Transaction) -> None:
         """Gives up a workflow."""
         workflow = self.find(event.workflow_id)
         if workflow is None:
             reason = f"there is no workflow {event.workflow_id!r}"
-            turn.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "workflow_id"))
+            transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "workflow_id"))
             return
         if not workflow.has_ended and not workflow.cancelled:
-            turn.note(WorkflowCancelled(turn.now, workflow.workflow_id))
-            self._floor.close(workflow, turn, running=True, reason="its workflow is cancelled")
-        turn.do(ReplyWorkflow(event.id, workflow.workflow_id))
+            transaction.note(WorkflowCancelled(transaction.now, workflow.workflow_id))
+            self._execution.close(
+                workflow, transaction, running=True, reason="its workflow is cancelled"
+            )
+        transaction.do(ReplyWorkflow(event.id, workflow.workflow_id))
 
-    def replan(self, event: Replan, turn: Turn) -> None:
+    def replan(self, event: Replan, transaction: Transaction) -> None:
         """Has planning done as soon as possible."""
         self._cycle.want_now("it was asked for")
-        turn.do(ReplyPlan(event.id, self._cycle.number))
+        transaction.do(ReplyPlan(event.id, self._cycle.number))
 
     # --- resources -----------------------------------------------------------------------------
 
-    def register(self, event: Register, turn: Turn) -> None:
+    def register(self, event: Register, transaction: Transaction) -> None:
         """Adds a resource."""
         known = self._memory.supplies.get(event.supply.name)
         if known is not None and known != event.supply:
             reason = f"there is another resource {event.supply.name!r}; update it instead"
-            turn.do(Refuse(event.id, Refusal.PRECONDITION, reason, "resource.name"))
+            transaction.do(Refuse(event.id, Refusal.PRECONDITION, reason, "resource.name"))
             return
         if known is None:
-            turn.note(ResourceSet(turn.now, event.supply))
-        turn.do(ReplyResource(event.id, event.supply.name))
+            transaction.note(ResourceSet(transaction.now, event.supply))
+        transaction.do(ReplyResource(event.id, event.supply.name))
 
-    def update(self, event: Update, turn: Turn) -> None:
+    def update(self, event: Update, transaction: Transaction) -> None:
         """Replaces a resource; what it breaks is planned anew at once."""
         known = self._memory.supplies.get(event.supply.name)
         if known is None:
-            turn.do(self._no_resource(event.id, event.supply.name, "resource.name"))
+            transaction.do(self._no_resource(event.id, event.supply.name, "resource.name"))
             return
         supply = event.supply
-        turn.note(ResourceSet(turn.now, supply))
+        transaction.note(ResourceSet(transaction.now, supply))
         moved = (known.site, known.site_resource) != (supply.site, supply.site_resource)
         if moved or (supply.broken and not known.broken):
-            self._gone(supply.name, turn, f"resource {supply.name!r} is broken or has moved")
+            self._gone(supply.name, transaction, f"resource {supply.name!r} is broken or has moved")
         elif known.broken and not supply.broken:
-            self._cycle.want(turn, f"resource {supply.name!r} is in order again")
-        turn.do(ReplyResource(event.id, supply.name))
+            self._cycle.want(transaction, f"resource {supply.name!r} is in order again")
+        transaction.do(ReplyResource(event.id, supply.name))
 
-    def remove(self, event: Remove, turn: Turn) -> None:
+    def remove(self, event: Remove, transaction: Transaction) -> None:
         """Takes a resource out."""
         if event.name not in self._memory.supplies:
-            turn.do(self._no_resource(event.id, event.name, "name"))
+            transaction.do(self._no_resource(event.id, event.name, "name"))
             return
-        turn.note(ResourceRemoved(turn.now, event.name))
-        self._gone(event.name, turn, f"resource {event.name!r} was taken out")
-        turn.do(ReplyResource(event.id, event.name))
+        transaction.note(ResourceRemoved(transaction.now, event.name))
+        self._gone(event.name, transaction, f"resource {event.name!r} was taken out")
+        transaction.do(ReplyResource(event.id, event.name))
 
-    def offered(self, event: Offered, turn: Turn) -> None:
+    def offered(self, event: Offered, transaction: Transaction) -> None:
         """Learns from a site what it has: new resources, changed ones, and those that are gone."""
         supplies = self._memory.supplies
         known: dict[str, list[Supply]] = {}
@@ -206,17 +214,21 @@ class Desk:
             own = f"{event.site}-{name}"
             if name not in known and own not in supplies:
                 made = Supply(replace(offer.resource, name=own), event.site, name)
-                turn.note(ResourceSet(turn.now, made))
-                self._cycle.want(turn, f"site {event.site!r} has a resource {name!r}")
+                transaction.note(ResourceSet(transaction.now, made))
+                self._cycle.want(transaction, f"site {event.site!r} has a resource {name!r}")
             for supply in known.get(name, ()):
                 now = learned(supply.resource, offer)
                 if now != supply.resource:
-                    turn.note(ResourceSet(turn.now, replace(supply, resource=now)))
-                    self._cycle.want(turn, f"resource {supply.name!r} has changed at its site")
+                    transaction.note(ResourceSet(transaction.now, replace(supply, resource=now)))
+                    self._cycle.want(
+                        transaction, f"resource {supply.name!r} has changed at its site"
+                    )
         for name, there in known.items():
             for supply in there if name not in offers else ():
-                turn.note(ResourceRemoved(turn.now, supply.name))
-                self._gone(supply.name, turn, f"site {event.site!r} has no {name!r} any more")
+                transaction.note(ResourceRemoved(transaction.now, supply.name))
+                self._gone(
+                    supply.name, transaction, f"site {event.site!r} has no {name!r} any more"
+                )
         self._cycle.avoid_others(event.site, tuple(self._of_others(event, offers)))
 
     def _of_others(self, event: Offered, offers: Mapping[str, ResourceOffer]) -> Iterator[Taken]:
@@ -236,9 +248,9 @@ class Desk:
                 for begin, end in held_by_others(offers[name], own, event.begin, event.end):
                     yield Taken(supply.name, begin, end)
 
-    def _gone(self, name: str, turn: Turn, reason: str) -> None:
-        self._floor.resource_gone(name, turn, reason)
-        self._cycle.interrupt(turn, reason)
+    def _gone(self, name: str, transaction: Transaction, reason: str) -> None:
+        self._execution.resource_gone(name, transaction, reason)
+        self._cycle.interrupt(transaction, reason)
 
     def _no_resource(self, cause: int, name: str, field: str) -> Refuse:
         known = list(self._memory.supplies)

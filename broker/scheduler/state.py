@@ -4,8 +4,8 @@
 nothing. The parts:
 
 - `memory`: what survives a restart, changed by journal records alone;
-- `desk`: what people ask;
-- `floor`: the lives of tasks, from their fixed places to their ends; with `dispatch`: where what can
+- `requests`: what people ask;
+- `execution`: the lives of tasks, from their fixed places to their ends; with `dispatch`: where what can
   begin begins now; `moves`: what is moved as something is late or takes longer than was thought; and
   `free_time`: which time of resources is free;
 - `cycle`: when to plan, what, and what becomes of the plan;
@@ -40,13 +40,13 @@ from broker.scheduler.events import (
     Tick,
     Update,
 )
-from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.records import Record
-from broker.scheduler.request_handler import Desk
+from broker.scheduler.request_handler import RequestHandler
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveWorkflow, Memory
-from broker.scheduler.task_execution import Floor
-from broker.scheduler.transaction import Turn
+from broker.scheduler.state_tables import LiveWorkflow, StateTables
+from broker.scheduler.task_execution import TaskExecution
+from broker.scheduler.transaction import Transaction
 
 
 class BrokerState:
@@ -68,33 +68,35 @@ class BrokerState:
     def __init__(
         self, settings: BrokerSettings, records: Iterable[Record] = (), *, epoch: str = "b"
     ) -> None:
-        self.memory = Memory(records)
-        self.cycle = Cycle(self.memory, settings)
-        self._floor = Floor(self.memory, settings, self.cycle, epoch)
-        self._desk = desk = Desk(self.memory, settings, self.cycle, self._floor)
-        floor, cycle = self._floor, self.cycle
-        self._handlers: dict[type[Event], Callable[[Any, Turn], None]] = {
-            Restarted: floor.take_up,
-            Tick: lambda _event, _turn: None,
-            Submit: desk.submit,
-            Cancel: desk.cancel,
-            Replan: desk.replan,
-            Register: desk.register,
-            Update: desk.update,
-            Remove: desk.remove,
-            Offered: desk.offered,
+        self.memory = StateTables(records)
+        self.cycle = PlanningCycle(self.memory, settings)
+        self._execution = TaskExecution(self.memory, settings, self.cycle, epoch)
+        self._requests = requests = RequestHandler(
+            self.memory, settings, self.cycle, self._execution
+        )
+        execution, cycle = self._execution, self.cycle
+        self._handlers: dict[type[Event], Callable[[Any, Transaction], None]] = {
+            Restarted: execution.take_up,
+            Tick: lambda _event, _transaction: None,
+            Submit: requests.submit,
+            Cancel: requests.cancel,
+            Replan: requests.replan,
+            Register: requests.register,
+            Update: requests.update,
+            Remove: requests.remove,
+            Offered: requests.offered,
             PlanFound: cycle.found,
             PlanFailed: cycle.failed,
-            Booked: floor.booked,
-            BookingLost: floor.lost,
-            Started: floor.started,
-            Moved: floor.moved,
-            MoveRefused: floor.moves.refused,
-            Ended: floor.ended,
-            Released: floor.released,
-            SiteUp: floor.site_up,
-            SiteDown: floor.site_down,
-            SiteLost: floor.site_lost,
+            Booked: execution.booked,
+            BookingLost: execution.lost,
+            Started: execution.started,
+            Moved: execution.moved,
+            MoveRefused: execution.moves.refused,
+            Ended: execution.ended,
+            Released: execution.released,
+            SiteUp: execution.site_up,
+            SiteDown: execution.site_down,
+            SiteLost: execution.site_lost,
         }
 
     @classmethod
@@ -113,22 +115,22 @@ class BrokerState:
         Raises:
             IllegalMove: this program is wrong; the state must not be used any more.
         """
-        turn = Turn(self.memory, now)
-        self._handlers[type(event)](event, turn)
-        self._floor.advance(turn)
-        self.cycle.advance(turn, self._floor.down)
-        return turn.commands()
+        transaction = Transaction(self.memory, now)
+        self._handlers[type(event)](event, transaction)
+        self._execution.advance(transaction)
+        self.cycle.advance(transaction, self._execution.down)
+        return transaction.commands()
 
     def find(self, workflow_id: str) -> LiveWorkflow | None:
         """Returns a workflow by its id, or the youngest of that name; to be looked at only."""
-        return self._desk.find(workflow_id)
+        return self._requests.find(workflow_id)
 
     @property
     def next_time(self) -> float:
         """When something is due if nothing happens before, seconds; infinity for never."""
-        return min(self._floor.next_time, self.cycle.next_time)
+        return min(self._execution.next_time, self.cycle.next_time)
 
     @property
     def sites_down(self) -> frozenset[str]:
         """The sites that do not answer."""
-        return frozenset(self._floor.down)
+        return frozenset(self._execution.down)

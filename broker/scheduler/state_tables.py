@@ -222,7 +222,7 @@ def _find_behind(tasks: list[LiveTask]) -> None:
                 ready.append(before)
 
 
-class Memory:
+class StateTables:
     """All of it.
 
     Attributes:

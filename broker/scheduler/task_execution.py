@@ -35,7 +35,7 @@ from broker.scheduler.events import (
 from broker.scheduler.free_time import TOLERANCE, FreeTime, View
 from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, Outcome, TaskState
 from broker.scheduler.moves import Moves
-from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     BookingReleased,
@@ -50,8 +50,8 @@ from broker.scheduler.records import (
     TaskStarted,
 )
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, Memory
-from broker.scheduler.transaction import Turn
+from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, StateTables
+from broker.scheduler.transaction import Transaction
 
 SOONER = 2.0
 """A booked task goes to another resource if it ends sooner there by so many margins."""
@@ -69,10 +69,12 @@ def _planned_start(task: LiveTask) -> float:
     return math.inf if task.placement is None else task.placement.start
 
 
-class Floor:
+class TaskExecution:
     """Executes tasks; `down` are the sites that do not answer, `moves` moves reservations."""
 
-    def __init__(self, memory: Memory, settings: BrokerSettings, cycle: Cycle, epoch: str) -> None:
+    def __init__(
+        self, memory: StateTables, settings: BrokerSettings, cycle: PlanningCycle, epoch: str
+    ) -> None:
         self._memory = memory
         self._settings = settings
         self._cycle = cycle
@@ -98,75 +100,75 @@ class Floor:
             return -math.inf
         return self._due[0][0] if self._due else math.inf
 
-    def advance(self, turn: Turn) -> None:
+    def advance(self, transaction: Transaction) -> None:
         """Does what is due now, for the tasks touched, or for all if any may be affected."""
-        self._free_time.now = turn.now
+        self._free_time.now = transaction.now
         if self._cycle.take_replaced() or self._all:
             self._all = False
             self._due.clear()
             self._ready.clear()
-            turn.touched = sorted(self._memory.tasks(), key=_planned_start)
-            self._free_time.planned(turn.touched)
-        while self._due and self._due[0][0] <= turn.now:
-            turn.touched.append(heapq.heappop(self._due)[2])
+            transaction.touched = sorted(self._memory.tasks(), key=_planned_start)
+            self._free_time.planned(transaction.touched)
+        while self._due and self._due[0][0] <= transaction.now:
+            transaction.touched.append(heapq.heappop(self._due)[2])
         # What is done for one task may give another one something to do.
         again = bool(self._freed) or self.moves.wanted
-        while turn.touched or self._orphaned or again:
+        while transaction.touched or self._orphaned or again:
             again = False
-            tasks, turn.touched = turn.touched, []
+            tasks, transaction.touched = transaction.touched, []
             for task in tasks:  # fixing a task lets those that wait for it be fixed
-                self._advance(task, turn, tasks)
-            self._begin(turn)
-            self._free_orphans(turn)
-            self.moves.shift(turn, self.down)
+                self._advance(task, transaction, tasks)
+            self._begin(transaction)
+            self._free_orphans(transaction)
+            self.moves.shift(transaction, self.down)
 
-    def _advance(self, task: LiveTask, turn: Turn, tasks: list[LiveTask]) -> None:
+    def _advance(self, task: LiveTask, transaction: Transaction, tasks: list[LiveTask]) -> None:
         if task.owner.closing:
             return
         if task.state is TaskState.WAITING:
-            if self._fix(task, turn):
+            if self._fix(task, transaction):
                 tasks += task.successors
             else:
-                self._look(task, turn)
+                self._look(task, transaction)
         elif task.state in HELD:
             assert task.booking is not None
-            self._advance_held(task, task.booking, turn)
+            self._advance_held(task, task.booking, transaction)
         elif task.state in {TaskState.LAUNCHED, TaskState.RUNNING}:
             assert task.booking is not None
-            self._wake(task, self.moves.advance(task.booking, turn))
+            self._wake(task, self.moves.advance(task.booking, transaction))
 
-    def _look(self, task: LiveTask, turn: Turn) -> None:
+    def _look(self, task: LiveTask, transaction: Transaction) -> None:
         # Notes a task that can begin before its time.
         if not self._settings.early or any(b.state not in DONE for b in task.predecessors):
             return
         soonest = task.owner.planned.earliest_start
-        if soonest > turn.now:
+        if soonest > transaction.now:
             self._wake(task, soonest)
             return
         key = task.owner.workflow_id, task.task.name
         self._ready[key] = task
         self._fresh.add(key)
 
-    def _advance_held(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
+    def _advance_held(self, task: LiveTask, booking: Booking, transaction: Transaction) -> None:
         start, late = booking.placement.start, booking.latest_start - self._settings.margin / 2
         ready = task.state is TaskState.BOOKED and all(
             before.state in DONE for before in task.predecessors
         )
         if booking.moving is not None:
             return  # its site says where it is
-        if ready and start <= turn.now <= late:
-            self._launch(task, booking, turn)
-        elif turn.now <= late:
+        if ready and start <= transaction.now <= late:
+            self._launch(task, booking, transaction)
+        elif transaction.now <= late:
             self._wake(task, start if ready else math.nextafter(late, math.inf))
             if ready:
-                self._look(task, turn)
-        elif turn.now <= late + self._settings.margin / 2 and self.moves.can_move(task):
+                self._look(task, transaction)
+        elif transaction.now <= late + self._settings.margin / 2 and self.moves.can_move(task):
             self.moves.wanted = True
             self._wake(task, math.nextafter(late + self._settings.margin / 2, math.inf))
         else:
-            self.free(task, turn, "could not be launched in time")
+            self.free(task, transaction, "could not be launched in time")
 
-    def _begin(self, turn: Turn) -> None:
+    def _begin(self, transaction: Transaction) -> None:
         # Lets what can begin now begin, where time has become free or for what has come to be ready.
         fresh, freed = self._fresh, self._freed
         if not (self._ready and (fresh or freed)):
@@ -175,44 +177,50 @@ class Floor:
         self._fresh, self._freed = set(), set()
         order = sorted(
             self._ready.items(),
-            key=lambda one: one[1].placement.start if one[1].placement else turn.now,
+            key=lambda one: one[1].placement.start if one[1].placement else transaction.now,
         )
         for key, task in order:
             if task.owner.closing or task.state not in {TaskState.WAITING, TaskState.BOOKED}:
                 del self._ready[key]
             elif task.state is TaskState.WAITING:
                 places = None if key in fresh else freed
-                where = self._dispatch.choose(task, turn.now, self.down, places)
+                where = self._dispatch.choose(task, transaction.now, self.down, places)
                 if where is not None:
-                    self._fix_at(task, where, turn)
+                    self._fix_at(task, where, transaction)
                     del self._ready[key]
             elif self.moves.can_move(task):
-                self._earlier(task, turn, None if key in fresh else freed)
+                self._earlier(task, transaction, None if key in fresh else freed)
 
-    def _earlier(self, task: LiveTask, turn: Turn, freed: Collection[Place] | None) -> None:
+    def _earlier(
+        self, task: LiveTask, transaction: Transaction, freed: Collection[Place] | None
+    ) -> None:
         # Moves a booked task to now if its units are free until its beginning, or to where it ends
         # sooner; with `freed` only where that comes of time at these places.
         booking = task.booking
         assert booking is not None
         place = booking.placement
-        if place.start <= turn.now + TOLERANCE:
+        if place.start <= transaction.now + TOLERANCE:
             return
         now = False
         if freed is None or any(hold.place in freed for hold in booking.holds):
             needs = self._free_time.needs(place.demands, self.down)
             own = View({booking.booking})
-            now = needs is not None and self._free_time.fits(needs, turn.now, place.start, own)
-        start = turn.now if now else place.start
+            now = needs is not None and self._free_time.fits(
+                needs, transaction.now, place.start, own
+            )
+        start = transaction.now if now else place.start
         soonest = start + booking.run_time - SOONER * self._settings.margin
-        where = self._dispatch.choose(task, turn.now, self.down, freed, sooner_than=soonest)
+        where = self._dispatch.choose(task, transaction.now, self.down, freed, sooner_than=soonest)
         if where is not None:
-            turn.note(TaskFreed(turn.now, booking.booking, "begins sooner elsewhere"))
-            turn.do(Release(booking))
-            self._fix_at(task, where, turn)
+            transaction.note(TaskFreed(transaction.now, booking.booking, "begins sooner elsewhere"))
+            transaction.do(Release(booking))
+            self._fix_at(task, where, transaction)
         elif now:
-            self.moves.move(booking, turn.now, turn.now + place.end - place.start, turn)
+            self.moves.move(
+                booking, transaction.now, transaction.now + place.end - place.start, transaction
+            )
 
-    def _free_orphans(self, turn: Turn) -> None:
+    def _free_orphans(self, transaction: Transaction) -> None:
         # What waits for a task without a place has none either.
         while self._orphaned:
             task, reason = self._orphaned.pop(0)
@@ -220,41 +228,41 @@ class Floor:
                 continue  # it has another place already
             for after in task.successors:
                 if after.state in HELD:
-                    self.free(after, turn, reason)
+                    self.free(after, transaction, reason)
 
     def _wake(self, task: LiveTask, moment: float) -> None:
         # A task that changes before is looked at in vain then.
         if moment < math.inf:
             heapq.heappush(self._due, (moment, next(self._entries), task))
 
-    def _fix(self, task: LiveTask, turn: Turn) -> bool:
+    def _fix(self, task: LiveTask, transaction: Transaction) -> bool:
         placement = task.placement
         if placement is None or self._cycle.running:
             return False
-        if placement.start > turn.now + self._settings.slot + SLOT_TOLERANCE:
+        if placement.start > transaction.now + self._settings.slot + SLOT_TOLERANCE:
             self._wake(task, placement.start - self._settings.slot)
             return False
         if any(before.plannable for before in task.predecessors):
             return False
         needs = self._free_time.needs(placement.demands, self.down)
         if needs is None:
-            self._cycle.want(turn, f"{task.name} has lost its resource")
+            self._cycle.want(transaction, f"{task.name} has lost its resource")
             return False
         length = placement.end - placement.start
         run_time = min(needs[0].supply.resource.duration(task.task.work), length)
         ends = [each.booking.end for each in task.predecessors if each.booking is not None]
         since = max([placement.start, *ends])
-        if turn.now > since + length - run_time - self._settings.margin / 2:
-            since = turn.now
+        if transaction.now > since + length - run_time - self._settings.margin / 2:
+            since = transaction.now
         start = self._free_time.earliest(needs, since, length)
-        if start > turn.now + self._settings.slot + SLOT_TOLERANCE:
+        if start > transaction.now + self._settings.slot + SLOT_TOLERANCE:
             if start < math.inf:
                 self._wake(task, start - self._settings.slot)
             return False
-        self._fix_at(task, replace(placement, start=start, end=start + length), turn)
+        self._fix_at(task, replace(placement, start=start, end=start + length), transaction)
         return True
 
-    def _fix_at(self, task: LiveTask, placement: Placement, turn: Turn) -> None:
+    def _fix_at(self, task: LiveTask, placement: Placement, transaction: Transaction) -> None:
         supplies = [self._memory.supplies[name] for name in placement.resources]
         holds = tuple(
             Hold(*supply.place, demand.units)
@@ -263,9 +271,9 @@ class Floor:
         length = placement.end - placement.start
         run_time = min(supplies[0].resource.duration(task.task.work), length)
         name = f"{self._epoch}-{self._memory.bookings_count + 1}"
-        turn.note(
+        transaction.note(
             TaskFixed(
-                turn.now,
+                transaction.now,
                 task.owner.workflow_id,
                 task.task.name,
                 name,
@@ -275,15 +283,15 @@ class Floor:
             )
         )
         assert task.booking is not None
-        turn.do(Book(task.booking))
-        turn.changed(task.owner)
-        self._advance_held(task, task.booking, turn)
+        transaction.do(Book(task.booking))
+        transaction.changed(task.owner)
+        self._advance_held(task, task.booking, transaction)
 
-    def _launch(self, task: LiveTask, booking: Booking, turn: Turn) -> None:
-        turn.note(TaskLaunched(turn.now, booking.booking))
-        turn.do(self._launching(task, booking))
-        turn.changed(task.owner)
-        self._wake(task, self.moves.advance(booking, turn))
+    def _launch(self, task: LiveTask, booking: Booking, transaction: Transaction) -> None:
+        transaction.note(TaskLaunched(transaction.now, booking.booking))
+        transaction.do(self._launching(task, booking))
+        transaction.changed(task.owner)
+        self._wake(task, self.moves.advance(booking, transaction))
 
     def _launching(self, task: LiveTask, booking: Booking) -> Launch:
         program = task.owner.programs.get(task.task.name)
@@ -291,86 +299,88 @@ class Floor:
 
     # --- giving up -----------------------------------------------------------------------------
 
-    def free(self, task: LiveTask, turn: Turn, reason: str) -> None:
+    def free(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
         """Gives up a booking, and those of the tasks that wait for this one."""
         assert task.booking is not None
         booking = task.booking
         self.moves.over(booking.booking)
-        turn.note(TaskFreed(turn.now, booking.booking, reason))
-        turn.do(Release(booking))
-        turn.changed(task.owner)
-        turn.touched.append(task)  # it may have another place by now
-        self._again(task, turn, f"{task.name}: {reason}")
+        transaction.note(TaskFreed(transaction.now, booking.booking, reason))
+        transaction.do(Release(booking))
+        transaction.changed(task.owner)
+        transaction.touched.append(task)  # it may have another place by now
+        self._again(task, transaction, f"{task.name}: {reason}")
 
-    def _again(self, task: LiveTask, turn: Turn, reason: str) -> None:
+    def _again(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
         self._orphaned.append((task, f"waits for {task.task.name!r}, which is planned again"))
         if not task.owner.closing:
-            self._cycle.want(turn, reason)
+            self._cycle.want(transaction, reason)
 
-    def end(self, task: LiveTask, turn: Turn, reason: str) -> None:
+    def end(self, task: LiveTask, transaction: Transaction, reason: str) -> None:
         """Ends a run, as its workflow is given up or its resource is broken."""
         if task.state is TaskState.ENDING or task.booking is None:
             return
         booking = task.booking
-        turn.note(TaskEnding(turn.now, booking.booking, reason))
-        turn.do(Release(booking))
-        turn.changed(task.owner)
+        transaction.note(TaskEnding(transaction.now, booking.booking, reason))
+        transaction.do(Release(booking))
+        transaction.changed(task.owner)
         if not task.owner.closing:
-            self._again(task, turn, f"{task.name}: {reason}")
+            self._again(task, transaction, f"{task.name}: {reason}")
 
-    def close(self, workflow: LiveWorkflow, turn: Turn, *, running: bool, reason: str) -> None:
+    def close(
+        self, workflow: LiveWorkflow, transaction: Transaction, *, running: bool, reason: str
+    ) -> None:
         """Gives up a workflow's bookings, and its runs if requested."""
         for task in workflow.tasks.values():
             if task.state in HELD:
-                self.free(task, turn, reason)
+                self.free(task, transaction, reason)
             elif running and task.state in AT_SITE:
-                self.end(task, turn, reason)
-        turn.changed(workflow)
+                self.end(task, transaction, reason)
+        transaction.changed(workflow)
 
-    def resource_gone(self, name: str, turn: Turn, reason: str) -> None:
+    def resource_gone(self, name: str, transaction: Transaction, reason: str) -> None:
         """Gives up the bookings on a resource, and ends its runs."""
         for task in list(self._memory.tasks()):
             if task.booking is None or name not in task.booking.placement.resources:
                 continue
             if task.state in HELD:
-                self.free(task, turn, reason)
+                self.free(task, transaction, reason)
             elif task.state in AT_SITE:
-                self.end(task, turn, reason)
+                self.end(task, transaction, reason)
 
     # --- sites tell ----------------------------------------------------------------------------
 
-    def take_up(self, _event: Restarted, turn: Turn) -> None:
+    def take_up(self, _event: Restarted, transaction: Transaction) -> None:
         """Asks again for everything that was open when the daemon ended."""
         for task in list(self._memory.tasks()):
             if task.booking is None:
                 continue
-            turn.do(Book(task.booking))
+            transaction.do(Book(task.booking))
             if task.booking.moving is not None:
-                turn.do(Move(task.booking, *task.booking.moving))
+                transaction.do(Move(task.booking, *task.booking.moving))
             if task.state in AT_SITE:
-                turn.do(self._launching(task, task.booking))
+                transaction.do(self._launching(task, task.booking))
             if task.state is TaskState.ENDING:
-                turn.do(Release(task.booking))
+                transaction.do(Release(task.booking))
         for booking in self._memory.releasing.values():
-            turn.do(Release(booking))
+            transaction.do(Release(booking))
         self._cycle.want_now("the broker has begun to work")
 
-    def moved(self, event: Moved, turn: Turn) -> None:
+    def moved(self, event: Moved, transaction: Transaction) -> None:
         """The reservations are in another window."""
         task = self._memory.booked.get(event.booking)
         if task is not None and task.booking is not None:
             self._freed.update(hold.place for hold in task.booking.holds)
-        self.moves.moved(event, turn)
+        self.moves.moved(event, transaction)
 
-    def booked(self, event: Booked, turn: Turn) -> None:
+    def booked(self, event: Booked, transaction: Transaction) -> None:
         """The resources are reserved."""
         task = self._memory.booked.get(event.booking)
         if task is not None and task.state is TaskState.BOOKING:
-            turn.note(TaskBooked(turn.now, event.booking, event.reservations))
-            turn.touched.append(task)
-            turn.changed(task.owner)
+            transaction.note(TaskBooked(transaction.now, event.booking, event.reservations))
+            transaction.touched.append(task)
+            transaction.changed(task.owner)
 
-    def lost(self, event: BookingLost, turn: Turn) -> None:
+    def lost(self, event: BookingLost, transaction: Transaction) -> None:
         """The booking is void."""
         task = self._memory.booked.get(event.booking)
         if task is None or task.booking is None:
@@ -379,18 +389,18 @@ class Floor:
             placement = task.booking.placement
             self._cycle.avoid(Taken(placement.resources[index], placement.start, placement.end))
         if task.state is TaskState.ENDING:
-            self._over(event, turn, event.reason)
+            self._over(event, transaction, event.reason)
         else:
-            self.free(task, turn, event.reason)
+            self.free(task, transaction, event.reason)
 
-    def started(self, event: Started, turn: Turn) -> None:
+    def started(self, event: Started, transaction: Transaction) -> None:
         """A run has begun."""
         task = self._memory.booked.get(event.booking)
         if task is not None and task.state in AT_SITE and task.start_time is None:
-            turn.note(TaskStarted(turn.now, event.booking, event.start_time))
-            turn.changed(task.owner)
+            transaction.note(TaskStarted(transaction.now, event.booking, event.start_time))
+            transaction.changed(task.owner)
 
-    def ended(self, event: Ended, turn: Turn) -> None:
+    def ended(self, event: Ended, transaction: Transaction) -> None:
         """A run is over."""
         task = self._memory.booked.get(event.booking)
         if task is None or task.state not in AT_SITE:
@@ -400,27 +410,34 @@ class Floor:
         state, counted = self._after(task, event.outcome)
         start = event.start_time if event.start_time is not None else task.start_time
         if state in DONE and start is None:
-            start = min(turn.now, event.end_time)
+            start = min(transaction.now, event.end_time)
         cost = self._cost(booking, start, event.end_time)
         self.moves.over(booking.booking)
         self._freed.update(hold.place for hold in booking.holds)
         reason = event.reason or self._cut(booking, event)
-        turn.note(
+        transaction.note(
             TaskEnded(
-                turn.now, booking.booking, state, counted, start, event.end_time, cost, reason
+                transaction.now,
+                booking.booking,
+                state,
+                counted,
+                start,
+                event.end_time,
+                cost,
+                reason,
             )
         )
         if booking.booking in self._memory.releasing:
-            turn.do(Release(booking))
-        turn.changed(task.owner)
+            transaction.do(Release(booking))
+        transaction.changed(task.owner)
         if state in DONE:
-            turn.touched += task.successors
+            transaction.touched += task.successors
         elif state is TaskState.FAILED:
             reason = f"task {task.task.name!r} has failed {task.failures} times"
-            self.close(task.owner, turn, running=False, reason=reason)
+            self.close(task.owner, transaction, running=False, reason=reason)
         else:
-            turn.touched.append(task)  # a plan may have given it its next place already
-            self._again(task, turn, f"{task.name}: {reason or event.outcome.value}")
+            transaction.touched.append(task)  # a plan may have given it its next place already
+            self._again(task, transaction, f"{task.name}: {reason or event.outcome.value}")
 
     def _after(self, task: LiveTask, outcome: Outcome) -> tuple[TaskState, bool]:
         if outcome in _DONE:
@@ -451,32 +468,32 @@ class Floor:
             cost += supply.resource.cost(start, max(start, end), demand.units)
         return cost
 
-    def released(self, event: Released, turn: Turn) -> None:
+    def released(self, event: Released, transaction: Transaction) -> None:
         """The booking holds nothing now."""
         held = self._memory.releasing.get(event.booking)
         if held is not None:
             self._freed.update(hold.place for hold in held.holds)
-            turn.note(BookingReleased(turn.now, event.booking))
+            transaction.note(BookingReleased(transaction.now, event.booking))
             self.moves.wanted = True
             return
-        self._over(event, turn, "")
+        self._over(event, transaction, "")
 
-    def _over(self, event: BookingEvent, turn: Turn, reason: str) -> None:
+    def _over(self, event: BookingEvent, transaction: Transaction, reason: str) -> None:
         # The end of a run that was to be ended, and may never have begun.
         task = self._memory.booked.get(event.booking)
         if task is not None and task.state is TaskState.ENDING:
             told = reason or task.reason
-            cancelled = Ended(0, event.booking, Outcome.CANCELLED, None, turn.now, told)
-            self.ended(cancelled, turn)
+            cancelled = Ended(0, event.booking, Outcome.CANCELLED, None, transaction.now, told)
+            self.ended(cancelled, transaction)
 
-    def site_up(self, event: SiteUp, turn: Turn) -> None:
+    def site_up(self, event: SiteUp, transaction: Transaction) -> None:
         """A site answers again."""
         if event.site in self.down:
             self.down.discard(event.site)
-            self._cycle.want(turn, f"site {event.site!r} is back")
+            self._cycle.want(transaction, f"site {event.site!r} is back")
             self._all = True
 
-    def site_down(self, event: SiteDown, turn: Turn) -> None:
+    def site_down(self, event: SiteDown, transaction: Transaction) -> None:
         """What is booked there is planned again; what runs there is waited for."""
         if event.site in self.down:
             return
@@ -484,13 +501,13 @@ class Floor:
         reason = f"site {event.site!r} does not answer"
         for task in list(self._memory.tasks()):
             if task.state in HELD and task.booking and event.site in task.booking.sites:
-                self.free(task, turn, reason)
+                self.free(task, transaction, reason)
         self._cycle.want_now(reason)
 
-    def site_lost(self, event: SiteLost, turn: Turn) -> None:
+    def site_lost(self, event: SiteLost, transaction: Transaction) -> None:
         """Gives up the runs there if the configuration says so."""
         if self._settings.on_lost != "rerun":
             return
         for task in list(self._memory.tasks()):
             if task.state in AT_SITE and task.booking and event.site in task.booking.sites:
-                self.free(task, turn, f"site {event.site!r} is lost")
+                self.free(task, transaction, f"site {event.site!r} is lost")

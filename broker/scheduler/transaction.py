@@ -2,16 +2,16 @@
 
 from broker.scheduler.commands import Append, Command, PublishWorkflow
 from broker.scheduler.records import Record
-from broker.scheduler.state_tables import LiveTask, LiveWorkflow, Memory
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 
 
-class Turn:
+class Transaction:
     """Gathers records and commands while one event is handled at `now`, in seconds.
 
     `touched` are tasks for which something may be due. Every record noted changes the memory.
     """
 
-    def __init__(self, memory: Memory, now: float) -> None:
+    def __init__(self, memory: StateTables, now: float) -> None:
         self.now = now
         self.touched: list[LiveTask] = []
         self._memory = memory

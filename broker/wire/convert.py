@@ -9,7 +9,7 @@ from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.records import Program, Supply
-from broker.scheduler.state_tables import LiveTask, LiveWorkflow, Memory
+from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.v1 import request_pb2
 
@@ -260,7 +260,7 @@ def write_supply(supply: Supply) -> resource_pb2.Resource:
 # --- the plan ------------------------------------------------------------------------------------
 
 
-def write_plan(memory: Memory, now: float, next_planning: float) -> plan_pb2.Plan:
+def write_plan(memory: StateTables, now: float, next_planning: float) -> plan_pb2.Plan:
     """Returns the plan; `now` and `next_planning` are in seconds, the latter infinity for never."""
     message = plan_pb2.Plan(now_s=now)
     if memory.plan is not None:

@@ -108,7 +108,7 @@ dashboard = link_command(
 @click.argument("job_id", metavar="[JOB]", required=False)
 @site_option
 @timeout_option
-@json_option("grms-status", "grms.cli.output_models:StatusShown")
+@json_option("grms-status", "grms.cli.output_models:StatusOutput")
 def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool) -> None:
     """Show how a job is; without one, how the site is (for operators)."""
     with client_of(socket, timeout_s) as site:

@@ -17,7 +17,7 @@ from typing import Final
 
 from broker.model.plan import Plan
 from broker.model.workflow import Workflow
-from broker.runtime.replanner import PlanningSettings, plan_situation
+from broker.runtime.replanner import PlanningSettings, plan_input
 from broker.scheduler.commands import (
     Book,
     Command,
@@ -288,7 +288,7 @@ class _World:
         settings = PlanningSettings(
             math.inf, planning.evaluations, 1, planning.population, self._spec.seed
         )
-        found = plan_situation(command.number, command.situation, settings)
+        found = plan_input(command.number, command.planning_input, settings)
         self._searching = command.number, found
         self._at(self.now + planning.takes_s, found)
 

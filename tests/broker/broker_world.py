@@ -169,9 +169,9 @@ class World:
             case StartPlanning():
                 assert all(
                     self.state.memory.live[p.workflow].tasks[p.task].state is not TaskState.WAITING
-                    for p in command.situation.fixed
+                    for p in command.planning_input.fixed
                 )
-                found = plan_plainly(command.number, command.situation)
+                found = plan_plainly(command.number, command.planning_input)
                 self.later(found, self.random.uniform(0, 0.9 * self.settings.slot))
             case StopPlanning():
                 pass

@@ -6,12 +6,12 @@ from broker.model.plan import Placement, Plan
 from broker.model.problem import Problem
 from broker.model.workflow import Task
 from broker.scheduler.events import PlanFound
-from broker.scheduler.planning_input import Situation, pose
+from broker.scheduler.planning_input import PlanningInput, pose
 
 
-def plan_plainly(number: int, situation: Situation) -> PlanFound:
+def plan_plainly(number: int, planning_input: PlanningInput) -> PlanFound:
     """Returns what a search would have ended with."""
-    posed = pose(situation)
+    posed = pose(planning_input)
     if posed.problem is None:
         return PlanFound(0, number, Plan(()), None, posed.unplanned)
     return PlanFound(0, number, plain_plan(posed.problem), 1.0, posed.unplanned)

@@ -87,7 +87,7 @@ class Hands:
     def plan(self, command: StartPlanning | StopPlanning) -> None:
         """Plans without searching."""
         if isinstance(command, StartPlanning):
-            self._engine.tell(plan_plainly(command.number, command.situation))
+            self._engine.tell(plan_plainly(command.number, command.planning_input))
 
     def publish(self, command: PublishWorkflow | PublishPlan) -> None:
         """Tells those who watch."""

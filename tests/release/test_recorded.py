@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 import broker.cli.main
 from broker.io.plans import read_plan
 from broker.runtime.journal import Journal as BrokerJournal
-from broker.scheduler.state_tables import Memory
+from broker.scheduler.state_tables import StateTables
 from grms.daemon.journal_lines import checked, lines
 from grms.daemon.ports import free_port
 from grms.policy.files import load_rule_base
@@ -87,7 +87,7 @@ def test_a_broker_goes_on_with_its_journal(folder: Path, tmp_path: Path) -> None
     shutil.copy(folder / "broker.journal", tmp_path / "broker.journal")
     with BrokerJournal(tmp_path / "broker.journal") as journal:
         records = list(journal.records())
-        memory = Memory()
+        memory = StateTables()
         for record in records:
             memory.apply(record)
         assert memory.workflows

@@ -1,6 +1,6 @@
 """What `gorba` shows as JSON: news of searches, and states as words."""
 
-from broker.cli.output_models import WatchedShown, news
+from broker.cli.output_models import WatchedOutput, news
 from broker.v1 import plan_pb2, workflow_pb2
 from grms.daemon.messages import of_message
 
@@ -12,10 +12,10 @@ def test_searches_are_told() -> None:
             number=3, reason="due", generation=2, evaluations=40, fitness=7.0
         )
     )
-    said = WatchedShown.model_validate(news(running)).model_dump()
+    said = WatchedOutput.model_validate(news(running)).model_dump()
     assert (said["plan"], said["generation"]) == (3, 2)
     ended = news(plan_pb2.PlanNews(end=plan_pb2.PlanEnd(number=3, problem="no resource")))
-    assert WatchedShown.model_validate(ended).model_dump() == {
+    assert WatchedOutput.model_validate(ended).model_dump() == {
         "plan": 3,
         "planned": 0,
         "unplanned": 0,
@@ -33,4 +33,4 @@ def test_states_are_words() -> None:
     )
     said = of_message(message)
     assert (said["state"], said["tasks"][0]["state"]) == ("running", "booked")
-    WatchedShown.model_validate(said)
+    WatchedOutput.model_validate(said)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.cli.show_command import Shown, document, lines, page, pick, problem_and_plan
+from broker.cli.show_command import PlanSelection, document, lines, page, pick, problem_and_plan
 from broker.io.plans import read_plan
 from broker.io.writing import to_json
 from broker.model.resources import Resource
@@ -46,7 +46,7 @@ WORKFLOWS = [
 ]
 
 
-def shown(*wanted: str, everything: bool = False) -> Shown:
+def shown(*wanted: str, everything: bool = False) -> PlanSelection:
     """Returns what is shown of it."""
     return pick(plan(), WORKFLOWS, wanted, everything=everything)
 

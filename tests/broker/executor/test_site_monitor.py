@@ -7,16 +7,16 @@ import pytest
 import structlog
 
 from broker.executor.base import SiteUnavailable
-from broker.executor.site_monitor import Contact, Patience
+from broker.executor.site_monitor import Patience, SiteMonitor
 from broker.scheduler.events import Event, SiteDown, SiteLost
 from grms.daemon.clock import ScaledClock
 from tests.waiting import run, until
 
 
-def contact(site: Any, events: list[Event], patience: Patience) -> Contact:
+def monitor(site: Any, events: list[Event], patience: Patience) -> SiteMonitor:
     """Returns one that notes what it tells."""
     log = structlog.get_logger()
-    return Contact(
+    return SiteMonitor(
         "riga",
         site,
         events.append,
@@ -30,7 +30,7 @@ def contact(site: Any, events: list[Event], patience: Patience) -> Contact:
 def test_silence_is_told_in_two_steps() -> None:
     """A site is down once, and lost once, each after its time and never the second alone."""
     events: list[Event] = []
-    one = contact(None, events, Patience(10.0, 100.0))
+    one = monitor(None, events, Patience(10.0, 100.0))
 
     def told(seconds: float, before: int) -> tuple[int, list[type[Event]]]:
         events.clear()
@@ -87,7 +87,7 @@ def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: type) -> 
                 return begun[-1]
 
         Stream.closed = 0
-        following = contact(Site(), [], Patience(0.2)).follow()
+        following = monitor(Site(), [], Patience(0.2)).follow()
         task = asyncio.create_task(following, name="contact")
         await until(lambda: len(begun) > 2)
         ended = range(len(begun) - 1, len(begun) + 1)

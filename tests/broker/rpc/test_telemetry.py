@@ -15,7 +15,7 @@ from broker.model.resources import Resource
 from broker.rpc.telemetry import WORD_MAX, PlanTelemetry, placements_of
 from broker.scheduler.events import Submit
 from broker.scheduler.records import Supply
-from broker.scheduler.state_tables import Memory
+from broker.scheduler.state_tables import StateTables
 from grms.daemon.mqtt import topics
 from grms.daemon.mqtt.link import MqttSettings
 from grms.daemon.mqtt.payloads import PLACEMENTS_MAX, Placement
@@ -61,7 +61,7 @@ def test_what_has_a_place_and_has_not_ended_is_published() -> None:
 
 def test_nothing_is_planned_at_first() -> None:
     """An empty memory has no placements, and names that are too long are cut."""
-    assert placements_of(Memory()) == []
+    assert placements_of(StateTables()) == []
     made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("x" * (WORD_MAX + 5), 1)))
     while made.state.memory.plan is None:

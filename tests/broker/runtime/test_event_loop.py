@@ -58,12 +58,14 @@ async def running(
         state = BrokerState.recover(
             BrokerSettings(early=False), journal.records(), epoch=journal.epoch
         )
-        hands = Kept()
+        effects = Kept()
         log = structlog.get_logger()
-        engine = Engine(state, disk.append, hands, ScaledClock(1.0, 0.0), log=log, checked=checked)
+        engine = Engine(
+            state, disk.append, effects, ScaledClock(1.0, 0.0), log=log, checked=checked
+        )
         task = asyncio.create_task(engine.run(), name="engine")
         try:
-            yield engine, disk, hands, task
+            yield engine, disk, effects, task
         finally:
             task.cancel()
             await asyncio.wait([task])
@@ -83,13 +85,13 @@ def test_an_answer_is_in_the_journal_before_it_is_given(tmp_path: Path) -> None:
     """Whoever was answered finds the fact after a restart."""
 
     async def scene() -> None:
-        async with running(tmp_path) as (engine, _, hands, _):
+        async with running(tmp_path) as (engine, _, effects, _):
             assert await asked(engine, register(engine)) == ReplyResource(1, "alpha")
             flow = chain("flow", 5, resources=("alpha",))
             answer = await asked(engine, Submit(engine.new_id(), "key", flow))
             assert answer == ReplyWorkflow(2, "w1")
             await engine.settled()
-            assert "StartPlanning" in {type(each).__name__ for each in hands.done}
+            assert "StartPlanning" in {type(each).__name__ for each in effects.done}
         async with running(tmp_path) as (engine, _, _, _):
             names = await engine.look(lambda state: list(state.memory.supplies))
             assert names == ["alpha"]

@@ -10,7 +10,7 @@ from broker.runtime import journal as module
 from broker.runtime.journal import Journal, JournalError, JournalFullError, needed
 from broker.scheduler.events import Submit
 from broker.scheduler.records import Counted, PlanAdopted, Record, WorkflowForgotten
-from broker.scheduler.state_tables import Memory
+from broker.scheduler.state_tables import StateTables
 from grms.site.runtime.journal import Journal as SiteJournal
 from tests.broker.runtime.test_codec import lived
 from tests.broker.scheduler.test_state import chain, world
@@ -29,7 +29,7 @@ def test_what_was_appended_is_there_after_a_restart(tmp_path: Path) -> None:
         assert journal.epoch == epoch
     plans = [each for each in made.journal if isinstance(each, PlanAdopted)]
     assert [each for each in records if isinstance(each, PlanAdopted)] == plans[-1:]
-    again, known = Memory(records), made.state.memory
+    again, known = StateTables(records), made.state.memory
     assert [w.state for w in again.workflows.values()] == [
         w.state for w in known.workflows.values()
     ]
@@ -50,7 +50,7 @@ def test_what_is_forgotten_goes_and_its_names_are_not_given_again(tmp_path: Path
     counted = Counted(made.now, memory.workflows_count, memory.bookings_count)
     with Journal(tmp_path / "b") as journal:
         journal.append([*made.journal, counted, WorkflowForgotten(made.now, "w1")])
-        again = Memory(journal.records())
+        again = StateTables(journal.records())
     assert list(again.workflows) == ["w2"]
     assert (again.workflows_count, again.bookings_count) == (2, memory.bookings_count)
 
@@ -109,7 +109,7 @@ def test_a_file_that_has_grown_is_compacted(
         assert list(journal.records()) == [*world().journal, plans[-1]]
 
 
-def forgotten(memory: Memory) -> list[Record]:
+def forgotten(memory: StateTables) -> list[Record]:
     """Returns records that forget each workflow that is over, and how many names there were."""
     held = {booking.placement.workflow for booking in memory.releasing.values()}
     over = [
@@ -131,10 +131,10 @@ def test_only_the_last_count_is_needed() -> None:
 def test_what_is_needed_makes_the_same_broker(seed: int) -> None:
     """However often it is asked what that is, and whatever came between."""
     records = lived(seed).journal
-    records += forgotten(Memory(records))
+    records += forgotten(StateTables(records))
     half = len(records) // 2
     assert needed([*needed(records[:half]), *records[half:]]) == needed(records)
-    again, known = Memory(needed(records)), Memory(records)
+    again, known = StateTables(needed(records)), StateTables(records)
     assert [(w.workflow_id, w.state) for w in again.workflows.values()] == [
         (w.workflow_id, w.state) for w in known.workflows.values()
     ]

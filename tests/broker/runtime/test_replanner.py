@@ -11,10 +11,10 @@ from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.model.resources import Resource
 from broker.planner.search import Budget, Search
-from broker.runtime.replanner import PlanningSettings, Replanner, Searching, plan_situation
+from broker.runtime.replanner import PlanningSettings, Replanner, Searching, plan_input
 from broker.scheduler.commands import StartPlanning
 from broker.scheduler.events import Event, PlanFailed, PlanFound
-from broker.scheduler.planning_input import Situation
+from broker.scheduler.planning_input import PlanningInput
 from tests.broker.scheduler.test_state import chain
 from tests.waiting import run, until
 
@@ -22,15 +22,15 @@ RESOURCES = (Resource("alpha"), Resource("beta", performance=2.0))
 BY_EVALUATIONS = PlanningSettings(seconds=math.inf, evaluations=500, workers=1)
 
 
-def situation(*works: float, old: Plan | None = None) -> Situation:
+def planning_input(*works: float, old: Plan | None = None) -> PlanningInput:
     """Returns what is to be planned: two chains of tasks."""
     flows = tuple(chain(name, *works, resources=("alpha", "beta")) for name in ("x", "y"))
-    return Situation(100.0, flows, RESOURCES, old=old or Plan(()), margin=1.0)
+    return PlanningInput(100.0, flows, RESOURCES, old=old or Plan(()), margin=1.0)
 
 
 def test_every_task_gets_a_place_after_the_slot() -> None:
     """Reservations have the margin, and the plan is judged."""
-    found = plan_situation(1, situation(10, 20), BY_EVALUATIONS)
+    found = plan_input(1, planning_input(10, 20), BY_EVALUATIONS)
     assert len(found.plan) == 4
     assert found.fitness is not None
     for placement in found.plan:
@@ -42,22 +42,22 @@ def test_every_task_gets_a_place_after_the_slot() -> None:
 
 def test_the_same_seed_and_budget_give_the_same_plan() -> None:
     """Threads and the clock play no part where the budget is one of evaluations."""
-    first = plan_situation(7, situation(10, 20, 5), BY_EVALUATIONS)
-    again = plan_situation(7, situation(10, 20, 5), BY_EVALUATIONS)
+    first = plan_input(7, planning_input(10, 20, 5), BY_EVALUATIONS)
+    again = plan_input(7, planning_input(10, 20, 5), BY_EVALUATIONS)
     assert first.plan == again.plan
 
 
 def test_an_old_plan_is_taken_up() -> None:
     """The search begins from it, and still gives every task a place."""
-    old = plan_situation(1, situation(10, 20), BY_EVALUATIONS).plan
-    found = plan_situation(2, situation(10, 20, 30, old=old), BY_EVALUATIONS)
+    old = plan_input(1, planning_input(10, 20), BY_EVALUATIONS).plan
+    found = plan_input(2, planning_input(10, 20, 30, old=old), BY_EVALUATIONS)
     assert len(found.plan) == 6
 
 
 def test_nothing_to_plan_is_no_error() -> None:
     """The event has the reasons and no fitness."""
-    empty = Situation(0, (chain("x", 1),), ())
-    found = plan_situation(1, empty, BY_EVALUATIONS)
+    empty = PlanningInput(0, (chain("x", 1),), ())
+    found = plan_input(1, empty, BY_EVALUATIONS)
     assert (len(found.plan), found.fitness) == (0, None)
     assert found.unplanned == (("x", "t0", "there is no resource that can be used"),)
 
@@ -72,7 +72,7 @@ def test_a_search_can_be_stopped_and_tells_its_progress() -> None:
         log = structlog.get_logger()
         replanner = Replanner(settings, events.append, log, seen.append)
         task = asyncio.create_task(replanner.run(), name="planning")
-        replanner.start(StartPlanning(1, situation(10, 20, 30), "the cycle"))
+        replanner.start(StartPlanning(1, planning_input(10, 20, 30), "the cycle"))
         await until(lambda: bool(seen))
         replanner.stop(1)
         await until(lambda: bool(events))
@@ -81,7 +81,7 @@ def test_a_search_can_be_stopped_and_tells_its_progress() -> None:
         assert len(found.plan) == 6
         assert seen[0].number == 1
         # A search is ended with the daemon, too.
-        replanner.start(StartPlanning(2, situation(10, 20, 30), "the cycle"))
+        replanner.start(StartPlanning(2, planning_input(10, 20, 30), "the cycle"))
         await until(lambda: seen[-1].number == 2)
         task.cancel()
         await asyncio.wait([task])
@@ -96,9 +96,9 @@ def test_a_search_that_fails_is_told_and_the_next_one_is_done() -> None:
         events: list[Event] = []
         replanner = Replanner(BY_EVALUATIONS, events.append, structlog.get_logger())
         task = asyncio.create_task(replanner.run(), name="planning")
-        broken = Situation(math.nan, (chain("x", 1),), RESOURCES)
+        broken = PlanningInput(math.nan, (chain("x", 1),), RESOURCES)
         replanner.start(StartPlanning(1, broken, "the cycle"))
-        replanner.start(StartPlanning(2, situation(10), "the cycle"))
+        replanner.start(StartPlanning(2, planning_input(10), "the cycle"))
         await until(lambda: len(events) == 2)
         assert isinstance(events[0], PlanFailed)
         assert "now is nan" in events[0].reason
@@ -127,7 +127,9 @@ def budgets(
     given: list[float] = []
     clock = HandClock()
 
-    def plan(number: int, _situation: Situation, own: PlanningSettings, *_: object) -> PlanFound:
+    def plan(
+        number: int, _planning_input: PlanningInput, own: PlanningSettings, *_: object
+    ) -> PlanFound:
         given.append(round(own.seconds, 9))
         clock.moment += own.seconds + late[number - 1]
         return PlanFound(0, number, Plan(()))
@@ -139,7 +141,7 @@ def budgets(
         replanner = Replanner(settings, events.append, structlog.get_logger(), clock=clock)
         task = asyncio.create_task(replanner.run(), name="planning")
         for number in range(1, len(late) + 1):
-            replanner.start(StartPlanning(number, situation(10), "the cycle"))
+            replanner.start(StartPlanning(number, planning_input(10), "the cycle"))
             await until(lambda n=number: len(events) == n)  # type: ignore[misc]  # bound now
         task.cancel()
         await asyncio.wait([task])
@@ -173,7 +175,7 @@ def test_preparation_is_part_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
             super().__init__(problem, budget=budget, **more)
 
     monkeypatch.setattr("broker.runtime.replanner.Search", Recorded)
-    plan_situation(1, situation(10), PlanningSettings(seconds=0.5, evaluations=10, workers=1))
-    plan_situation(2, situation(10), PlanningSettings(seconds=0.0, workers=1))
+    plan_input(1, planning_input(10), PlanningSettings(seconds=0.5, evaluations=10, workers=1))
+    plan_input(2, planning_input(10), PlanningSettings(seconds=0.0, workers=1))
     assert 0 < seen[0] < 0.5
     assert seen[1] == 0

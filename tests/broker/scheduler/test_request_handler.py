@@ -277,5 +277,5 @@ def test_time_that_others_have_is_kept_out_of_plans(site_resource: str) -> None:
     made.handle(Offered(0, "riga", (offer,), 0, 900), 0)
     commands = made.handle(Submit(1, "k", flow("x", Alternative.of("mine"))), 1)
     (planning,) = [each for each in commands if isinstance(each, StartPlanning)]
-    assert planning.situation.taken == (Taken("mine", 100, 300),)
+    assert planning.planning_input.taken == (Taken("mine", 100, 300),)
     assert list(made.memory.supplies) == ["mine", "other"]

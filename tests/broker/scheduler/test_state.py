@@ -197,12 +197,12 @@ def test_planning_comes_every_cycle_and_fixes_what_starts_in_the_slot() -> None:
     made = world(settings=PATIENT)
     made.tell(Submit(1, "a", chain("flow", 30, 30, 30, 30, resources=("alpha",))))
     plannings = [each for each in handled(made, StartPlanning) if isinstance(each, StartPlanning)]
-    moments = [each.situation.now - made.settings.slot for each in plannings]
+    moments = [each.planning_input.now - made.settings.slot for each in plannings]
     assert moments == [50.0, 100.0]
     for planning, moment in zip(plannings, moments, strict=True):
-        line = planning.situation.now
-        assert all(p.start <= line + 1e-6 for p in planning.situation.fixed), moment
-        assert all(p.start > line for p in planning.situation.old)
+        line = planning.planning_input.now
+        assert all(p.start <= line + 1e-6 for p in planning.planning_input.fixed), moment
+        assert all(p.start > line for p in planning.planning_input.old)
     assert set(states(made).values()) == {TaskState.COMPLETED}
 
 
@@ -212,7 +212,10 @@ def test_the_old_plan_seeds_the_search() -> None:
     made.tell(Submit(1, "a", chain("flow", 30, 30, 30, 30, resources=("alpha",))))
     plannings = [each for each in handled(made, StartPlanning) if isinstance(each, StartPlanning)]
     # At 50 and 100 s, when the first two and the third of four tasks of 34 s are fixed.
-    assert [[p.task for p in each.situation.old] for each in plannings] == [["t2", "t3"], ["t3"]]
+    assert [[p.task for p in each.planning_input.old] for each in plannings] == [
+        ["t2", "t3"],
+        ["t3"],
+    ]
 
 
 def test_a_breakdown_is_planned_at_once() -> None:
@@ -277,7 +280,7 @@ def test_refused_time_is_avoided() -> None:
         for each in handled(made, StartPlanning, made.now + 10)
         if isinstance(each, StartPlanning)
     ]
-    taken = plannings[0].situation.taken
+    taken = plannings[0].planning_input.taken
     assert [each.resource for each in taken] == ["alpha"]
     made.run()
     task = next(iter(made.state.memory.workflows.values())).tasks["t0"]

@@ -33,7 +33,7 @@ from broker.scheduler.records import (
     WorkflowForgotten,
     WorkflowSubmitted,
 )
-from broker.scheduler.state_tables import Booking, LiveTask, Memory
+from broker.scheduler.state_tables import Booking, LiveTask, StateTables
 
 BOTH = (Alternative.of("alpha", "beta"),)
 
@@ -59,9 +59,9 @@ def ended(state: TaskState, *, counted: bool = False, start: float | None = 21.0
     return TaskEnded(31, "b-1", state, counted, start, 30.0, 2.5, "why")
 
 
-def after(*records: Record) -> Memory:
+def after(*records: Record) -> StateTables:
     """Returns a memory with a workflow, after some records."""
-    memory = Memory([WorkflowSubmitted(1, "w1", "key", flow(), (Program("a", b"x"),))])
+    memory = StateTables([WorkflowSubmitted(1, "w1", "key", flow(), (Program("a", b"x"),))])
     for record in records:
         memory.apply(record)
     check(memory)
@@ -71,13 +71,13 @@ def after(*records: Record) -> Memory:
 RUN = (fixed(), TaskBooked(11, "b-1", ("r1", "r2")), TaskLaunched(20, "b-1"))
 
 
-def where(memory: Memory) -> tuple[str, float | None, int]:
+def where(memory: StateTables) -> tuple[str, float | None, int]:
     """Returns the state of the workflow, when it ended, and how many have not ended."""
     workflow = memory.workflows["w1"]
     return workflow.state.value, workflow.end_time, len(memory.live)
 
 
-def task_of(memory: Memory, name: str = "a") -> LiveTask:
+def task_of(memory: StateTables, name: str = "a") -> LiveTask:
     """Returns a task."""
     return memory.workflows["w1"].tasks[name]
 
@@ -112,7 +112,7 @@ def test_names_are_never_given_twice() -> None:
 def test_resources_are_set_replaced_and_removed() -> None:
     """By their names."""
     first, second = Supply(Resource("alpha")), Supply(Resource("alpha"), broken=True)
-    memory = Memory([ResourceSet(0, first)])
+    memory = StateTables([ResourceSet(0, first)])
     assert memory.supplies == {"alpha": first}
     memory.apply(ResourceSet(1, second))
     assert memory.supplies == {"alpha": second}
@@ -229,7 +229,7 @@ def test_a_workflow_that_says_no_earliest_start_has_that_of_its_submission() -> 
     """One that says one keeps it."""
     for said, planned in ((-math.inf, 1.0), (5.0, 5.0)):
         workflow = replace(flow(), earliest_start=said)
-        known = Memory([WorkflowSubmitted(1, "w1", "key", workflow, ())]).workflows["w1"]
+        known = StateTables([WorkflowSubmitted(1, "w1", "key", workflow, ())]).workflows["w1"]
         assert known.planned == replace(workflow, earliest_start=planned)
 
 
@@ -318,5 +318,5 @@ def test_records_that_contradict_are_an_error() -> None:
 
 def test_an_empty_memory_knows_no_time() -> None:
     """Every clock is later than that."""
-    assert Memory().latest == -math.inf
-    assert Memory().tasks_open == 0
+    assert StateTables().latest == -math.inf
+    assert StateTables().tasks_open == 0

@@ -32,7 +32,7 @@ from broker.scheduler.events import (
 )
 from broker.scheduler.invariants import check
 from broker.scheduler.lifecycle import Outcome, TaskState
-from broker.scheduler.planning_cycle import Cycle
+from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     PlanAdopted,
@@ -45,9 +45,9 @@ from broker.scheduler.records import (
     WorkflowSubmitted,
 )
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, Memory
-from broker.scheduler.task_execution import SLOT_TOLERANCE, Floor
-from broker.scheduler.transaction import Turn
+from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.task_execution import SLOT_TOLERANCE, TaskExecution
+from broker.scheduler.transaction import Transaction
 
 SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2, early=False)
 ALPHA = Supply(Resource("alpha", price=0.5), "riga", "a1")
@@ -69,7 +69,7 @@ class Scene:
         some = (Alternative.of("alpha"), Alternative.of("beta"))
         waits = {"b": ("a",)}
         tasks = tuple(Task(name, 10, some, waits.get(name, ())) for name in order)
-        self.memory = Memory(
+        self.memory = StateTables(
             [
                 ResourceSet(0, ALPHA),
                 ResourceSet(0, BETA),
@@ -77,28 +77,30 @@ class Scene:
                 PlanAdopted(0, 1, None, places, ()),
             ]
         )
-        self.cycle = Cycle(self.memory, settings)
-        self.floor = Floor(self.memory, settings, self.cycle, "e")
+        self.cycle = PlanningCycle(self.memory, settings)
+        self.execution = TaskExecution(self.memory, settings, self.cycle, "e")
 
     def at(self, now: float, event: object = None) -> list[Command]:
         """Hands over an event, lets what is due be done, and returns the commands for sites."""
-        turn = Turn(self.memory, now)
+        transaction = Transaction(self.memory, now)
         before = shown(self.memory)
         handlers = {
-            Booked: self.floor.booked, BookingLost: self.floor.lost, Started: self.floor.started,
-            Ended: self.floor.ended, Released: self.floor.released, SiteUp: self.floor.site_up,
-            SiteDown: self.floor.site_down, Moved: self.floor.moved, MoveRefused: self.floor.moves.refused, SiteLost: self.floor.site_lost,
-            Restarted: self.floor.take_up,
+            Booked: self.execution.booked, BookingLost: self.execution.lost, Started: self.execution.started,
+            Ended: self.execution.ended, Released: self.execution.released, SiteUp: self.execution.site_up,
+            SiteDown: self.execution.site_down, Moved: self.execution.moved, MoveRefused: self.execution.moves.refused, SiteLost: self.execution.site_lost,
+            Restarted: self.execution.take_up,
         }  # fmt: skip
         if event is not None:
-            handlers[type(event)](event, turn)  # type: ignore[operator]  # an event of these
-        self.floor.advance(turn)
+            handlers[type(event)](event, transaction)  # type: ignore[operator]  # an event of these
+        self.execution.advance(transaction)
         check(self.memory)
         # Watchers hear of every workflow of which something is shown that has changed.
         if shown(self.memory) != before:
-            assert PublishWorkflow("w1") in turn.commands()
+            assert PublishWorkflow("w1") in transaction.commands()
         return [
-            each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)
+            each
+            for each in transaction.commands()
+            if isinstance(each, Book | Launch | Move | Release)
         ]
 
     def task(self, name: str = "a") -> LiveTask:
@@ -106,7 +108,7 @@ class Scene:
         return self.memory.workflows["w1"].tasks[name]
 
 
-def shown(memory: Memory) -> list[object]:
+def shown(memory: StateTables) -> list[object]:
     """Returns what those who watch the workflow see of it."""
     flow = memory.workflows["w1"]
     return [(one.state, one.start_time, one.booking, one.failures) for one in flow.tasks.values()]
@@ -146,7 +148,7 @@ def test_what_starts_within_the_slot_is_fixed_after_what_it_waits_for() -> None:
     ]  # fmt: skip
     assert (booking.run_time, booking.placement.start) == (10.0, 20)
     assert scene.task("c").state is TaskState.WAITING
-    assert scene.floor.next_time == 20.0, "its slot, and the first start"
+    assert scene.execution.next_time == 20.0, "its slot, and the first start"
     assert kinds(scene.at(20)) == ["Book e-3"]
 
 
@@ -177,13 +179,13 @@ def test_what_has_lost_its_resource_is_planned_again(what: str) -> None:
     """It is not booked there, and a plan is wanted."""
     scene = Scene(place("a", 60))
     assert scene.at(0) == []
-    turn = Turn(scene.memory, 1)
+    transaction = Transaction(scene.memory, 1)
     if what == "gone":
-        turn.note(ResourceRemoved(1, "alpha"))
+        transaction.note(ResourceRemoved(1, "alpha"))
     elif what == "broken":
-        turn.note(ResourceSet(1, replace(ALPHA, broken=True)))
+        transaction.note(ResourceSet(1, replace(ALPHA, broken=True)))
     else:
-        scene.floor.down.add("riga")
+        scene.execution.down.add("riga")
     assert scene.at(21) == []
     assert scene.task().state is TaskState.WAITING
     assert scene.cycle._wanted == "flow/a has lost its resource"
@@ -194,7 +196,7 @@ def test_a_resource_that_has_become_slower_is_held_no_longer_than_planned() -> N
     for performance, run_time in ((1.0, 10.0), (0.5, 14.0)):
         scene = Scene(place("a", 20))
         slower = Supply(Resource("alpha", performance=performance), "riga", "a1")
-        Turn(scene.memory, 0).note(ResourceSet(0, slower))
+        Transaction(scene.memory, 0).note(ResourceSet(0, slower))
         (book,) = scene.at(0)
         assert isinstance(book, Book)
         assert book.booking.run_time == run_time
@@ -204,7 +206,7 @@ def test_a_booking_without_an_answer_is_given_up_at_its_latest_start() -> None:
     """Nothing but time tells of a site that is silent."""
     scene = Scene(place("a", 20))
     scene.at(0)
-    assert scene.floor.next_time == math.nextafter(22, math.inf)
+    assert scene.execution.next_time == math.nextafter(22, math.inf)
     assert scene.at(22) == []
     assert kinds(scene.at(22.1)) == ["Release e-1"]
 
@@ -296,7 +298,7 @@ def test_a_run_costs_what_its_resources_cost_while_it_ran() -> None:
     assert placement is not None
     assert placement.cost == 0.0
     scene = running()
-    Turn(scene.memory, 22).note(ResourceRemoved(22, "alpha"))
+    Transaction(scene.memory, 22).note(ResourceRemoved(22, "alpha"))
     scene.at(30, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 30.0))
     placement = scene.task().placement
     assert placement is not None
@@ -318,20 +320,20 @@ def test_the_second_reservation_of_a_run_is_released_at_its_end() -> None:
 def test_a_run_that_is_to_be_ended_is_over_when_its_site_has_released_it() -> None:
     """It is planned again; once is enough."""
     scene = running()
-    turn = Turn(scene.memory, 22)
-    scene.floor.resource_gone("alpha", turn, "alpha is broken")
-    scene.floor.advance(turn)
-    assert kinds(turn.commands()[1:3]) == ["Release e-1", "Release e-2"]
+    transaction = Transaction(scene.memory, 22)
+    scene.execution.resource_gone("alpha", transaction, "alpha is broken")
+    scene.execution.advance(transaction)
+    assert kinds(transaction.commands()[1:3]) == ["Release e-1", "Release e-2"]
     assert scene.task().state is TaskState.ENDING
-    turn = Turn(scene.memory, 22)
-    scene.floor.resource_gone("alpha", turn, "alpha is broken")
-    scene.floor.advance(turn)
-    assert turn.commands() == []
-    turn = Turn(scene.memory, 23)
-    scene.floor.released(Released(0, "e-1"), turn)
+    transaction = Transaction(scene.memory, 22)
+    scene.execution.resource_gone("alpha", transaction, "alpha is broken")
+    scene.execution.advance(transaction)
+    assert transaction.commands() == []
+    transaction = Transaction(scene.memory, 23)
+    scene.execution.released(Released(0, "e-1"), transaction)
     assert (scene.task().state, scene.task().reason) == (TaskState.WAITING, "alpha is broken")
     assert scene.task().failures == 0
-    (append,) = [each for each in turn.commands() if isinstance(each, Append)]
+    (append,) = [each for each in transaction.commands() if isinstance(each, Append)]
     (end,) = append.records
     assert isinstance(end, TaskEnded)
     assert (end.start_time, end.end_time, end.cost) == (20.5, 23, 0.5 * 2.5)
@@ -341,10 +343,12 @@ def test_nothing_is_begun_of_a_workflow_that_is_given_up() -> None:
     """What has a place in the plan keeps it in vain, and nothing is looked at again."""
     scene = Scene(place("a", 20), place("c", 60))
     assert kinds(scene.at(0)) == ["Book e-1"]
-    turn = Turn(scene.memory, 1)
-    turn.note(WorkflowCancelled(1, "w1"))
-    scene.floor.close(scene.memory.workflows["w1"], turn, running=True, reason="cancelled")
-    released = [each for each in turn.commands() if isinstance(each, Release)]
+    transaction = Transaction(scene.memory, 1)
+    transaction.note(WorkflowCancelled(1, "w1"))
+    scene.execution.close(
+        scene.memory.workflows["w1"], transaction, running=True, reason="cancelled"
+    )
+    released = [each for each in transaction.commands() if isinstance(each, Release)]
     assert kinds(list(released)) == ["Release e-1"]
     assert scene.at(2, Released(0, "e-1")) == []
     assert scene.at(20) == []
@@ -354,7 +358,7 @@ def test_nothing_is_begun_of_a_workflow_that_is_given_up() -> None:
 def test_a_run_that_is_to_be_ended_is_over_when_it_is_lost() -> None:
     """Its site holds nothing of it any more, and there is nothing to release."""
     scene = running()
-    scene.floor.resource_gone("alpha", Turn(scene.memory, 22), "alpha is broken")
+    scene.execution.resource_gone("alpha", Transaction(scene.memory, 22), "alpha is broken")
     assert scene.at(23, BookingLost(0, "e-1", "its reservation is expired")) == []
     assert scene.task().state is TaskState.WAITING
     assert scene.task().reason == "its reservation is expired"
@@ -363,7 +367,7 @@ def test_a_run_that_is_to_be_ended_is_over_when_it_is_lost() -> None:
 def test_a_run_that_is_ended_may_have_its_next_place_already() -> None:
     """It is booked there as soon as its site has let it go."""
     scene = running()
-    scene.floor.resource_gone("alpha", Turn(scene.memory, 22), "alpha is broken")
+    scene.execution.resource_gone("alpha", Transaction(scene.memory, 22), "alpha is broken")
     scene.memory.apply(PlanAdopted(23, 2, None, (place("a", 50, "beta"),), ()))
     assert kinds(scene.at(24, Released(0, "e-1"))) == ["Book e-3"]
 
@@ -385,13 +389,13 @@ def test_a_run_that_was_ended_before_it_began_costs_nothing() -> None:
     scene.at(0)
     scene.at(1, Booked(0, "e-1", ("r1",)))
     scene.at(20)
-    turn = Turn(scene.memory, 21)
-    scene.floor.resource_gone("alpha", turn, "alpha is broken")
-    scene.floor.advance(turn)
-    assert PublishWorkflow("w1") in turn.commands()
-    turn = Turn(scene.memory, 22)
-    scene.floor.released(Released(0, "e-1"), turn)
-    (append,) = [each for each in turn.commands() if isinstance(each, Append)]
+    transaction = Transaction(scene.memory, 21)
+    scene.execution.resource_gone("alpha", transaction, "alpha is broken")
+    scene.execution.advance(transaction)
+    assert PublishWorkflow("w1") in transaction.commands()
+    transaction = Transaction(scene.memory, 22)
+    scene.execution.released(Released(0, "e-1"), transaction)
+    (append,) = [each for each in transaction.commands() if isinstance(each, Append)]
     (end,) = append.records
     assert isinstance(end, TaskEnded)
     assert (end.start_time, end.cost) == (None, 0.0)
@@ -414,9 +418,9 @@ def test_a_resource_that_is_gone_takes_what_is_there_and_no_more() -> None:
     scene.at(0)
     for number in (1, 2, 3):
         scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
-    turn = Turn(scene.memory, 2)
-    scene.floor.resource_gone("beta", turn, "beta is broken")
-    released = [each for each in turn.commands() if isinstance(each, Release)]
+    transaction = Transaction(scene.memory, 2)
+    scene.execution.resource_gone("beta", transaction, "beta is broken")
+    released = [each for each in transaction.commands() if isinstance(each, Release)]
     assert kinds(list(released)) == ["Release e-2"]
     assert [scene.task(name).state for name in "abc"] == [
         TaskState.BOOKED,
@@ -428,13 +432,13 @@ def test_a_resource_that_is_gone_takes_what_is_there_and_no_more() -> None:
     for number in (1, 2):
         scene.at(1, Booked(0, f"e-{number}", (f"r{number}",)))
     scene.at(20)
-    turn = Turn(scene.memory, 22)
-    scene.floor.resource_gone("alpha", turn, "alpha is broken")
-    scene.floor.advance(turn)
+    transaction = Transaction(scene.memory, 22)
+    scene.execution.resource_gone("alpha", transaction, "alpha is broken")
+    scene.execution.advance(transaction)
     assert scene.task().state is TaskState.ENDING
     assert scene.task("b").reason == "waits for 'a', which is planned again"
     assert scene.cycle._wanted == "flow/a: alpha is broken"
-    assert PublishWorkflow("w1") in turn.commands()
+    assert PublishWorkflow("w1") in transaction.commands()
 
 
 def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
@@ -448,10 +452,10 @@ def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
     scene.at(22, SiteDown(0, "riga"))
     assert scene.cycle._urgent == ""
     assert scene.at(23, SiteLost(0, "riga")) == []
-    turn = Turn(scene.memory, 24)
-    scene.floor.site_up(SiteUp(0, "riga"), turn)
-    assert scene.floor.next_time < 0
-    assert scene.floor.down == set()
+    transaction = Transaction(scene.memory, 24)
+    scene.execution.site_up(SiteUp(0, "riga"), transaction)
+    assert scene.execution.next_time < 0
+    assert scene.execution.down == set()
     scene = running(replace(SETTINGS, on_lost="rerun"))
     scene.at(22, SiteDown(0, "riga"))
     assert scene.at(23, SiteLost(0, "elsewhere")) == []
@@ -461,19 +465,23 @@ def test_a_silent_site_loses_what_is_booked_there_and_keeps_what_runs() -> None:
 def test_after_a_restart_everything_open_is_asked_for_again() -> None:
     """In order: bookings, launches of what runs, releases of what is given up."""
     scene = running()
-    turn = Turn(scene.memory, 30)
-    floor = Floor(scene.memory, SETTINGS, scene.cycle, "e")
-    floor.take_up(Restarted(0), turn)
-    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)]
+    transaction = Transaction(scene.memory, 30)
+    execution = TaskExecution(scene.memory, SETTINGS, scene.cycle, "e")
+    execution.take_up(Restarted(0), transaction)
+    again = [
+        each for each in transaction.commands() if isinstance(each, Book | Launch | Move | Release)
+    ]
     assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Book e-2"]
     launch = again[1]
     assert isinstance(launch, Launch)
     assert launch.started == 20.5
     assert scene.cycle._urgent == "the broker has begun to work"
-    floor.resource_gone("alpha", turn, "broken")
-    turn = Turn(scene.memory, 31)
-    floor.take_up(Restarted(0), turn)
-    again = [each for each in turn.commands() if isinstance(each, Book | Launch | Move | Release)]
+    execution.resource_gone("alpha", transaction, "broken")
+    transaction = Transaction(scene.memory, 31)
+    execution.take_up(Restarted(0), transaction)
+    again = [
+        each for each in transaction.commands() if isinstance(each, Book | Launch | Move | Release)
+    ]
     assert kinds(list(again)) == ["Book e-1", "Launch e-1", "Release e-1", "Release e-2"]
 
 

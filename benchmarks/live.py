@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.run import machine
 from lrms_sim.workload.schedule import Schedule
 from scenarios.library import scenario_path
-from scenarios.live.coordinator import Conducted, Coordinator
+from scenarios.live.coordinator import Coordinator, LockStepRun
 from scenarios.live.daemons import daemons
 from scenarios.live.live import on_one_core
 from scenarios.live.sites import LiveSettings, SiteProcess
@@ -100,7 +100,7 @@ def measure(spec: ScenarioSpec, expected: Schedule, pause_s: float) -> LiveFigur
 
 async def conduct(
     spec: ScenarioSpec, expected: Schedule, place: Path, pause_s: float
-) -> tuple[Conducted, dict[str, float]]:
+) -> tuple[LockStepRun, dict[str, float]]:
     """Returns the replay, and the processor time of each process while it ran, by name."""
     tables = [
         expected.jobs.select(np.flatnonzero(expected.submitted_to == site))

@@ -56,7 +56,7 @@ def run_live(
     done: "Run", place: Path, speed: float | None, shown: "Bars", *, html: bool
 ) -> tuple[str, str]:
     """Returns messages and errors of a replay through daemons."""
-    from scenarios.live.live import run_conducted, run_scaled  # noqa: PLC0415  # see the docstring
+    from scenarios.live.live import run_in_lock_step, run_scaled  # noqa: PLC0415  # see the docstring
 
     expected = done.result.schedule
 
@@ -65,7 +65,7 @@ def run_live(
 
     problem = ""
     if speed is None:
-        result = run_conducted(done.spec, expected, place, progress)
+        result = run_in_lock_step(done.spec, expected, place, progress)
         if result.difference:
             problem = f"the schedules differ: {result.difference}"
         outcome = "" if problem else "The schedule is identical with the replay in one process."

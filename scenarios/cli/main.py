@@ -43,7 +43,7 @@ for _command in (paper, study, up, down):
 
 
 @cli.command("list")
-@json_option("scenario-list", "scenarios.cli.output_models:ListShown")
+@json_option("scenario-list", "scenarios.cli.output_models:ListOutput")
 def list_command(*, as_json: bool) -> None:
     """List the scenarios that come with the program."""
     from scenarios.cli.listing import print_list  # noqa: PLC0415  # see the module's docstring
@@ -61,7 +61,7 @@ def list_command(*, as_json: bool) -> None:
 @cli.command()
 @click.argument("scenario")
 @click.option("--toml", is_flag=True, help="Print the file itself, to begin one's own with.")
-@json_option("scenario-show", "scenarios.cli.output_models:ScenarioShown")
+@json_option("scenario-show", "scenarios.cli.output_models:ScenarioOutput")
 def show(scenario: str, *, toml: bool, as_json: bool) -> None:
     """Show what a scenario is about."""
     path, spec = _load(scenario)
@@ -80,7 +80,7 @@ def show(scenario: str, *, toml: bool, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("scenario")
-@json_option("scenario-validate", "scenarios.cli.output_models:ValidShown")
+@json_option("scenario-validate", "scenarios.cli.output_models:ValidOutput")
 def validate(scenario: str, *, as_json: bool) -> None:
     """Check a scenario file and the files that it names, without running it."""
     from scenarios.run.replay import check_files  # noqa: PLC0415  # see the module's docstring
@@ -120,7 +120,7 @@ def validate(scenario: str, *, as_json: bool) -> None:
     metavar="N",
     help="Replay the first N arrivals only, of all sites together.",
 )
-@json_option("scenario-run", "scenarios.cli.output_models:ResultShown")
+@json_option("scenario-run", "scenarios.cli.output_models:ResultOutput")
 @click.option("--no-html", is_flag=True, help="Leave the HTML report out.")
 @click.option("-v", "--verbose", is_flag=True, help="Log events to standard error.")
 @click.option(
@@ -205,7 +205,7 @@ def run(
 
 @cli.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@json_option("scenario-run", "scenarios.cli.output_models:ResultShown")
+@json_option("scenario-run", "scenarios.cli.output_models:ResultOutput")
 @click.option("--no-html", is_flag=True, help="Leave the HTML report as it is.")
 def report(folder: Path, *, as_json: bool, no_html: bool) -> None:
     """Report again on a run that `scenario run` has saved to FOLDER."""

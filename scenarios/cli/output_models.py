@@ -18,7 +18,7 @@ from scenarios.spec.spec import ScenarioSpec
 from scenarios.spec.traces import TRACES, find_trace
 
 
-class ListedShown(OutputModel):
+class ListedOutput(OutputModel):
     """A scenario that comes with the program."""
 
     name: str
@@ -28,13 +28,13 @@ class ListedShown(OutputModel):
     logs_missing: Sequence[str] = Field(description="Logs that `scenario fetch` has not got.")
 
 
-class ListShown(OutputModel):
+class ListOutput(OutputModel):
     """`scenario list`: the scenarios that come with the program."""
 
-    scenarios: Sequence[ListedShown]
+    scenarios: Sequence[ListedOutput]
 
 
-class ScenarioSiteShown(OutputModel):
+class ScenarioSiteOutput(OutputModel):
     """A site of a scenario, in the words of the table."""
 
     name: str
@@ -45,7 +45,7 @@ class ScenarioSiteShown(OutputModel):
     transfer: str
 
 
-class ScenarioShown(OutputModel):
+class ScenarioOutput(OutputModel):
     """`scenario show`: what a scenario is about."""
 
     name: str
@@ -53,11 +53,11 @@ class ScenarioShown(OutputModel):
     description: str
     seed: int
     file: str
-    sites: Sequence[ScenarioSiteShown]
+    sites: Sequence[ScenarioSiteOutput]
     logs_missing: Sequence[str]
 
 
-class ValidShown(OutputModel):
+class ValidOutput(OutputModel):
     """`scenario validate`: of a file that is valid."""
 
     file: str
@@ -65,7 +65,7 @@ class ValidShown(OutputModel):
     logs_missing: Sequence[str]
 
 
-class FlowShown(OutputModel):
+class FlowOutput(OutputModel):
     """Who gave work to whom: rows are the sites that gave, columns those that ran it."""
 
     sites: Sequence[str]
@@ -73,7 +73,7 @@ class FlowShown(OutputModel):
     area_processor_s: Sequence[Sequence[float]]
 
 
-class NotesShown(OutputModel):
+class NotesOutput(OutputModel):
     """What the preparation of a site's workload did."""
 
     site: str
@@ -83,11 +83,11 @@ class NotesShown(OutputModel):
 _SiteFigures: Any = create_model("_SiteFigures", __base__=OutputModel, **fields_of(SiteResult))
 
 
-class SiteFiguresShown(_SiteFigures):
+class SiteFiguresOutput(_SiteFigures):
     """A site alone and in the federation; docs/glossary.md says what the figures are."""
 
 
-class ResultShown(OutputModel):
+class ResultOutput(OutputModel):
     """`scenario run`, `scenario report`, and result.json of a run."""
 
     format: int
@@ -99,16 +99,16 @@ class ResultShown(OutputModel):
     elapsed_s: float
     jobs: int
     jobs_exchanged: int
-    sites: Sequence[SiteFiguresShown]
-    flow: FlowShown
-    workload_notes: Sequence[NotesShown]
+    sites: Sequence[SiteFiguresOutput]
+    flow: FlowOutput
+    workload_notes: Sequence[NotesOutput]
     acknowledgements: Sequence[str]
     broker: BrokerResult | None = Field(None, description="Only of a scenario with a broker.")
     user_groups: Sequence[GroupResult] = Field((), description="Only where a queue looks at them.")
 
 
 def listed(specs: Sequence[ScenarioSpec], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Returns scenarios as `ListShown` has them."""
+    """Returns scenarios as `ListOutput` has them."""
     return {
         "scenarios": [
             {
@@ -124,8 +124,8 @@ def listed(specs: Sequence[ScenarioSpec], environment: Mapping[str, str]) -> dic
 
 
 def described(spec: ScenarioSpec, path: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a scenario as `ScenarioShown` has it."""
-    names = tuple(ScenarioSiteShown.model_fields)[2:]
+    """Returns a scenario as `ScenarioOutput` has it."""
+    names = tuple(ScenarioSiteOutput.model_fields)[2:]
     return {
         "name": spec.name,
         "title": spec.title,

@@ -16,7 +16,7 @@ BLOCK_ROWS: Final = 20_000
 
 
 @dataclass(slots=True)
-class Seat:
+class AgentSession:
     """A daemon, as the coordinator knows it.
 
     Attributes:

@@ -24,7 +24,7 @@ from grms.v1 import replay_pb2, replay_pb2_grpc
 from lrms_sim.workload.groups import user_groups
 from lrms_sim.workload.jobs import JobTable, concatenate
 from lrms_sim.workload.schedule import MachineInfo, Schedule
-from scenarios.live.agent_session import Seat
+from scenarios.live.agent_session import AgentSession
 from scenarios.live.daemons import until_linked
 from scenarios.live.sites import SiteProcess
 from scenarios.util.errors import LiveError
@@ -48,7 +48,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Conducted:
+class LockStepRun:
     """A replay through daemons.
 
     Attributes:
@@ -92,7 +92,7 @@ class Coordinator:
         self._machines = tuple(machines)
         self._index = {machine.name: index for index, machine in enumerate(machines)}
         self._seats = [
-            Seat(
+            AgentSession(
                 process,
                 replay_id,
                 self.jobs,
@@ -101,9 +101,9 @@ class Coordinator:
             )
             for index, process in enumerate(processes)
         ]
-        for seat, period in zip(self._seats, periods, strict=False):
-            seat.period = period
-        self._holders = [seat for seat in self._seats if seat.period < math.inf]
+        for session, period in zip(self._seats, periods, strict=False):
+            session.period = period
+        self._holders = [session for session in self._seats if session.period < math.inf]
         self._may_restart = may_restart
         self._messages = 0
         self._restarts = 0
@@ -117,14 +117,14 @@ class Coordinator:
     @property
     def arrived(self) -> int:
         """How many jobs have arrived and been decided, at all sites."""
-        return sum(seat.arrived for seat in self._seats)
+        return sum(session.arrived for session in self._seats)
 
     @property
     def places(self) -> list[list[str]]:
         """Where the jobs of each site went, in order of arrival, as the site has said."""
-        return [seat.places for seat in self._seats]
+        return [session.places for session in self._seats]
 
-    async def conduct(self, progress: Progress | None = None) -> Conducted:
+    async def conduct(self, progress: Progress | None = None) -> LockStepRun:
         """Replays the whole workload.
 
         `progress` is called now and then with the number of jobs that have arrived.
@@ -133,8 +133,8 @@ class Coordinator:
             LiveError: a daemon has ended or does not do what it should.
         """
         try:
-            for seat in self._seats:
-                await seat.sit_down()
+            for session in self._seats:
+                await session.sit_down()
             await self._until_linked()
             return await self._replay_and_keep(progress)
         except aio.AioRpcError as error:
@@ -143,23 +143,23 @@ class Coordinator:
                 f"{self._seats[0].process.folder}"
             ) from error
         finally:
-            for seat in self._seats:
-                await seat.get_up()
+            for session in self._seats:
+                await session.get_up()
 
-    async def _replay(self, progress: Progress | None) -> Conducted:
+    async def _replay(self, progress: Progress | None) -> LockStepRun:
         begin = time.perf_counter()
         await self._arrivals(progress)
         await self._drain()
         elapsed = time.perf_counter() - begin
         schedule = await self._collect()
-        return Conducted(schedule, elapsed, self._messages, self._restarts)
+        return LockStepRun(schedule, elapsed, self._messages, self._restarts)
 
-    async def _replay_and_keep(self, progress: Progress | None) -> Conducted:
+    async def _replay_and_keep(self, progress: Progress | None) -> LockStepRun:
         try:
             async with asyncio.TaskGroup() as group:
                 keepers = [
-                    group.create_task(self._keep(seat), name=f"keep {seat.process.name}")
-                    for seat in self._seats
+                    group.create_task(self._keep(session), name=f"keep {session.process.name}")
+                    for session in self._seats
                 ]
                 done = await self._replay(progress)
                 for keeper in keepers:
@@ -168,18 +168,20 @@ class Coordinator:
             raise errors.exceptions[0] from errors
         return done
 
-    async def _keep(self, seat: Seat) -> None:
+    async def _keep(self, session: AgentSession) -> None:
         # A daemon may wait for what only one that is dead can say, and the coordinator for that
         # daemon; so nobody may be left dead until somebody speaks to it.
         while True:
-            await seat.process.ended()
+            await session.process.ended()
             if not self._may_restart:
                 raise LiveError(
-                    f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
+                    f"the daemon of {session.process.name} has ended; see {session.process.log_path}"
                 )
             async with self._recovering:
-                if not seat.process.pid:
-                    await self._bring_back(seat, ConnectionError(f"{seat.process.name} has ended"))
+                if not session.process.pid:
+                    await self._bring_back(
+                        session, ConnectionError(f"{session.process.name} has ended")
+                    )
 
     # --- the procedure -------------------------------------------------------------------------
 
@@ -187,8 +189,10 @@ class Coordinator:
         submit_time, run_time, origin = self._submit_time, self._run_time, self._origin
         count, row = len(origin), 0
         next_progress = PROGRESS_ROWS
-        names = [seat.process.name for seat in self._seats]
-        others = [[seat for seat in self._seats if seat is not home] for home in self._seats]
+        names = [session.process.name for session in self._seats]
+        others = [
+            [session for session in self._seats if session is not home] for home in self._seats
+        ]
         while row < count:
             home = origin[row]
             moment = submit_time[row]
@@ -200,8 +204,8 @@ class Coordinator:
                 await self._report_until(moment, others[home])
                 until = min(map(_next_report, others[home]), default=math.inf)
             # The home site takes further arrivals by itself until another site has a part in it.
-            for seat in self._holders:
-                until = min(until, seat.next_round)
+            for session in self._holders:
+                until = min(until, session.next_round)
             last, most = row + 1, min(count, row + ROWS_MAX)
             while last < most and origin[last] == home and submit_time[last] < until:
                 last += 1
@@ -216,102 +220,104 @@ class Coordinator:
                 next_progress = row + PROGRESS_ROWS
                 progress(row)
 
-    async def _report_until(self, moment: float, seats: Sequence[Seat]) -> None:
-        due = [seat for seat in seats if seat.next_report <= moment]
+    async def _report_until(self, moment: float, seats: Sequence[AgentSession]) -> None:
+        due = [session for session in seats if session.next_report <= moment]
         if len(due) == 1:
             await self._advance(due[0], moment)
         elif due:
-            await asyncio.gather(*(self._advance(seat, moment) for seat in due))
+            await asyncio.gather(*(self._advance(session, moment) for session in due))
 
     async def _hold_rounds(self, until: float) -> None:
         # The rounds up to a moment, before its arrivals: each site at the multiples of its period, after
         # what ends at that instant. While nobody waits there is nothing to hold.
         holders = self._holders
         while True:
-            now = min((seat.next_round for seat in holders), default=math.inf)
-            waits = any(seat.waits for seat in holders)
+            now = min((session.next_round for session in holders), default=math.inf)
+            waits = any(session.waits for session in holders)
             if now > until or (not waits and until == math.inf):
                 return
             if waits:
                 await self._report_until(now, self._seats)
             past = now if waits else until
-            for seat in holders:
-                if seat.next_round <= now:
-                    if seat.waits:
-                        await self._hold_round(seat, now)
-                    seat.next_round = seat.period * (1.0 + math.floor(past / seat.period))
+            for session in holders:
+                if session.next_round <= now:
+                    if session.waits:
+                        await self._hold_round(session, now)
+                    session.next_round = session.period * (1.0 + math.floor(past / session.period))
 
-    async def _hold_round(self, seat: Seat, moment: float) -> None:
-        answer = await self._asked(seat, lambda: seat.hold_round(moment))
-        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+    async def _hold_round(self, session: AgentSession, moment: float) -> None:
+        answer = await self._asked(session, lambda: session.hold_round(moment))
+        session.next_report, session.waits = answer.next_report_time_s, answer.waits
         for moved in answer.moved:
-            if moved.executed_on not in self._index or moved.row >= len(seat.places):
-                raise LiveError(f"the daemon of {seat.process.name} says it has moved {moved}")
-            seat.places[moved.row] = moved.executed_on
+            if moved.executed_on not in self._index or moved.row >= len(session.places):
+                raise LiveError(f"the daemon of {session.process.name} says it has moved {moved}")
+            session.places[moved.row] = moved.executed_on
             there = self._seats[self._index[moved.executed_on]]
-            earliest = moment + self._run_time[seat.rows[moved.row]]
+            earliest = moment + self._run_time[session.rows[moved.row]]
             there.next_report = min(there.next_report, earliest)
 
     async def _drain(self) -> None:
         await self._hold_rounds(math.inf)
-        await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
+        await asyncio.gather(*(self._advance(session, math.inf) for session in self._seats))
         # An end that was reported meanwhile leaves nothing to be done, but it may have come late.
-        await asyncio.gather(*(self._advance(seat, math.inf) for seat in self._seats))
+        await asyncio.gather(*(self._advance(session, math.inf) for session in self._seats))
 
-    async def _advance(self, seat: Seat, moment: float) -> None:
-        answer = await self._asked(seat, lambda: seat.advance(moment))
-        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+    async def _advance(self, session: AgentSession, moment: float) -> None:
+        answer = await self._asked(session, lambda: session.advance(moment))
+        session.next_report, session.waits = answer.next_report_time_s, answer.waits
 
-    async def _arrive(self, seat: Seat, rows: int) -> Sequence[str]:
-        answer = await self._asked(seat, lambda: seat.arrive(rows))
-        seat.next_report, seat.waits = answer.next_report_time_s, answer.waits
+    async def _arrive(self, session: AgentSession, rows: int) -> Sequence[str]:
+        answer = await self._asked(session, lambda: session.arrive(rows))
+        session.next_report, session.waits = answer.next_report_time_s, answer.waits
         places: Sequence[str] = answer.executed_on
         if not 1 <= len(places) <= rows or not self._index.keys() >= set(places):
-            raise LiveError(f"the daemon of {seat.process.name} says jobs went to {list(places)}")
-        seat.arrived += len(places)
-        seat.places += places
+            raise LiveError(
+                f"the daemon of {session.process.name} says jobs went to {list(places)}"
+            )
+        session.arrived += len(places)
+        session.places += places
         return places
 
-    async def _asked(self, seat: Seat, ask: Callable[[], Awaitable[Any]]) -> Any:
+    async def _asked(self, session: AgentSession, ask: Callable[[], Awaitable[Any]]) -> Any:
         self._messages += 1
         while True:
-            sitting = seat.sittings
+            sitting = session.sittings
             try:
-                if seat.advances is None:
+                if session.advances is None:
                     # It is being brought back, on behalf of somebody else.
-                    raise ConnectionError(f"{seat.process.name} is not there")  # noqa: TRY301  # as below
+                    raise ConnectionError(f"{session.process.name} is not there")  # noqa: TRY301  # as below
                 return await ask()
             except (aio.AioRpcError, asyncio.InvalidStateError, ConnectionError) as error:
-                await self._recover(seat, sitting, error)
+                await self._recover(session, sitting, error)
             except asyncio.CancelledError as error:
                 # So a stream ends as well when its channel is closed here.
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                await self._recover(seat, sitting, ConnectionError(str(error)))
+                await self._recover(session, sitting, ConnectionError(str(error)))
 
     # --- daemons come and go -------------------------------------------------------------------
 
-    async def _recover(self, seat: Seat, sitting: int, error: Exception) -> None:
+    async def _recover(self, session: AgentSession, sitting: int, error: Exception) -> None:
         if isinstance(error, aio.AioRpcError) and not is_absent(error):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(seat.process.ended(), END_S)
-            if seat.process.pid:
+                await asyncio.wait_for(session.process.ended(), END_S)
+            if session.process.pid:
                 raise LiveError(
-                    f"the daemon of {seat.process.name} answers {error.code().name}: "
+                    f"the daemon of {session.process.name} answers {error.code().name}: "
                     f"{error.details()}"
                 ) from error
         if not self._may_restart:
             raise LiveError(
-                f"the daemon of {seat.process.name} has ended; see {seat.process.log_path}"
+                f"the daemon of {session.process.name} has ended; see {session.process.log_path}"
             ) from error
         async with self._recovering:
-            if seat.sittings == sitting:
-                await self._bring_back(seat, error)
+            if session.sittings == sitting:
+                await self._bring_back(session, error)
 
-    async def _bring_back(self, seat: Seat, error: Exception) -> None:
+    async def _bring_back(self, session: AgentSession, error: Exception) -> None:
         self._backoff.reset()
-        await seat.get_up()
+        await session.get_up()
         for _ in range(RECOVERIES_MAX):
             # It may end again before it is where it was, and others may end meanwhile.
             try:
@@ -325,19 +331,19 @@ class Coordinator:
             else:
                 return
         raise LiveError(
-            f"the daemon of {seat.process.name} does not come back: {error}; see "
-            f"{seat.process.log_path}"
+            f"the daemon of {session.process.name} does not come back: {error}; see "
+            f"{session.process.log_path}"
         ) from error
 
-    async def _restart(self, seat: Seat) -> None:
-        await seat.get_up()
-        await seat.process.kill()
-        await seat.process.start()
+    async def _restart(self, session: AgentSession) -> None:
+        await session.get_up()
+        await session.process.kill()
+        await session.process.start()
         self._restarts += 1
-        await seat.sit_down()
+        await session.sit_down()
 
     async def _until_linked(self) -> None:
-        await asyncio.gather(*(until_linked(seat.process) for seat in self._seats))
+        await asyncio.gather(*(until_linked(session.process) for session in self._seats))
 
     # --- the result ----------------------------------------------------------------------------
 
@@ -347,13 +353,13 @@ class Coordinator:
         executed_on = np.full(count, -1, np.int16)
         delegated: dict[tuple[str, str, int], int] = {}
         guests: dict[tuple[str, str, int], tuple[float, float]] = {}
-        for seat in self._seats:
-            name = seat.process.name
-            assert seat.channel is not None
-            stub: Any = replay_pb2_grpc.ReplayServiceStub(seat.channel)
+        for session in self._seats:
+            name = session.process.name
+            assert session.channel is not None
+            stub: Any = replay_pb2_grpc.ReplayServiceStub(session.channel)
             async for block in stub.Finish(replay_pb2.FinishRequest()):
                 for own in block.own:
-                    row = seat.rows[own.row]
+                    row = session.rows[own.row]
                     executed_on[row] = self._index[own.executed_on]
                     if own.executed_on == name:
                         start[row], end[row] = own.start_time_s, own.end_time_s

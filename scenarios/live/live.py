@@ -62,7 +62,7 @@ class LiveResult:
         return len(self.schedule) / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
 
-def run_conducted(
+def run_in_lock_step(
     spec: ScenarioSpec, expected: Schedule, folder: Path, progress: Progress | None = None
 ) -> LiveResult:
     """Replays a scenario through daemons, in lock-step, and compares with `expected`.

@@ -21,8 +21,8 @@ from grms.site.runtime.journal import reading_of
 from lrms_sim.scheduling.disciplines import discipline_by_name
 from lrms_sim.workload.jobs import JobTable
 from lrms_sim.workload.schedule import MachineInfo
-from scenarios.live.agent_session import Seat
-from scenarios.live.coordinator import Conducted, Coordinator
+from scenarios.live.agent_session import AgentSession
+from scenarios.live.coordinator import Coordinator, LockStepRun
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings, SiteProcess, site_documents
 from scenarios.run.comparison import first_difference
@@ -93,7 +93,7 @@ async def conduct(
     folder: Path,
     text: str,
     sites: list[Site],
-) -> Conducted:
+) -> LockStepRun:
     """Replays through daemons."""
     spec = parse_spec(text.encode(), folder=folder, shown="three.toml")
     machines = [MachineInfo(site.name, site.processors) for site in sites]
@@ -202,7 +202,7 @@ def test_rounds_through_daemons_equal_those_in_one_process(tmp_path: Path) -> No
             done = await coordinator.conduct()
         assert first_difference(done.schedule, expected) == ""
         names = [site.name for site in sites]
-        places = [names.index(place) for seat in coordinator.places for place in seat]
+        places = [names.index(place) for session in coordinator.places for place in session]
         order = np.argsort(expected.submitted_to, kind="stable")
         assert places == expected.executed_on[order].tolist()
 
@@ -215,19 +215,19 @@ class Killing(Coordinator):
     kills = 0
     most = 2
 
-    async def _hold_round(self, seat: Seat, moment: float) -> None:
-        if self.kills == self.most or not seat.waits:
-            await super()._hold_round(seat, moment)
+    async def _hold_round(self, session: AgentSession, moment: float) -> None:
+        if self.kills == self.most or not session.waits:
+            await super()._hold_round(session, moment)
             return
-        others = [other.process for other in self._seats if other is not seat]
+        others = [other.process for other in self._seats if other is not session]
         for process in others:
             os.kill(process.pid, signal.SIGSTOP)
         # With nobody who answers, the first question is as far as the round can come.
-        round_ = asyncio.create_task(super()._hold_round(seat, moment))
+        round_ = asyncio.create_task(super()._hold_round(session, moment))
         try:
-            await until(lambda: round_.done() or is_within_a_round(seat.process))
+            await until(lambda: round_.done() or is_within_a_round(session.process))
             if not round_.done():
-                os.kill((seat.process, *others)[self.kills].pid, signal.SIGKILL)
+                os.kill((session.process, *others)[self.kills].pid, signal.SIGKILL)
                 self.kills += 1
         finally:
             for process in others:
@@ -289,7 +289,7 @@ def test_a_replay_does_not_wait_for_who_waits_for_the_dead(
     async def for_ever(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Seat, "sit_down", nothing)
+    monkeypatch.setattr(AgentSession, "sit_down", nothing)
     for name, done in (("_until_linked", nothing), ("_replay", for_ever)):
         monkeypatch.setattr(Coordinator, name, done)
     jobs = workload(np.random.default_rng(1), 3, 4)

@@ -331,7 +331,7 @@ def test_a_decision_takes_numbers_not_machines() -> None:
     "text",
     [
         "from lrms_sim.kernel._machine cimport MachineCore",
-        "from lrms_sim cimport _machine",
+        "from lrms_sim.kernel cimport _machine",
         "cimport lrms_sim.kernel._machine as m",
         "from ._machine cimport MachineCore",
         "cdef f(View* view):\n    return view.run_time[0]",
@@ -355,15 +355,15 @@ def test_a_new_discipline_is_found(tmp_path: Path) -> None:
 
 def test_a_reach_over_a_header_is_caught(tmp_path: Path) -> None:
     """The rule follows cimports: a header in between that names a run time is found."""
-    package = tmp_path / "lrms_sim"
-    package.mkdir()
+    package = tmp_path / "lrms_sim/kernel"
+    package.mkdir(parents=True)
     (package / "_easy.pyx").write_text("from lrms_sim.kernel._view cimport View\n")
     (package / "_view.pxd").write_text("from ._secret cimport Jobs\n")
     (package / "_secret.pxd").write_text("cdef struct Jobs:\n    double* run_time\n")
     closure = cimport_closure(("lrms_sim.kernel._easy",), tmp_path)
-    assert Path("lrms_sim/_secret.pxd") in closure
+    assert Path("lrms_sim/kernel/_secret.pxd") in closure
     text = (package / "_secret.pxd").read_text()
-    assert reach_violations(text, Path("lrms_sim/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)
+    assert reach_violations(text, Path("lrms_sim/kernel/_secret.pxd"), (), BEYOND_DISCIPLINES_NAMES)
 
 
 PARTS = ("site", "mqtt", "report", "learn")

@@ -180,7 +180,7 @@ def circuit_breaker_lines(answer: "operator_pb2.StatusResponse") -> list[str]:
         words = f"exchange goes on: {found}; {cost}"
     indent = " " * 14
     return textwrap.wrap(
-        f"  circuit breaker       {words}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
+        f"  breaker     {words}", WIDTH, subsequent_indent=indent, break_on_hyphens=False
     )
 
 

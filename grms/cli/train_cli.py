@@ -66,7 +66,7 @@ def train(**chosen: Any) -> None:
       grms train three-sites-6 --site KTH --partner CTC
 
     \b
-    Within constraints, all sites evolving, judged on months that were not learned from:
+    Within constraints, all sites evolve, judged on months not learned from:
       grms train spring.toml --site ours --partner theirs --rails fair-exchange \\
         --self-play --objective no-loser --unseen summer.toml
 

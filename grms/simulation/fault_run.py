@@ -205,7 +205,7 @@ class Trial:
             if lrms_faults is not None and make is SimulatedSite:
                 make = ScriptedSite
                 more = {
-                    "moods": replace(lrms_faults),
+                    "lrms_faults": replace(lrms_faults),
                     "moody": RandomSource(self.seed, _MOODY + len(self.sites)),
                     "queue": self.queue,
                 }

@@ -161,7 +161,7 @@ class Daemon:
                 lrms = core.driver.lrms
                 if isinstance(lrms, WithNativeJobs) and lrms.watched is not None:
                     native_jobs = NativeJobAdoption(core.engine, lrms.watched, self._log)
-                    tasks.append(group.create_task(native_jobs.run(), name="originals"))
+                    tasks.append(group.create_task(native_jobs.run(), name="native-jobs"))
             await asyncio.sleep(0)
             with without_collection():
                 self._begin()

@@ -339,7 +339,7 @@ class SiteConfig(Model):
                 f"would not be run by a real batch system ({self.lrms.kind})"
             )
         if self.circuit_breaker is not None and self.clock.kind == "virtual":
-            raise wrong("circuit breaker is for sites that live; a virtual clock stands still")
+            raise wrong("circuit_breaker is for sites that live; a virtual clock stands still")
         return self
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
 """The link to one partner: its availability, and the connection to it.
 
-A link has one channel, a task that probes the partner, and a circuit breaker. A partner is asked
+A link has one channel, a task that probes the partner, and a pause after failures. A partner is asked
 only while it is up: from the moment it has identified itself until several calls in a row fail, or
 the connection breaks. So a dead partner costs a decision at most one deadline before it is known to
 be dead, and nothing after. A partner that goes down before its next heartbeat is probed after

@@ -88,7 +88,7 @@ def test_a_conversation_that_has_ended_is_closed_and_begun_again(kind: type) -> 
 
         Stream.closed = 0
         following = monitor(Site(), [], Patience(0.2)).follow()
-        task = asyncio.create_task(following, name="contact")
+        task = asyncio.create_task(following, name="monitor")
         await until(lambda: len(begun) > 2)
         ended = range(len(begun) - 1, len(begun) + 1)
         assert Stream.closed in (ended if kind is Stream else (0,))

@@ -134,7 +134,7 @@ def budgets(
         clock.moment += own.seconds + late[number - 1]
         return PlanFound(0, number, Plan(()))
 
-    monkeypatch.setattr("broker.runtime.replanner.plan_situation", plan)
+    monkeypatch.setattr("broker.runtime.replanner.plan_input", plan)
 
     async def scene() -> None:
         events: list[Event] = []

@@ -429,7 +429,7 @@ def test_a_row_is_shifted_in_its_order_and_no_further_than_it_has_to_be(
 
 def test_nothing_is_cut_that_could_have_had_more_time() -> None:
     """Alone on its resources no run is cut that takes up to twice its time."""
-    made = world(3, walltime_extension=1.0)
+    made = world(3, overruns=1.0)
     made.tell(Submit(1, "a", chain("flow", 30, 30, 30, resources=("alpha",))))
     made.run()
     assert made.extensions >= 3, "each of them"
@@ -442,7 +442,7 @@ def test_nothing_is_cut_that_could_have_had_more_time() -> None:
 @given(st.integers(0, 2**32))
 def test_with_runs_that_take_longer_nothing_is_lost(seed: int) -> None:
     """Whatever gives way to whom: all is done once, in order, also over restarts."""
-    made: World = world(seed, walltime_extension=0.4)
+    made: World = world(seed, overruns=0.4)
     made.late = made.random.choice([0.0, 0.1])
     made.settings = BrokerSettings(cycle=50, slot=20, pause=2, margin=4, runs_max=1000)
     made.restart()

@@ -93,13 +93,12 @@ def test_an_operators_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             await until(lambda: engine.state.memory.circuit_breaker_found is not None)
             assert await grms("status", *site) == 0
             assert (
-                "circuit breaker       exchange goes on; to judge by it has 0 own"
-                in capsys.readouterr().out
+                "breaker     exchange goes on; to judge by it has 0 own" in capsys.readouterr().out
             )
             engine.tell(CircuitBreakerLooked(engine.new_id(), 1234, -0.0312))
             for words, expected in (
                 (("status",), "processors  4, 4 free, 0 waited for"),
-                (("status",), "circuit breaker       exchange has been stopped since 20"),
+                (("status",), "breaker     exchange has been stopped since 20"),
                 (("partners",), "away"),
                 (("reload",), "away: awf"),
                 (("drain",), "home takes no more work; 0 of its users' jobs"),
@@ -221,11 +220,9 @@ def test_the_circuit_breaker_says_what_it_does_and_why(
     if circuit_breaker is not None:
         answer.circuit_breaker.cost = 0.02
     lines = circuit_breaker_lines(answer)
-    assert " ".join(line.strip() for line in lines).removeprefix("circuit breaker       ") == said
+    assert " ".join(line.strip() for line in lines).removeprefix("breaker     ") == said
     assert all(len(line) <= 79 for line in lines)
-    assert [line[:14] for line in lines] == (["  circuit breaker       "] + [" " * 14] * 2)[
-        : len(lines)
-    ]
+    assert [line[:14] for line in lines] == (["  breaker     "] + [" " * 14] * 2)[: len(lines)]
 
 
 def test_what_goes_wrong_is_said_in_a_sentence(

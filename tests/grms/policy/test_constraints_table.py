@@ -89,7 +89,7 @@ def test_problems_name_the_key(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_spec(path)
     assert [(problem.key, problem.text[:30]) for problem in caught.value.mistakes] == [
-        ("sites.a.rails", "'fair' is no word for constraints; t"),
+        ("sites.a.rails", "'fair' is no word for constrai"),
         ("sites.b.rails.balanse", "'balanse' is no key here, did "),
         ("sites.c.reoffer", "'15 minutes' is no span of tim"),
     ]

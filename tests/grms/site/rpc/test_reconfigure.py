@@ -420,7 +420,7 @@ def test_operators_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             super().__init__(*args, **more)
             doors.append(self)
 
-    monkeypatch.setattr(daemon, "Door", Noted)
+    monkeypatch.setattr(daemon, "Admission", Noted)
     ann, bob = User(54321, "ann"), User(54322, "bob")
 
     async def scene() -> None:

@@ -19,9 +19,9 @@ _RESOURCE = "{:<24} {:<8} {:>7} {:>7} {:>10}  {}"
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group(short_help="Say what a broker may plan with.")
+@click.group(short_help="List and change the resources of a broker.")
 def resources() -> None:
-    """Say what a broker may plan with.
+    """List and change the resources of a broker.
 
     What sites have to reserve a broker learns from them; others are simulated.
 

@@ -173,13 +173,13 @@ jobs_argument = click.argument("job_ids", nargs=-1, required=True, metavar="JOB.
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-@click.command("take-back", short_help="Have jobs ended at their partner, then decided anew.")
+@click.command("take-back", short_help="End jobs at their partner and decide them anew.")
 @jobs_argument
 @site_option
 @timeout_option
 @yes_option
 def take_back(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: bool) -> None:
-    """Have jobs ended at their partner, then decided anew; for operators.
+    """End jobs at their partner and decide them anew; for operators.
 
     Nothing runs twice at one time. What a job has done there is lost and done again, and while the
     partner says nothing the job stays where it is.

@@ -132,7 +132,7 @@ def import_log(
     site: str | None,
     **options: Any,
 ) -> None:
-    """Make a log of accounting, or of another simulator's workload.
+    """Convert accounting data or another workload to a log.
 
     FILE is what sacct --parsable2 or --json prints, an accounting file of PBS or Grid Engine, lsb.acct of LSF, what
     condor_history -long, -json or -xml prints, an event log of HTCondor as text, JSON or XML, what oarstat -J
@@ -338,7 +338,7 @@ def export_log(
     requests: Path | None,
     **preparation: Any,
 ) -> int:
-    """Make a workload for another simulator of a log.
+    """Convert a log to the workload of another simulator.
 
     Writes the jobs that `lrms-sim run` would replay with the same options as a JSON workload of
     Batsim, with a profile of the type delay for each run time. What of the log has no place in it is

@@ -94,7 +94,7 @@ def disciplines(*, as_json: bool) -> None:
 @json_option("lrms-sim-info", "lrms_sim.cli.output_models:LogOutput")
 @preparation_options
 def info(trace: Path, *, processors: int | None, as_json: bool, **preparation: Any) -> int:
-    """Tell what a log holds.
+    """Show what a log holds.
 
     Prints its machine, span, users, jobs and load, and which records cannot run as they stand. Jobs without a
     requested time are described with their run time, unless --requested-time-missing says otherwise.

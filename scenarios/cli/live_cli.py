@@ -86,7 +86,7 @@ def run_live(
     return words, problem
 
 
-@click.command()
+@click.command(short_help="Start the daemons of a scenario's sites and its broker.")
 @click.argument("scenario")
 @click.option(
     "--folder",

@@ -78,7 +78,7 @@ def show(scenario: str, *, toml: bool, as_json: bool) -> None:
     print_scenario(open_console(), spec, path, os.environ)
 
 
-@cli.command()
+@cli.command(short_help="Check a scenario file without running it.")
 @click.argument("scenario")
 @json_option("scenario-validate", "scenarios.cli.output_models:ValidOutput")
 def validate(scenario: str, *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """The port for batch systems that are polled.
 
 Calls rely on a poll of the batch system (`poller`) and on what all polls so far have shown (`tracker`). What has
-to be repeated later is an order of the ledger, carried out by `orders`.
+to be repeated later is an order of `job_tracker`, carried out by `reconciler`.
 """
 
 import asyncio

@@ -150,7 +150,7 @@ class JobTracker:
         self._lost: OrderedDict[str, None] = OrderedDict()
         self._copies: set[tuple[str, str]] = set()
         self._looked_at: float | None = None
-        self._poller = 0
+        self._polls = 0
         self.anomalies = Anomalies()
         self.slipped: list[tuple[str, str]] = []
 
@@ -291,7 +291,7 @@ class JobTracker:
                 shown.setdefault(key, []).append(row)
         for key, rows in shown.items():
             self._shown(key, rows, table, step_s, findings)
-        self._poller += 1
+        self._polls += 1
         for job in self._jobs.values():
             job.doubt_s += step_s if job.doubt else 0.0
         unseen = [job for key, job in self._jobs.items() if key not in shown]
@@ -309,7 +309,7 @@ class JobTracker:
         if question.row is None:
             # Here, as there may have been no time for the question.
             job.ask_in, job.pause = job.pause - 1, min(2 * job.pause, PAUSE_LOOKS)
-            job.asked = self._poller
+            job.asked = self._polls
         ending = evidence.ending
         if ending is None and question.row is not None:
             ending = _of_row(question.row)

@@ -49,7 +49,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A poll with the orders that the ledger derived from it."""
+    """A poll with the orders that the job tracker derived from it."""
 
     table: QueueSnapshot
     orders: tuple[Order, ...]
@@ -264,7 +264,7 @@ class Poller:
         self.write_anomalies()
 
     def write_anomalies(self) -> None:
-        """Writes to the log what the ledger has newly found that the batch system has not kept."""
+        """Writes to the log what the job tracker has newly found that the batch system has not kept."""
         for what, key in self.tracker.slipped:
             _log.warning("lrms_anomaly", what=what, lrms_job=self._system.encode(key))
         self.tracker.slipped.clear()

@@ -439,7 +439,7 @@ class PartnerStanding(Record, frozen=True):
 
 
 class SiteBooks(Record, frozen=True):
-    """Sums of local users' ended jobs; fields are those of `Memory`."""
+    """Sums of local users' ended jobs; fields are those of `StateTables`."""
 
     own_work: float
     own_requested: float

@@ -16,7 +16,7 @@ from scenarios.studies.queue_strategies.options import StudyOptions as StrategyO
 from scenarios.studies.utility_scheduling.options import StudyOptions as UtilityOptions
 
 
-@click.group()
+@click.group(short_help="Run the experiments of a paper and compare the results.")
 def paper() -> None:
     """Run the experiments of a paper, and compare the results with what it prints."""
 

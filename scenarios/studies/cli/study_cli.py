@@ -63,7 +63,7 @@ def _unusable(name: str, error: PluginError) -> click.Command:
     )
 
 
-@click.group(cls=_Studies)
+@click.group(cls=_Studies, short_help="Run experiments of our own and of plugins.")
 def study() -> None:
     """Run experiments of our own and of plugins, compared with what others have measured."""
 

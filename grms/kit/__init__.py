@@ -1,1 +1,0 @@
-"""Building blocks of both daemons: journals, refusals, signals, sockets, pauses."""

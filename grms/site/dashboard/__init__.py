@@ -1,1 +1,0 @@
-"""Pages for the operators of a site: what happens here, and why a job is where it is."""

@@ -13,7 +13,7 @@ def any_requests(draw: st.DrawFn) -> Request:
     tasks = draw(st.integers(1, 64))
     least = draw(st.integers(1, tasks))
     text = st.just("") | NAMES
-    signal = draw(st.sampled_from(["", "USR1", "B:TERM", "RTMIN+1"]))
+    signal = draw(st.sampled_from(["", "USR1", "B:TERM", "40"]))
     try:
         return Request(
             tasks=tasks,
@@ -37,7 +37,7 @@ def any_requests(draw: st.DrawFn) -> Request:
             wall_time=draw(st.floats(1e-3, 1e9)),
             image=draw(st.sampled_from(["", "docker://debian:12", "/images/a.sif"])),
             signal=signal,
-            signal_before=draw(st.floats(0, 1e6)) if signal else 60.0,
+            signal_before=draw(st.floats(0, 65535)) if signal else 60.0,
             requeue=draw(st.none() | st.booleans()),
             partition=draw(text | st.just("one,two")),
             account=draw(text),

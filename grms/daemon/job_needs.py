@@ -9,6 +9,9 @@ from grms.v1 import request_pb2
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError, check_names
 
+NODES_MAX: Final = 2**20
+"""Most nodes that a site tells of: whoever asks what fits there has to go through them."""
+
 _MEMORY: Final[dict[Any, Any]] = {
     "node": request_pb2.MEMORY_SCOPE_NODE,
     "core": request_pb2.MEMORY_SCOPE_CORE,
@@ -114,6 +117,9 @@ def read_kinds(messages: Iterable[request_pb2.NodeKind]) -> tuple[NodeKind, ...]
     Raises:
         ValueError: no site has such nodes.
     """
+    messages = list(messages)
+    if sum(each.nodes for each in messages) > NODES_MAX:
+        raise ValueError(f"more than {NODES_MAX} nodes")
     kinds = tuple(
         NodeKind(str(number), each.nodes, each.cores, each.memory_mib, each.gpus)
         for number, each in enumerate(messages, 1)

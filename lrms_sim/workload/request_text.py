@@ -1,5 +1,6 @@
 """Requests as texts by field: what tables of jobs and other programs' files say of them."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -80,15 +81,15 @@ def licences_of(text: str) -> tuple[tuple[str, int], ...]:
     Raises:
         ValueError: a count is no whole number.
     """
-    found = []
+    found: Counter[str] = Counter()
     for word in text.replace(",", " ").split():
         name, sign, count = word.partition(":")
         number = _whole(count) if sign else 1
         if not name or number is None:
             raise RequestError(f"licences: {shown(word)} is not NAME:COUNT")
         if number:
-            found.append((name, number))
-    return tuple(found)
+            found[name] += number
+    return tuple(found.items())
 
 
 def _count(said: Mapping[str, str], name: str) -> int | None:

@@ -24,7 +24,12 @@ NAMES_MAX: Final = 64
 """Most features, licences or modules of one job."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+=-]{0,127}")
-_SIGNAL: Final = re.compile(r"(?:[BR]{1,2}:)?[A-Z0-9+-]{1,16}")
+_SIGNAL: Final = re.compile(
+    r"(?:B:)?(?:HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU"
+    r"|[1-9]|[1-5][0-9]|6[0-4])"
+)
+SIGNAL_BEFORE_MAX: Final = 65535.0
+"""How long before its end a job can be sent a signal, seconds: what Slurm takes."""
 _IMAGE: Final = re.compile(r"[^\x00-\x20\x7f-]{1}[^\x00-\x20\x7f]{0,1023}")
 
 
@@ -155,10 +160,14 @@ class Request:
             raise RequestError("memory per GPU, and no GPU is asked for")
         if self.wall_time is not None and not self.wall_time > 0:
             raise RequestError(f"the wall time is {self.wall_time} s; it must be more than 0")
-        if not self.signal_before >= 0:
-            raise RequestError(f"the signal {self.signal_before} s before the end: less than 0")
+        if not 0 <= self.signal_before <= SIGNAL_BEFORE_MAX:
+            raise RequestError(
+                f"the signal {self.signal_before} s before the end; it must be from 0 to {SIGNAL_BEFORE_MAX:.0f}"
+            )
         for name, count in self.licences:
             _check(f"licences of {name}", count)
+        if len({name for name, _ in self.licences}) < len(self.licences):
+            raise RequestError("licences: one of them is there twice")
 
     def _check_nodes(self) -> None:
         _check("nodes", self.nodes_min)

@@ -6,6 +6,7 @@ or the job's fields (`scontrol show job`). What a request cannot say raises `Uns
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -96,7 +97,7 @@ def read_gpus(text: str, per: GpuScope) -> Gpus | None:
 def read_signal(text: str) -> tuple[str, float]:
     """Returns the signal and when it is sent, seconds before the end, in `USR1`, `USR1@90` or `B:USR1@90`.
 
-    The signal keeps `B:`, which sends it to the script alone instead of its steps.
+    The signal keeps `B:`, which sends it to the script alone instead of its steps; `sigusr1` is `USR1`, too.
 
     Raises:
         ValueError: it is something else.
@@ -105,7 +106,9 @@ def read_signal(text: str) -> tuple[str, float]:
     if found is None:
         raise ValueError(f"{text[:40]!r} is no signal as Slurm writes them")
     alone = "B:" if "B" in (found["flags"] or "") else ""
-    return alone + found["name"], float(found["before"] or SIGNAL_BEFORE_S)
+    return alone + found["name"].upper().removeprefix("SIG"), float(
+        found["before"] or SIGNAL_BEFORE_S
+    )
 
 
 def read_features(text: str) -> tuple[str, ...]:
@@ -128,7 +131,11 @@ def read_licences(text: str) -> tuple[tuple[str, int], ...]:
     found = [_LICENCE.fullmatch(word) for word in re.split("[,;]", text)]
     if not all(found):
         raise ValueError(f"{text[:40]!r} are not names, each with a number")
-    return tuple((each["name"], int(each["count"] or 1)) for each in found if each)
+    counts: Counter[str] = Counter()
+    for each in found:
+        if each:
+            counts[each["name"]] += int(each["count"] or 1)
+    return tuple(counts.items())
 
 
 # --- options in force ----------------------------------------------------------------------------

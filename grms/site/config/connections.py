@@ -151,7 +151,8 @@ NamesHere = dict[str, Annotated[str, AfterValidator(_local)]]
 class TranslateConfig(Model):
     """What names in partners' jobs mean here.
 
-    A key is a name as partners write it, "PARTNER:NAME" for one partner alone, "*" or "PARTNER:*" for every other.
+    A key is a name as partners write it, "PARTNER:NAME" for one partner alone, "*" or "PARTNER:*" for every other;
+    of a name that has a colon and is no address, "*:NAME".
     The value is the name here; "*" is the same name, and "" leaves it out, so that this file's own settings count.
     A job with a name that is in no table is declined, but for features and types of GPUs without a table, which are
     looked for under their own names.

@@ -4,6 +4,7 @@ Each site's own file says it for its partners' jobs (`[guests.translate]`). What
 name of a partner never reaches the batch system by chance.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -26,7 +27,8 @@ class Translation:
     """Tables of names, by what they name.
 
     A key is a partner's name for something, `PARTNER:NAME` for that of one partner alone, `*`, or `PARTNER:*`; the most
-    exact counts. A value is the name here, `*` for the same name, or empty: the job goes without, and the site's own
+    exact counts. A name that has a colon itself is `*:NAME` for all partners, unless it is an address (`docker://…`): else
+    a partner could write what is another's alone. A value is the name here, `*` for the same name, or empty: the job goes without, and the site's own
     setting counts. Features and types of GPUs without a table are those that a federation has agreed on.
     """
 
@@ -55,11 +57,7 @@ class Translation:
             qos=self._one("qos", partner, request.qos),
             features=self._all("features", partner, request.features),
             gpus=gpus,
-            licences=tuple(
-                (here, count)
-                for name, count in request.licences
-                if (here := self._one("licences", partner, name))
-            ),
+            licences=self._licences(partner, request.licences),
             image=self._one("images", partner, request.image),
             modules=self._all("modules", partner, request.modules),
         )
@@ -73,6 +71,16 @@ class Translation:
         if not known:
             raise NoMeaningError(f"partition {names} of {partner} has no meaning here")
         return "" if "" in known else ",".join(dict.fromkeys(known))
+
+    def _licences(
+        self, partner: str, licences: tuple[tuple[str, int], ...]
+    ) -> tuple[tuple[str, int], ...]:
+        # Two names may mean the same here, of which both numbers are needed.
+        found: Counter[str] = Counter()
+        for name, count in licences:
+            if here := self._one("licences", partner, name):
+                found[here] += count
+        return tuple(found.items())
 
     def _all(self, what: str, partner: str, names: tuple[str, ...]) -> tuple[str, ...]:
         found = (self._one(what, partner, name) for name in names)
@@ -89,7 +97,9 @@ class Translation:
 
     def _look_up(self, what: str, partner: str, name: str) -> str | None:
         table: Mapping[str, str] = getattr(self, what)
-        for key in (f"{partner}:{name}", name, f"{partner}:{ANY}", ANY):
+        before, colon, after = name.partition(":")
+        of_all = name if before and (not colon or after.startswith("//")) else f"{ANY}:{name}"
+        for key in (f"{partner}:{name}", of_all, f"{partner}:{ANY}", ANY):
             if key in table:
                 return name if table[key] == ANY else table[key]
         return None

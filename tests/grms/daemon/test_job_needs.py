@@ -40,6 +40,21 @@ def test_what_is_asked_for_comes_back_as_it_was(request: Request) -> None:
         ("partition: ''", request_pb2.Needs(tasks=1, cores_per_task=1, partition="a,,b")),
         ("image: '-x'", request_pb2.Needs(tasks=1, cores_per_task=1, image="-x")),
         ("signal: 'USR1@5'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="USR1@5")),
+        ("signal: 'BR:USR1'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="BR:USR1")),
+        ("signal: '-9'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="-9")),
+        ("signal: 'B:SIGUSR1'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="B:SIGUSR1")),
+        (
+            "the signal inf s",
+            request_pb2.Needs(
+                tasks=1, cores_per_task=1, signal="USR1", signal_before_s=float("inf")
+            ),
+        ),
+        (
+            "licences: one of them is there twice",
+            request_pb2.Needs(
+                tasks=1, cores_per_task=1, licences=[request_pb2.Licence(name="a", count=1)] * 2
+            ),
+        ),
         ("modules: 65 names", request_pb2.Needs(tasks=1, cores_per_task=1, modules=["a"] * 65)),
     ],
 )
@@ -68,5 +83,9 @@ def test_of_nodes_numbers_are_told_and_no_names() -> None:
     (message,) = write_kinds((kind,))
     assert not any(word in str(message) for word in ("secret", "a100", "fast"))
     assert read_kinds([message]) == (NodeKind("1", 4, 32, 128, 2),)
+    many = request_pb2.NodeKind(nodes=2**19, cores=1)
+    assert read_kinds([many, many])
+    with pytest.raises(ValueError, match="more than 1048576 nodes"):
+        read_kinds([many, many, many])
     with pytest.raises(ValueError, match="cores is 0"):
         read_kinds([request_pb2.NodeKind(nodes=1)])

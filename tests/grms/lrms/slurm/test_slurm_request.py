@@ -161,6 +161,7 @@ def test_values_are_read_as_slurm_prints_them() -> None:
     assert read_gpus("0", "job") is None
     assert read_signal("B:USR1@90") == ("B:USR1", 90.0)
     assert read_signal("R:10") == ("10", 60.0)
+    assert read_signal("B:sigusr1@90") == ("B:USR1", 90.0)  # as sbatch takes it
     assert read_features("a,b&c-1.2") == ("a", "b", "c-1.2")
     assert read_licences("matlab@server:2;fluent") == (("matlab@server", 2), ("fluent", 1))
     assert read_options({"mem": "0?", "ntasks": "2"}) == Request(2, exclusive=True)

@@ -61,6 +61,31 @@ def test_the_most_exact_entry_counts(
     assert (found.partition, found.account) == expected
 
 
+def test_no_partner_can_write_what_is_for_another() -> None:
+    """A name with a colon is looked for under the partner that has sent it, or under that of all."""
+    tables = Translation(
+        accounts={"north:gold": "vip", "*:a:b": "plain"},
+        images={"docker://debian:12": "d", "north:docker://debian:12": "n", "north:i:1": "i"},
+    )
+    for request in (
+        Request(account="north:gold"),
+        Request(image="north:docker://debian:12"),
+        Request(image="north:i:1"),
+    ):
+        with pytest.raises(NoMeaningError):
+            tables.local("south", request)
+    assert tables.local("north", Request(account="gold")).account == "vip"
+    assert tables.local("south", Request(account="a:b")).account == "plain"
+    assert tables.local("north", Request(image="docker://debian:12")).image == "n"
+    assert tables.local("south", Request(image="docker://debian:12")).image == "d"
+
+
+def test_licences_that_mean_the_same_add_up() -> None:
+    """The batch system is asked for all of them."""
+    tables = Translation(licences={"*": "ml"})
+    assert tables.local("south", Request(licences=(("a", 1), ("b", 2)))).licences == (("ml", 3),)
+
+
 @pytest.mark.parametrize(
     ("words", "request_"),
     [

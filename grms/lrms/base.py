@@ -236,8 +236,8 @@ class LrmsRecord:
 class NodeView(Protocol):
     """Nodes and partitions at one poll. Pure; requests are in the names of this site, with a wall time."""
 
-    def never(self, request: Request) -> str:
-        """Returns why nothing here ever runs such a job, whatever its state; empty if something does."""
+    def lacks(self, request: Request) -> str:
+        """Returns why no node here could run such a job, whatever its state and limits; empty if some could."""
 
     def why_not(self, request: Request) -> str:
         """Returns why such a job, submitted now, would not start even with room; empty if it would."""

@@ -13,6 +13,10 @@ from grms.lrms.partitions import Partition, states_of
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import MEMORY_MAX, Gpus, Memory, Request, counted, size_text
 
+BEFORE_MAX: Final = 100
+"""Behind how many jobs that the batch system has not planned it is looked whether one more starts; behind more of them it
+does not."""
+
 MARGIN_S: Final = 60.0
 """How long before others are to have its nodes a job must be over, seconds: batch systems plan in steps."""
 
@@ -295,11 +299,22 @@ class NodeTable:
 
     def never(self, request: Request) -> str:
         """Returns why nothing here ever runs such a job; empty if something does."""
+        return self._nowhere(request, self.chosen(request))
+
+    def lacks(self, request: Request) -> str:
+        """Returns why no node here could run such a job, whatever limits partitions have; empty if some could.
+
+        Limits change, and may not be a user's own (QOS); a batch system lets jobs wait for them, or gives a job more
+        cores for its memory. So they keep no job of the site's own users from it.
+        """
+        parts = self.chosen(request)
+        return self._nowhere(request, [Partition(part.name, part.state) for part in parts])
+
+    def _nowhere(self, request: Request, parts: Sequence[Partition]) -> str:
         for name, count in request.licences:
             total = self.licences.get(name, Licence(0, 0)).total
             if total < count:
                 return f"there are {counted(total, 'licence')} of {name}; it asks for {count}"
-        parts = self.chosen(request)
         if not parts:
             return f"there is no partition {request.partition or ','.join(self.usual)}"
         reasons = [self._never_in(part, request) for part in parts]
@@ -322,6 +337,8 @@ class NodeTable:
         """Returns whether such a job would start at once, behind all others and those of `before`."""
         groups: Sequence[NodeGroup] = self.groups
         before = (*self.before, *before)
+        if len(before) > BEFORE_MAX:
+            return False  # each is placed anew at every question
         for other in before:
             found = self._placed(other, groups, now)
             if found is None:

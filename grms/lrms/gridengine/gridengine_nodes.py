@@ -40,11 +40,18 @@ class GridTable(NodeTable):
 
     def never(self, request: Request) -> str:
         """Returns why nothing here ever runs such a job; empty if something does, as far as Grid Engine tells."""
+        return self._unsaid(request) or NodeTable.never(self, self._dealt(request))
+
+    def lacks(self, request: Request) -> str:
+        """Returns why no host here could run such a job, whatever limits queues have; empty if some could."""
+        return self._unsaid(request) or NodeTable.lacks(self, self._dealt(request))
+
+    def _unsaid(self, request: Request) -> str:
         try:
             resource_options(request, self.cell)
         except RequestError as error:
             return str(error)
-        return NodeTable.never(self, self._dealt(request))
+        return ""
 
     def shut(self, request: Request) -> str:
         """Returns why no queue that runs such a job accepts one now; empty if one does."""

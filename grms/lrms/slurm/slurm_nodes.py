@@ -66,7 +66,7 @@ class SlurmRules:
 
 def read_rules(text: str) -> SlurmRules | None:
     """Returns the rules of what `scontrol show config` has printed; `None` if it does not say how nodes are chosen."""
-    found = dict(re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", text, re.MULTILINE))
+    found = dict(re.findall(r"^(\w+)[^\S\n]*=[^\S\n]*(.*?)[^\S\n]*$", text, re.MULTILINE))
     select = found.get("SelectType", "").removeprefix("select/")
     if not select:
         return None

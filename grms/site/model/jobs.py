@@ -78,9 +78,12 @@ class Request:
 
     @property
     def shape(self) -> Needs | None:
-        """What a machine of processors would not understand of it; None for nothing."""
+        """What is to be asked of the nodes; None where it asks for nothing but what every batch system has."""
         needs = self.needs
-        return None if needs is None or (needs.processors_alone and not needs.partition) else needs
+        if needs is None:
+            return None
+        more = needs.partition or needs.qos or needs.image or needs.signal
+        return needs if more or not needs.processors_alone else None
 
 
 StartsNow = Callable[[int, float], bool]
@@ -90,8 +93,8 @@ StartsNow = Callable[[int, float], bool]
 class Nodes(Protocol):
     """What the batch system says of its nodes at the moment of an event, to be asked while that is handled."""
 
-    def never(self, needs: Needs) -> str:
-        """Returns why nothing here ever runs such a job; empty if something does."""
+    def lacks(self, needs: Needs) -> str:
+        """Returns why no node here could run such a job, whatever its state and limits; empty if some could."""
 
     def why_not(self, needs: Needs) -> str:
         """Returns why such a job would not start here, however much room there is; empty if it would."""

@@ -119,7 +119,7 @@ class OfferHandler:
             return f"the batch system of this site cannot run it: {said}"
         if load is None or load.nodes is None or shape is None:
             return ""
-        return load.nodes.never(shape)
+        return load.nodes.lacks(shape)
 
     def any_could(self, request: Request) -> bool:
         """Returns whether a partner is known with which jobs are exchanged, and that could run such a job."""

@@ -1,12 +1,13 @@
 """Whether a job would start on nodes: against trying every way, and by what is promised to others."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grms.lrms.nodes import MARGIN_S, Licence, NodeGroup, NodeTable, Promised, grouped
+from grms.lrms.nodes import BEFORE_MAX, MARGIN_S, Licence, NodeGroup, NodeTable, Promised, grouped
 from grms.lrms.partitions import Partition
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.workload.requests import Gpus, Memory, Request
@@ -126,6 +127,38 @@ def test_what_is_never_run_is_refused_with_what_is_missing(request_: Request, wh
     """By the greatest that there is, where it is a matter of numbers."""
     assert TABLE.never(request_) == TABLE.why_not(request_) == TABLE.stays(request_) == why
     assert not TABLE.starts_now(request_, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "request_"),
+    [
+        ({"core_memory_max": 1000}, Request(memory=Memory(8000))),
+        ({"core_memory_max": 1000}, Request(memory=Memory(8000, "node"))),
+        ({"memory_max": 1000}, Request(memory=Memory(8000, "node"))),
+        ({"longest_s": 60.0}, Request(memory=Memory(1), wall_time=61.0)),
+        ({"nodes_max": 1}, Request(2, nodes_min=2)),
+    ],
+)
+def test_limits_keep_nobodys_own_job_from_the_batch_system(
+    limits: dict[str, Any], request_: Request
+) -> None:
+    """It lets the job wait, or gives it more cores for its memory; a partner's is declined."""
+    table = replace(TABLE, partitions=(replace(MAIN, **limits), GPU))
+    assert table.never(request_)
+    assert table.why_not(request_)
+    assert table.lacks(request_) == ""
+    assert table.lacks(Request(gpus=Gpus(5))) == "no node of main has more than 4 GPUs"
+
+
+def test_behind_very_many_that_are_coming_nothing_starts() -> None:
+    """A question takes no longer, however many jobs are handed in at once."""
+    groups = tuple(
+        replace(PLAIN.as_empty(), names=(f"n{number}",), weight=number) for number in range(200)
+    )
+    table, request = replace(TABLE, groups=groups), Request(1)
+    assert table.starts_now(request, 0.0, [request] * BEFORE_MAX)
+    assert not table.starts_now(request, 0.0, [request] * (BEFORE_MAX + 1))
+    assert not table.behind(request).starts_now(request, 0.0, [request] * BEFORE_MAX)
 
 
 def test_what_is_shut_starts_nothing_although_it_could() -> None:

@@ -73,6 +73,8 @@ def test_rules_are_read() -> None:
     assert sockets is not None
     assert (sockets.granule, sockets.memory, sockets.one_task_a_core) == ("socket", False, True)
     assert read_rules("slurm_load_ctl_conf error: no") is None
+    empty = "PriorityFlags = \nSelectType = select/linear\nJobRequeue =\n"
+    assert read_rules(empty) == SlurmRules(whole_nodes=True, memory=False)
 
 
 def test_nodes_are_read() -> None:

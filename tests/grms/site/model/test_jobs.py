@@ -194,15 +194,15 @@ GPU = Request.of(Needs(tasks=2, gpus=Gpus(1), wall_time=60.0))
 class OneGpu:
     """A batch system with one GPU, which is free."""
 
-    def never(self, needs: Needs) -> str:
+    def lacks(self, needs: Needs) -> str:
         """Says no to more."""
         return "" if needs.gpus is None or needs.gpus.count == 1 else "one GPU is all there is"
 
-    why_not = never
+    why_not = lacks
 
     def starts_now(self, needs: Needs, *, before: Sequence[Needs] = ()) -> bool:
         """Says yes as long as nobody before takes it."""
-        return not self.never(needs) and all(each.gpus is None for each in before)
+        return not self.lacks(needs) and all(each.gpus is None for each in before)
 
 
 def test_needs_are_those_of_the_request() -> None:
@@ -225,6 +225,10 @@ def test_what_is_more_than_processors_is_asked_of_the_nodes() -> None:
     plain = Request.of(Needs(tasks=4, account="proj", wall_time=1.0))
     assert blind.starts_now(plain)
     assert blind.refusal(plain) == ""
+    # Not every batch system has these.
+    for word in ("partition", "qos", "image", "signal"):
+        asks = Request.of(Needs(**{word: "USR1"}, wall_time=1.0))  # type: ignore[arg-type]
+        assert "nothing of its nodes" in blind.refusal(asks)
 
 
 def test_free_processors_count_where_the_job_could_have_them() -> None:

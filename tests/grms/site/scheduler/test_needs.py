@@ -41,7 +41,7 @@ class Cluster:
         self.shut = shut
         self.asked: list[Needs] = []
 
-    def never(self, needs: Needs) -> str:
+    def lacks(self, needs: Needs) -> str:
         """Counts GPUs."""
         self.asked.append(needs)
         wanted = 0 if needs.gpus is None else needs.gpus.count
@@ -49,7 +49,7 @@ class Cluster:
 
     def why_not(self, needs: Needs) -> str:
         """Says whether it is shut."""
-        return self.shut or self.never(needs)
+        return self.shut or self.lacks(needs)
 
     def starts_now(self, needs: Needs, *, before: Sequence[Needs] = ()) -> bool:
         """Counts free GPUs, and what others take of them that are coming."""

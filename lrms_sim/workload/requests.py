@@ -307,7 +307,8 @@ def check_names(request: Request) -> None:
                 raise RequestError(
                     f"{what}: {name[:80]!r} is no name; one has letters, digits and _.:@/+=-, and begins with neither sign"
                 )
-    if request.image and _IMAGE.fullmatch(request.image) is None:
+    image = request.image
+    if image and (_IMAGE.fullmatch(image) is None or not image.isprintable()):
         raise RequestError(f"image: {request.image[:80]!r} is no name of a container image")
     if request.signal and _SIGNAL.fullmatch(request.signal) is None:
         raise RequestError(f"signal: {request.signal[:80]!r} is none; one is USR1, or B:USR1")

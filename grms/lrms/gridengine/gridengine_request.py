@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lrms_sim.workload.requests import Gpus, Request, RequestError
+from lrms_sim.workload.requests import Request, RequestError
 
 ONE_HOST: Final = "$pe_slots"
 """Allocation rule by which all slots of a job are on one host."""
@@ -69,7 +69,7 @@ def read_resources(text: str) -> dict[str, Resource]:
 
 def read_rule(text: str) -> str:
     """Returns the allocation rule of the parallel environment that `qconf -sp` shows; empty if it shows none."""
-    found = re.search(r"^allocation_rule\s+(\S+)", text, re.MULTILINE)
+    found = re.search(r"^allocation_rule\s+(?!0+\s)(\S+)", text, re.MULTILINE)
     return "" if found is None else found[1]
 
 
@@ -126,36 +126,55 @@ def _anywhere(request: Request) -> bool:
 
 
 def _resources(request: Request, cell: Cell) -> Iterator[str]:
-    gpus = request.node_gpus()
-    if request.memory is not None:
-        mib = request.memory.mib
-        of_gpus = 0 if gpus is None else _of_host(gpus, request)
-        whole = {"core": mib * request.processors, "node": mib, "gpu": mib * of_gpus}
-        name = _named(cell, cell.memory, "memory")
-        yield f"{name}={_share(cell, name, whole[request.memory.per], request, exact=False)}M"
-    if gpus is not None:
-        name = _named(cell, cell.gpus, "gpus")
-        yield f"{name}={_share(cell, name, _of_host(gpus, request), request)}"
-        if gpus.type:
-            yield f"{_named(cell, cell.gpu_type, 'gpu_type')}={gpus.type}"
+    yield from _amounts(request, cell)
     for name in request.features:
-        if cell.resources.get(name, Resource("", "", "")).type != "BOOL":
+        found = cell.resources.get(name)
+        if found is None or found.type != "BOOL" or found.relation == "EXCL":
             raise RequestError(f"no host of this cell has a feature {name}")
         yield f"{name}=TRUE"
     if request.exclusive:
-        found = [name for name, each in cell.resources.items() if each.relation == "EXCL"]
-        if not found:
+        alone = [name for name, each in cell.resources.items() if each.relation == "EXCL"]
+        if not alone:
             raise RequestError("this cell has no resource by which a job has a host for itself")
-        yield f"{found[0]}=TRUE"
+        yield f"{alone[0]}=TRUE"
     for name, count in request.licences:
         if cell.resources.get(name, Resource("", "", "NO")).counted == "NO":
             raise RequestError(f"this cell counts no licences of {name}")
         yield f"{name}={_share(cell, name, count, request)}"
 
 
-def _of_host(gpus: Gpus, request: Request) -> int:
-    # GPUs of a job on one host; on several, if every task has its own, of the job as a whole.
-    return gpus.count * (request.tasks if gpus.per == "task" else 1)
+def _amounts(request: Request, cell: Cell) -> Iterator[str]:
+    # Memory and GPUs.
+    gpus, hosts = request.node_gpus(), _hosts(request, cell)
+    of_job = 0
+    if gpus is not None:
+        of_job = gpus.count * (request.tasks if gpus.per == "task" else hosts)
+    if request.memory is not None:
+        times = {"core": request.processors, "node": hosts, "gpu": of_job}[request.memory.per]
+        name = _named(cell, cell.memory, "memory")
+        amount = _of_hosts(cell, name, request.memory.mib * times, request, exact=False)
+        yield f"{name}={amount}M"
+    if gpus is not None:
+        name = _named(cell, cell.gpus, "gpus")
+        yield f"{name}={_of_hosts(cell, name, of_job, request)}"
+        if gpus.type:
+            yield f"{_named(cell, cell.gpu_type, 'gpu_type')}={gpus.type}"
+
+
+def _hosts(request: Request, cell: Cell) -> int:
+    # How many hosts a job has, where it matters.
+    return max(1, request.processors // int(cell.rule)) if cell.rule.isdecimal() else 1
+
+
+def _of_hosts(cell: Cell, name: str, whole: int, request: Request, *, exact: bool = True) -> int:
+    # The number to be asked for, for so much of what hosts have in all.
+    hosts = _hosts(request, cell)
+    if hosts > 1 and cell.resources[name].counted == "JOB":
+        raise RequestError(f"{name} is counted once for a job, and this one has {hosts} hosts")
+    of_one, rest = divmod(whole, hosts)
+    if cell.resources[name].counted == "NO":
+        return of_one + bool(rest)  # compared with each of them
+    return _share(cell, name, whole, request, exact=exact)
 
 
 def _share(cell: Cell, name: str, whole: int, request: Request, *, exact: bool = True) -> int:

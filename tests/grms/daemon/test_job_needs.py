@@ -39,6 +39,7 @@ def test_what_is_asked_for_comes_back_as_it_was(request: Request) -> None:
         ("account: 'a\\\\nb'", request_pb2.Needs(tasks=1, cores_per_task=1, account="a\nb")),
         ("partition: ''", request_pb2.Needs(tasks=1, cores_per_task=1, partition="a,,b")),
         ("image: '-x'", request_pb2.Needs(tasks=1, cores_per_task=1, image="-x")),
+        ("image: 'a\\\\x9b2J'", request_pb2.Needs(tasks=1, cores_per_task=1, image="a\x9b2J")),
         ("signal: 'USR1@5'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="USR1@5")),
         ("signal: 'BR:USR1'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="BR:USR1")),
         ("signal: '-9'", request_pb2.Needs(tasks=1, cores_per_task=1, signal="-9")),

@@ -46,7 +46,7 @@ def test_resources_and_rules_are_read() -> None:
         read_rule("pe_name            smp\nslots 999\nallocation_rule    $pe_slots\n")
         == "$pe_slots"
     )
-    assert read_rule("error") == ""
+    assert read_rule("error") == read_rule("allocation_rule 0\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,7 @@ def test_what_is_counted_once_is_asked_for_once() -> None:
         (Request(gpus=Gpus(1)), {"gpus": "gpus"}, r"no resource gpus \(lrms.gpus\)"),
         (Request(features=("fast",)), {}, "no host of this cell has a feature fast"),
         (Request(features=("gpu",)), {}, "no host of this cell has a feature gpu"),
+        (Request(features=("exclusive",)), {}, "no host of this cell has a feature exclusive"),
         (Request(licences=(("fluent", 1),)), {}, "counts no licences of fluent"),
         (Request(signal="USR1"), {}, "no signal"),
         (Request(image="a.sif"), {}, "no container image"),
@@ -118,6 +119,37 @@ def test_what_a_cell_has_no_words_for_is_refused(
 def test_slots_may_lie_as_the_environment_deals_them(request_: Request, rule: str) -> None:
     """Where that is what the job asks for, or of no account to it."""
     assert resource_options(request_, replace(CELL, rule=rule))[:3] == ["-pe", "smp", "4"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Request(16, nodes_max=2, memory=Memory(100, "node")), "h_vmem=13M"),
+        (Request(8, nodes_max=1, memory=Memory(100, "node")), "h_vmem=13M"),
+        (Request(16, nodes_max=2, gpus=Gpus(8, "node")), "gpu=1"),
+        (Request(16, gpus=Gpus(1, "task"), memory=Memory(100, "gpu")), "h_vmem=100M,gpu=1"),
+        (
+            Request(16, nodes_max=2, gpus=Gpus(8, "node"), memory=Memory(100, "gpu")),
+            "h_vmem=100M,gpu=1",
+        ),
+        (Request(16, memory=Memory(100)), "h_vmem=100M"),
+    ],
+)
+def test_each_host_has_what_is_asked_for_a_node(request_: Request, words: str) -> None:
+    """Where a job has several, no less is given to each."""
+    found = resource_options(request_, replace(CELL, rule="8"))
+    assert found == ["-pe", "smp", str(request_.processors), "-l", words]
+
+
+def test_several_hosts_are_compared_one_by_one() -> None:
+    """And none but the first has what is counted once for a job."""
+    cell = replace(CELL, rule="8", memory="mem_free")
+    request = Request(16, memory=Memory(100))
+    assert resource_options(request, cell)[-1] == "mem_free=800M"
+    once = replace(cell, memory="matlab")
+    with pytest.raises(RequestError, match="matlab is counted once for a job, and this one has 2"):
+        resource_options(request, once)
+    assert resource_options(Request(8, memory=Memory(100)), once)[-1] == "matlab=800M"
 
 
 COUNTED = {"h_vmem": "h_vmem MEMORY <= YES YES 0 0", "gpu": "gpu INT <= YES YES 0 0"}

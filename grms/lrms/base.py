@@ -194,6 +194,11 @@ class LrmsJob:
     home: HomeRun | None = None
     request: Request | None = None
 
+    @property
+    def once(self) -> bool:
+        """Whether its user has said that it must not run again."""
+        return self.request is not None and self.request.requeue is False
+
 
 @dataclass(frozen=True, slots=True)
 class LrmsEnd:

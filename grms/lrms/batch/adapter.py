@@ -170,7 +170,7 @@ class BatchLrms:
                 user=job.user,
                 name=job.name,
                 home=job.home,
-                repeats=self._repeats,
+                repeats=self._repeats and not job.once,
                 signal="" if job.request is None else job.request.signal,
                 modules=() if job.request is None else job.request.modules,
             )

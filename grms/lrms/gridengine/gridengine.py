@@ -215,7 +215,7 @@ class GridEngine:
         arguments += ["-wd", str(folder), "-o", f"{folder}/stdout", "-e", f"{folder}/stderr"]
         arguments += ["-l", f"h_rt={max(1, -int(-job.requested_time // 1))}"]
         request = job.request or Request.of_processors(job.processors, job.requested_time)
-        again = settings.requeue and request.requeue is not False
+        again = settings.requeue and not job.once
         arguments += ["-r", "y" if again else "n", "-ac", f"HANSE={job.key}"]
         arguments += await self._resources(request)
         queues = request.partition or ",".join(settings.queues)

@@ -323,7 +323,7 @@ class Slurm:
                 begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
                 streams = list(said.streams) or [f"--output={begin}/{OUTPUT}"]
         arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
-        again = self._settings.requeue and (job.request is None or job.request.requeue is not False)
+        again = self._settings.requeue and not job.once
         arguments.append("--requeue" if again else "--no-requeue")
         arguments += self.options(job, arguments)
         try:

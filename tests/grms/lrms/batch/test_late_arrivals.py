@@ -32,8 +32,10 @@ from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
 from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import Want
+from grms.lrms.exit_status import LAUNCH, LAUNCH_ONCE
 from grms.lrms.partitions import NO_PARTITIONS, Partition, Partitions
 from grms.util.outcomes import Outcome
+from lrms_sim.workload.requests import Request
 from tests.grms.lrms.batch.forgetful import END, HELD, KEY, Forgetful
 
 OWN = LrmsJob(KEY, 2, 60.0, program=Program("#!/bin/sh\n"))
@@ -512,6 +514,20 @@ async def test_what_was_cancelled_as_it_waited_again_has_ended_before(
     assert record.end is not None
     assert record.end.outcome is expected
     assert scene.system.questions == [], "the table has said all that there is to be asked for"
+
+
+@pytest.mark.parametrize("requeue", [None, True, False])
+async def test_what_may_not_run_again_runs_once_where_others_may(
+    tmp_path: Path, requeue: bool | None
+) -> None:
+    """Its user has said so (`--no-requeue`), and the site's file lets jobs run again."""
+    scene = Scene(tmp_path, repeats=True)
+    scene.system.answer = None
+    await scene.lrms.open()
+    asked = Request(requeue=requeue, wall_time=OWN.requested_time)
+    await scene.lrms.submit(replace(OWN, request=asked))
+    launch = (tmp_path / "A+1+1" / "launch").read_text()
+    assert launch == (LAUNCH_ONCE if requeue is False else LAUNCH)
 
 
 async def test_a_very_long_wait_for_records_holds_up_no_cancelled_job(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ class StateTables:
     def load(self, told: Load | None) -> Load | None:
         """Returns the batch system's load plus the jobs on their way to it; `None` if it does not answer.
 
-               With jobs under way it cannot be asked whether it would start a job, as it does not know of them.
+        With jobs under way it cannot be asked whether it would start a job, as it does not know of them.
         What it has said of its nodes can.
         """
         if self.lrms_away or told is None:
@@ -345,6 +345,7 @@ class StateTables:
         job.asked, job.put = (), 0
         job.unplaced += 1
         job.unplaced_time = record.time
+        self.unplaced.pop(job.job, None)  # it goes behind the others
         self.unplaced[job.job] = job
         job.reason = record.reason
         job.revision += 1

@@ -10,6 +10,8 @@ The order of steps that keeps a job from being lost and from running twice:
 - The end of a delegated job is journaled before the partner may forget it.
 """
 
+from typing import Final
+
 from grms.daemon.backoff import pause_after
 from grms.site.model.commands import LrmsCancel, SendOffer, SendResolve, SendWithdraw
 from grms.site.model.events import OfferAnswered, OfferFailed, StatusAnswered, StatusFailed
@@ -50,6 +52,10 @@ UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 
 AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 """A partner has the job."""
+
+
+UNPLACED_AT_ONCE: Final = 100
+"""Most jobs that can run nowhere so far about which partners are asked at one moment; the others are asked about next."""
 
 
 class OfferHandler:
@@ -135,10 +141,15 @@ class OfferHandler:
         The pauses between that double.
         """
         settings = self.memory.settings
-        for job in list(self.memory.unplaced.values()):
-            pause = pause_after(job.unplaced, settings.probe_first_s, settings.probe_most_s)
-            if job.state is JobState.RECEIVED and transaction.now - job.unplaced_time >= pause:
-                self.decide(job, load, transaction)
+        due = [
+            job
+            for job in self.memory.unplaced.values()
+            if job.state is JobState.RECEIVED
+            and transaction.now - job.unplaced_time
+            >= pause_after(job.unplaced, settings.probe_first_s, settings.probe_most_s)
+        ]
+        for job in due[:UNPLACED_AT_ONCE]:
+            self.decide(job, load, transaction)
 
     def _askable(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         return book.name not in job.asked and self.can_ask(book, job, now)

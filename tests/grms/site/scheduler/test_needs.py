@@ -22,6 +22,7 @@ from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import GuestAccepted
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
+from grms.site.scheduler.offers import UNPLACED_AT_ONCE
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.workload.requests import Gpus, Memory
 from lrms_sim.workload.requests import Request as Needs
@@ -99,6 +100,21 @@ def test_what_nobody_takes_waits_and_is_offered_again() -> None:
     assert (job.state, job.reason) == (JobState.DELEGATED, "")
     assert site.state.why_stuck(job, site.now) == ""
     assert kinds(site(TimePassed, load=FREE)) == []
+
+
+def test_very_many_that_nobody_takes_are_not_decided_all_at_once() -> None:
+    """Whoever waits for an answer of the site does not wait for all of them, and each has its turn."""
+    site = Conversation(settings(**LARGE, probe_first_s=10.0, probe_most_s=900.0), up="")
+    many = UNPLACED_AT_ONCE + 50
+    for _ in range(many):
+        site.submit(load=FREE, request=WIDE)
+    jobs = list(site.state.memory.jobs.values())
+    assert [job.unplaced for job in jobs] == [1] * many
+    site.now = 10.0
+    site(TimePassed, load=FREE)
+    assert sum(job.unplaced == 2 for job in jobs) == UNPLACED_AT_ONCE
+    site(TimePassed, load=FREE)
+    assert [job.unplaced for job in jobs] == [2] * many
 
 
 def test_after_a_restart_it_is_offered_again() -> None:

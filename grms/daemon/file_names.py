@@ -30,6 +30,8 @@ OWN_NAMES: Final = frozenset(
         "begun.died",
         "begun.once",
         "forward",
+        "forward.end",
+        "forward.pid",
         "outputs.json",
     )
 )

@@ -5,10 +5,9 @@ time, and ends as the script has. A signal that ended the script ends it, too, s
 same end. A shell distinguishes a signal from an exit code above 128 only by a message on standard error (POSIX
 gives both the same status), which is a file here; SIGINT and SIGPIPE yield no message, and become exit codes.
 Signals sent to it are ignored, as the script gets them, too. One that the batch system sends to the batch script alone
-(`--signal=B:USR1`) does not get there: the launcher passes on the one that `FORWARD` names. For that the script runs
-beside it. Then it cannot trap SIGINT and SIGQUIT, and in some shells its end by a signal becomes an exit code. Each
-signal interrupts the wait for the script, which is taken up again: the shell keeps the status of one that has ended
-meanwhile.
+(`--signal=B:USR1`) does not get there: the launcher passes on the one that `FORWARD` names. For that it waits beside the
+script, which has a shell of its own that notes its exit code in a file: a wait that a signal interrupts may lose it
+(bash 5.2). Such a script cannot trap SIGINT and SIGQUIT.
 
 It runs in the job's folder, or where its user has submitted it, with the path of that folder as its argument. Then
 output and declared files are where the user wants them, and linked into the folder, or copied at the end if that is
@@ -36,7 +35,7 @@ FENCED: Final = 113
 """Exit code of a run that skipped the script, as one had begun before."""
 
 FORWARD: Final = "forward"
-"""Names the signal that is passed on to the script, if there is one."""
+"""Names the signal that is passed on to the script, if there is one; beside it are its process and its exit code."""
 
 ONCE: Final = "begun.once"
 """Exists once a run has begun that must be the only one."""
@@ -68,11 +67,20 @@ test "$1" = . || streams "$1"
 exec 3>&2 2>"$1/begun.died"
 if test -s "$1/forward"; then
 	set -- "$1" "$(command -p cat "$1/forward")"
-	trap told=1 HUP INT QUIT TERM USR1 USR2
-	trap 'told=1; kill -s "$2" $! 2>/dev/null' "$2"
-	(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@") &
-	while told= code=0; wait $! || code=$?; test "$told" && test "$code" -gt 128; do :; done
-	trap : HUP INT QUIT TERM USR1 USR2
+	: >"$1/forward.pid" >"$1/forward.end"
+	trap 'kill -s "$2" "$(command -p cat "$1/forward.pid")" 2>/dev/null' "$2"
+	{
+		trap : HUP INT QUIT TERM USR1 USR2
+		(exec 2>&3 3>&-; command -p sh -c 'echo $PPID' >"$1/forward.pid"; . "$1/values" || exit 125; exec "$@")
+		echo $? >"$1/forward.end"
+	} &
+	until test -s "$1/forward.end"; do
+		wait $!
+		kill -0 $! 2>/dev/null || break
+	done
+	trap : "$2"
+	code=$(command -p cat "$1/forward.end")
+	code=${code:-137}
 else
 	(exec 2>&3 3>&-; . "$1/values" || exit 125; exec "$@")
 	code=$?

@@ -214,7 +214,7 @@ def list_workflows(*, broker: "BrokerClient", only_open: bool, as_json: bool) ->
     """List workflows, in the order in which they were received.
 
     \b
-    Id, name, state (`simulated`: nothing was run), tasks ended of all, cost, in time:
+    Id, name, state (`simulated`: nothing was run), tasks ended, cost, in time:
       gorba list --open
     """  # noqa: D301  # see `serve`
     found = [each for each in broker.workflows() if not (only_open and each.HasField("end_time_s"))]

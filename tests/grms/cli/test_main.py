@@ -235,7 +235,7 @@ JOBLESS = SMALL.replace("jobs = 400, load = 0.9", "jobs = 0, load = 0.9")
             [*TRAIN, "--feature", "starts-now"],
             ["starts_now cannot be looked at without constraints"],
         ),
-        ([*TRAIN, "--feature", "load"], ["'load' is not one of 'requested-time', 'starts-now'"]),
+        ([*TRAIN, "--feature", "load"], ["'load' is not one of 'requested-time', 'memory-share'"]),
         (
             [*TRAIN, "--rails", "start-now", "--feature", "none", "--feature", "starts-now"],
             ["--feature none means no further feature"],

@@ -233,7 +233,7 @@ async def started(
         job = LrmsJob("B/1/2", each.processors, 600.0, program=program, request=each)
         numbers.append(await system.submit(system.encode(job.key), job, folder))
         cluster.ask("qrls", "-h", "u", numbers[-1])
-    wait_for(waiting(cluster)[numbers[1]] == "r" for _ in iter(int, 1))
+    wait_for(waiting(cluster).get(numbers[1]) == "r" for _ in iter(int, 1))
     found = waiting(cluster)[numbers[0]] == "r"
     gone = numbers if ends else numbers[1:]
     cluster.ask("qdel", *gone)

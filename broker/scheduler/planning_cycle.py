@@ -38,6 +38,8 @@ class PlanningCycle:
         self._urgent = ""
         self._witness: LiveTask | None = None
         self._stop_sent = False
+        self._planning = 0
+        self._come = 0
         self._until = -math.inf
         self._taken: list[Taken] = []
         self._others: dict[str, tuple[Taken, ...]] = {}
@@ -99,6 +101,17 @@ class PlanningCycle:
             self._stop_sent = True
             transaction.do(StopPlanning(self.running))
 
+    def came(self, transaction: Transaction, tasks: int) -> None:
+        """Has a search that runs end once more tasks have come since it began than it plans.
+
+        The search after it plans them, too; so of many workflows, handed in one by one, only a few
+        searches are ended.
+        """
+        if self.running:
+            self._come += tasks
+            if self._come > self._planning:
+                self.interrupt(transaction, "more has come than was being planned")
+
     def avoid(self, taken: Taken) -> None:
         """Keeps plans away from time that others hold."""
         self._taken = [*self._taken[-TAKEN_MAX + 1 :], taken]
@@ -131,14 +144,17 @@ class PlanningCycle:
         self._taken = [each for each in self._taken if each.end > transaction.now]
         self._spans = None
         planning_input = self._planning_input(transaction.now, down)
+        self._come = 0
         transaction.do(StartPlanning(self._number, planning_input, self.reason))
 
     def _planning_input(self, now: float, down: Collection[str]) -> PlanningInput:
         fixed: list[Placement] = []
         old: list[Placement] = []
         left_out: set[tuple[str, str]] = set()
+        self._planning = 0
         for task in self._memory.tasks():
             if self._wants_place(task):
+                self._planning += 1
                 if task.placement is not None:
                     old.append(task.placement)
             elif (stays := self._stays(task, now)) is not None:

@@ -239,6 +239,24 @@ def test_a_breakdown_is_planned_at_once() -> None:
     assert made.completed == ["flow/t0", "flow/t1"]
 
 
+def test_a_search_that_plans_less_than_has_come_ends() -> None:
+    """With what it has; the next one plans all, and is outgrown only by as many again."""
+    made = world(settings=PATIENT)
+    made.tell(Submit(1, "a", chain("first", 30, 30)))
+    assert made.state.cycle.running == 1
+    same = made.state.handle(Submit(2, "b", chain("second", 30, 30)), made.now)
+    assert StopPlanning(1) not in same
+    more = made.state.handle(Submit(3, "c", chain("third", 30)), made.now)
+    assert StopPlanning(1) in more
+    assert StopPlanning(1) not in made.state.handle(Submit(4, "d", chain("fourth", 30)), made.now)
+    while made.state.cycle.running != 2:
+        made.step()
+    assert made.state.cycle.reason == "more has come than was being planned"
+    assert made.now <= 10 * PATIENT.pause
+    few = made.state.handle(Submit(5, "e", chain("fifth", 30)), made.now)
+    assert StopPlanning(2) not in few
+
+
 def test_a_breakdown_stops_the_search_that_runs() -> None:
     """The search ends with what it has, and the next one begins."""
     made = world(settings=PATIENT)

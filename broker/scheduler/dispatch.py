@@ -22,7 +22,14 @@ CAUTION: Final = 1.5
 """The chain behind a task is thought to take so many times as long as its fastest runs would."""
 
 AHEAD_SLOTS: Final = 1.0
-"""So many planning slots ahead a task gets its place at once if it might miss its due date."""
+"""So many planning slots ahead a task without a place in a plan is booked.
+
+Only if it would miss its due date where it could begin now, or cannot begin, and is on time ahead.
+"""
+
+
+_Best = tuple[bool, bool, float, float, Placement]
+"""Whether it is late, whether too dear, then its end or its cost, and its cost: less is better."""
 
 
 class Dispatch:
@@ -50,7 +57,8 @@ class Dispatch:
         unplanned = task.placement is None
         fastest = self._fastest(task)
         due = task.owner.workflow.due_date
-        best: tuple[bool, bool, float, float, Placement] | None = None
+        view = View(task=task)
+        best: _Best | None = None
         for alternative in task.task.alternatives:
             needs = self._free_time.needs(alternative.demands, down)
             if needs is None or not (
@@ -59,12 +67,15 @@ class Dispatch:
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             end = now + run_time + self._settings.margin
-            if not self._free_time.fits(needs, now, end, View(task=task)):
+            # Free time is looked for last, as it takes longest.
+            if now + run_time > _latest_useful(latest, best) or not self._free_time.fits(
+                needs, now, end, view
+            ):
                 continue
             if latest is None:
                 latest = self._latest_end(task, now, down)
-            if now + run_time > latest + TOLERANCE:
-                continue
+                if now + run_time > latest + TOLERANCE:
+                    continue
             cost = self._cost(needs, now, end)
             dear = not self._affordable(task, cost)
             if dear and sooner_than is not None:
@@ -91,16 +102,21 @@ class Dispatch:
         self, task: LiveTask, now: float, down: Collection[str], due: float, fastest: float
     ) -> Placement | None:
         best: tuple[bool, float, float, Placement] | None = None
+        view = View(task=task)
+        latest_start = now + AHEAD_SLOTS * self._settings.slot
+        behind = CAUTION * task.behind / fastest
         for alternative in task.task.alternatives:
             needs = self._free_time.needs(alternative.demands, down)
             if needs is None:
                 continue
             run_time = needs[0].supply.resource.duration(task.task.work)
             length = run_time + self._settings.margin
-            start = self._free_time.earliest(needs, now, length, View(task=task))
-            if start > now + AHEAD_SLOTS * self._settings.slot:
+            if now + run_time + behind > due:
                 continue
-            if start + run_time + CAUTION * task.behind / fastest > due:
+            if best is not None and not best[0] and now + run_time > best[1]:
+                continue
+            start = self._free_time.earliest(needs, now, length, view, latest_start)
+            if start > latest_start or start + run_time + behind > due:
                 continue
             cost = self._cost(needs, start, start + length)
             dear = not self._affordable(task, cost)
@@ -139,6 +155,12 @@ class Dispatch:
             return True
         share = cost / task.task.work
         return _spent(workflow, task, share) + cost <= budget
+
+
+def _latest_useful(latest: float | None, best: _Best | None) -> float:
+    # A run that ends later is not chosen, whatever else it is.
+    most = math.inf if latest is None else latest + TOLERANCE
+    return most if best is None or best[0] or best[1] else min(most, best[2])
 
 
 def _spent(workflow: LiveWorkflow, but: LiveTask, share: float) -> float:

@@ -73,6 +73,9 @@ class FreeTime:
         self.now = -math.inf
         self._planned: dict[Place, _Planned] = {}
         self._open: dict[str, tuple[Resource, list[tuple[float, float]]]] = {}
+        self._known_at = (-1, -math.inf)
+        self._holdings: dict[Place, list[tuple[str, float, float, int]]] = {}
+        self._busy: dict[Place, int] = {}
 
     def needs(self, demands: Iterable[Demand], down: Collection[str]) -> list[Need] | None:
         """Returns demands with their resources; `None` if one of these cannot be used now."""
@@ -124,6 +127,12 @@ class FreeTime:
         self, needs: Sequence[Need], begin: float, end: float, view: View = EVERYTHING
     ) -> bool:
         """Returns whether units are free from `begin` to `end`, in seconds."""
+        if begin == self.now and end > begin + TOLERANCE and not (view.but or view.instead):
+            # On a busy pool mostly no unit is free now, and that is quickly seen.
+            for need in needs:
+                supply = need.supply
+                if self._busy_now(supply.place) > supply.resource.capacity - need.units:
+                    return False
         return not any(
             since < end - TOLERANCE and begin < until - TOLERANCE
             for need in needs
@@ -131,20 +140,25 @@ class FreeTime:
         )
 
     def earliest(
-        self, needs: Sequence[Need], since: float, length: float, view: View = EVERYTHING
+        self,
+        needs: Sequence[Need],
+        since: float,
+        length: float,
+        view: View = EVERYTHING,
+        latest: float = math.inf,
     ) -> float:
         """Returns from when on units are free for a time, `since` the soonest; infinity for never.
 
-        All in seconds.
+        A beginning after `latest` may be one at which units are not free. All in seconds.
         """
-        horizon = since + length + HORIZON
+        horizon = min(since + HORIZON, latest) + length + TOLERANCE
         taken = [span for need in needs for span in self._taken(need, since, horizon, view)]
         start = since
         for begin, end in sorted(taken):
             if begin >= start + length - TOLERANCE:
                 break
             start = max(start, end)
-        return start if start + length <= horizon else math.inf
+        return start if start <= since + HORIZON else math.inf
 
     def _taken(
         self, need: Need, begin: float, end: float, view: View
@@ -170,17 +184,49 @@ class FreeTime:
 
     def _edges(self, place: Place, begin: float, end: float, view: View) -> list[tuple[float, int]]:
         edges: list[tuple[float, int]] = []
-        for name, booking in self._memory.holding.get(place, {}).items():
-            if name in view.but:
+        but, instead = view.but, view.instead
+        for name, since, until, units in self._holding(place):
+            if but and name in but:
                 continue
-            since, until = view.instead.get(name) or (booking.begin, self._until(booking))
+            if instead and name in instead:
+                since, until = instead[name]  # noqa: PLW2901  # counts in its place
             if since < end and begin < until:
-                units = sum(hold.units for hold in booking.holds if hold.place == place)
                 edges += [(max(since, begin), units), (until, -units)]
         if view.task is not None:
             for since, until, units in self._still_planned(place, begin, end, view.task):
                 edges += [(max(since, begin), units), (until, -units)]
         return edges
+
+    def _holding(self, place: Place) -> list[tuple[str, float, float, int]]:
+        # Who holds units of it, from when until when, and how many; worked out once for each change.
+        known_at = self._memory.changes, self.now
+        if known_at != self._known_at:
+            self._known_at = known_at
+            self._holdings.clear()
+            self._busy.clear()
+        found = self._holdings.get(place)
+        if found is None:
+            found = self._holdings[place] = [
+                (
+                    name,
+                    booking.begin,
+                    self._until(booking),
+                    sum(hold.units for hold in booking.holds if hold.place == place),
+                )
+                for name, booking in self._memory.holding.get(place, {}).items()
+            ]
+        return found
+
+    def _busy_now(self, place: Place) -> int:
+        holding = self._holding(place)
+        found = self._busy.get(place)
+        if found is None:
+            found = self._busy[place] = sum(
+                units
+                for _, since, until, units in holding
+                if since <= self.now and until > self.now + TOLERANCE
+            )
+        return found
 
     def _until(self, booking: Booking) -> float:
         # What runs, and should be over by now, holds its units until its site says that it is.

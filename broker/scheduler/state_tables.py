@@ -234,6 +234,7 @@ class StateTables:
         releasing: attempts that are given up and may still hold something, by name.
         plan: the last plan adopted; `None` before the first.
         latest: time of the last record, seconds.
+        changes: records so far; while it stays the same so does all else.
 
     Args:
         records: of the journal, oldest first.
@@ -251,6 +252,7 @@ class StateTables:
         self.workflows_count = 0
         self.bookings_count = 0
         self.latest = -math.inf
+        self.changes = 0
         for record in records:
             self.apply(record)
 
@@ -267,6 +269,7 @@ class StateTables:
     def apply(self, record: Record) -> None:  # noqa: C901  # one case for each kind of record
         """Applies a record; `IllegalMove` or `KeyError` if it contradicts the state."""
         self.latest = max(self.latest, record.time)
+        self.changes += 1
         match record:
             case WorkflowSubmitted():
                 self._submitted(record)

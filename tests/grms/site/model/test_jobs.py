@@ -227,7 +227,7 @@ def test_what_is_more_than_processors_is_asked_of_the_nodes() -> None:
     assert blind.refusal(plain) == ""
     # Not every batch system has these.
     for word in ("partition", "qos", "image", "signal"):
-        asks = Request.of(Needs(**{word: "USR1"}, wall_time=1.0))  # type: ignore[arg-type]
+        asks = Request.of(Needs(**{word: "USR1"}, wall_time=1.0))  # type: ignore[arg-type]  # one word
         assert "nothing of its nodes" in blind.refusal(asks)
 
 

@@ -33,8 +33,17 @@ def lrms() -> None:
     show_default=True,
     help="Seconds in which that job has to end.",
 )
+@click.option(
+    "--as",
+    "users",
+    multiple=True,
+    metavar="USER",
+    help="Also say whether a job can be submitted as this user of the site, as lrms.own_jobs has it; repeatable.",
+)
 @json_option("grms-lrms-check", "grms.cli.output_models:CheckOutput")
-def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
+def check(
+    config: Path, *, run: bool, timeout_s: float, users: tuple[str, ...], as_json: bool
+) -> None:
     """Say whether everything is there that a site above this batch system needs.
 
     CONFIG is the site's configuration. Run it as the daemon's user, on the daemon's host; the daemon may
@@ -65,7 +74,14 @@ def check(config: Path, *, run: bool, timeout_s: float, as_json: bool) -> None:
     clock = WallClock()
     folder = Path(settings.journal.path).parent
     guests = guest_accounts(settings)
-    site = LrmsSite(settings.name, settings.processors, clock, folder, accounts=guests.accounts)
+    site = LrmsSite(
+        settings.name,
+        settings.processors,
+        clock,
+        folder,
+        accounts=guests.accounts,
+        users=users,
+    )
     needs = [*guests.needs_sudo, *settings.lrms.needs_sudo]
     found = check_sudo(needs, listener(Path(settings.listen.users)))
     found += asyncio.run(look(settings.lrms, site, timeout_s if run else None))

@@ -10,7 +10,6 @@ Heavy modules are imported by the commands that need them, so that help and erro
 """
 
 import os
-import pwd
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -464,7 +463,7 @@ def _for_slurm(
         "name": trial.options.get("job-name", job.name)[:NAME_MAX],
         "environment": exported(trial.options.get("export", ""), os.environ) | dict(environment),
         "script": script.decode(),
-        "home": _at_home(job, trial, environment) if travels else None,
+        "home": _at_home(trial, environment) if travels else None,
         "wait": wait or "wait" in trial.options,
     }
 
@@ -509,7 +508,7 @@ def _tell(trial: "DryRun", without: frozenset[str], unfit: str) -> None:
         click.echo(text, err=True)
 
 
-def _at_home(job: _Handed, trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None":
+def _at_home(trial: "DryRun", environment: Mapping[str, str]) -> "HomeRun | None":
     # How the job runs where it stays with its site, as sbatch would have had it run here.
     from grms.lrms.base import HomeRun  # noqa: PLC0415  # as above
     from grms.lrms.slurm.sbatch_text import exported, is_all, words_at_home  # noqa: PLC0415  # as above
@@ -518,7 +517,6 @@ def _at_home(job: _Handed, trial: "DryRun", environment: Mapping[str, str]) -> "
         folder = trial.options.get("chdir") or os.getcwd()  # noqa: PTH109  # the same, as text
     except FileNotFoundError:
         return None
-    _tell_whose(job.socket, folder)
     value, options = trial.options.get("export", ""), words_at_home(trial)
     given = {os.fsencode(name): os.fsencode(text) for name, text in environment.items()}
     named = {os.fsencode(k): os.fsencode(v) for k, v in exported(value, os.environ).items()}
@@ -536,23 +534,6 @@ def _at_home(job: _Handed, trial: "DryRun", environment: Mapping[str, str]) -> "
         variables[b"SLURM_EXPORT_ENV"] = os.fsencode(value)
     pairs = tuple(name + b"=" + text for name, text in variables.items())
     return HomeRun(folder, pairs, options)
-
-
-def _tell_whose(socket: Path, folder: str) -> None:
-    # The site's jobs run as the site's account, which may not be able to do what the user is.
-    try:
-        owner, place = socket.stat().st_uid, os.stat(folder)  # noqa: PTH116  # as above
-        account = pwd.getpwuid(owner)
-        listed = "system.posix_acl_access" in os.listxattr(folder)
-    except (OSError, KeyError):
-        return  # it is found out where the job runs
-    if listed or owner in {0, os.getuid()}:
-        return
-    groups = os.getgrouplist(account.pw_name, account.pw_gid)
-    shift = 6 if place.st_uid == owner else 3 if place.st_gid in groups else 0
-    if place.st_mode >> shift & 7 != 7:
-        text = f"at home it runs as {account.pw_name}, which cannot write here, and in a folder of its own"
-        click.echo(f"{text}; grms logs shows what it prints", err=True)
 
 
 def _stay(

@@ -1,15 +1,18 @@
-"""Local accounts for partners' jobs besides the daemon's, and their access to jobs' folders.
+"""Local accounts of jobs besides the daemon's, and their access to jobs' folders.
 
 The daemon does not run as root. It submits such a job through sudo, as the account, and both work in the job's
-folder through the account's own group, which has the daemon's user as a member: the folder stays the daemon's, new
-files in it belong to the group, and nobody else can remove the daemon's files (sticky bit).
+folder, which stays the daemon's; nobody else can remove the daemon's files (sticky bit). A partner's job has access
+through the account's own group, which has the daemon's user as a member, and to which new files in the folder belong.
+A local user's has it by an access list, so that neither memberships nor groups of one user each are needed; where the
+file system has no such lists, by the group as well.
 """
 
 import grp
 import os
 import pwd
 import struct
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,15 +25,19 @@ UID_MIN: Final = 1000
 
 FOLDER_MODE: Final = 0o3770
 _RUN: Final = frozenset(("launch", "program"))
-_READ: Final = frozenset(("values", "outputs.json", "forward"))
-WRITTEN: Final = ("stdout", "stderr", "begun", "begun.died")
-"""Files created before the job: another creator could deny the daemon access."""
+_READ: Final = frozenset(("values", "outputs.json", "forward", "environ", "collect"))
+NOTED: Final = ("begun", "begun.died")
+WRITTEN: Final = ("stdout", "stderr", *NOTED)
+"""Files created before the job: another creator could deny the daemon access.
+
+Of a job that prints into its user's folder these are `NOTED` alone, as its output is linked here.
+"""
 
 _VERSION: Final = 2
 _OWNER, _USER, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
 _ALL, _LOOK, _NOTHING = 7, 5, 0
 _NOBODY: Final = 0xFFFFFFFF
-_NAMES: Final = ("system.posix_acl_access", "system.posix_acl_default")
+_ACCESS, _DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 
 
 def account_number(name: str) -> tuple[int, int]:
@@ -47,7 +54,7 @@ def account_number(name: str) -> tuple[int, int]:
         raise LrmsRefusedError(f"there is no local account {name}") from None
     if found.pw_uid < UID_MIN:
         text = f"{name} is an account of the system's ({found.pw_uid}, less than {UID_MIN})"
-        raise LrmsRefusedError(f"{text}; jobs of partners never run as that")
+        raise LrmsRefusedError(f"{text}; no job runs as that")
     return found.pw_uid, found.pw_gid
 
 
@@ -82,13 +89,33 @@ def check_account(name: str) -> Finding | None:
     try:
         group = common_group(name)
     except LrmsRefusedError:
-        words = f"usermod -aG {group_name(account_number(name)[1])} {_own_name()}"
+        words = f"usermod -aG {group_name(account_number(name)[1])} {own_name()}"
         return missing(what, f"{name}: this user is not in its group", f"{words}, and restart")
-    others = {each for each in _members(group) if each not in {name, _own_name()}}
-    if group_name(group) != name or others:
+    if not is_alone(name, group):
         text = f"{name}: its group {group_name(group)} is not its alone; its members can look into its jobs"
         return doubt(what, text, "give it a group of its own: groupadd, usermod -g")
     return None
+
+
+def is_alone(name: str, group: int) -> bool:
+    """Returns whether a group is of one account, and has no other members but this process's user."""
+    others = {each for each in _members(group) if each not in {name, own_name()}}
+    return group_name(group) == name and not others
+
+
+def own_group(name: str) -> int:
+    """Returns the number of an account's group, which has no members but it and this process's user.
+
+    Raises:
+        LrmsRefusedError: it has others, or not this process.
+    """
+    group = common_group(name)
+    if not is_alone(name, group):
+        text = f"the group {group_name(group)} of the account {name} is not its alone, and its members could look into the job"
+        raise LrmsRefusedError(
+            f"{text}: put lrms.spool on a file system with access lists (setfacl)"
+        )
+    return group
 
 
 def _members(group: int) -> list[str]:
@@ -98,7 +125,8 @@ def _members(group: int) -> list[str]:
         return []
 
 
-def _own_name() -> str:
+def own_name() -> str:
+    """Returns the name of this process's user; its number if it has none."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -107,12 +135,26 @@ def _own_name() -> str:
 
 def sudoers_line(accounts: Sequence[str], programs: Sequence[str]) -> str:
     """Returns the sudoers line that lets this user run programs (paths) as accounts."""
-    return f"{_own_name()} ALL = ({', '.join(accounts)}) TIMEOUT=60 NOPASSWD: {', '.join(programs)}"
+    return f"{own_name()} ALL = ({', '.join(accounts)}) TIMEOUT=60 NOPASSWD: {', '.join(programs)}"
 
 
-def lend(place: Path, group: int) -> None:
-    """Opens a job's folder, which nobody else can enter yet, to a group before the job runs."""
-    for name in WRITTEN:
+def is_refused_by_sudo(error: str) -> bool:
+    """Returns whether this is what sudo says where it does not run a program as another account."""
+    return any(line.startswith(("sudo: ", "Sorry, user ")) for line in error.splitlines())
+
+
+def lend(
+    place: Path, group: int | None, *, uid: int = -1, written: Sequence[str] = WRITTEN
+) -> None:
+    """Opens a job's folder, which nobody else can enter yet, before the job runs.
+
+    It is opened to a group, or, where that is `None`, by access lists to the account with the number `uid`; `written`
+    are files that the job writes, and that the daemon has to read.
+
+    Raises:
+        OSError: it cannot be written, or the file system has no access lists.
+    """
+    for name in written:
         (place / name).touch()
     # Bottom-up: what is open to the group is not visited again, or a link could be placed on the way.
     for folder, _, names in os.walk(place, topdown=False):
@@ -122,13 +164,45 @@ def lend(place: Path, group: int) -> None:
                 continue
             own = path.parent == place
             mode = 0o550 if own and name in _RUN else 0o440 if own and name in _READ else 0o660
-            _give(path, group, mode)
-        _give(Path(folder), group, FOLDER_MODE if Path(folder) == place else 0o2770)
+            _give(path, group, uid, mode)
+        _give(Path(folder), group, uid, FOLDER_MODE if Path(folder) == place else 0o2770)
 
 
-def _give(path: Path, group: int, mode: int) -> None:
-    os.chown(path, -1, group)
-    path.chmod(mode)  # after it: a change of the group takes the bits away
+def _give(path: Path, group: int | None, uid: int, mode: int) -> None:
+    # The account may do what the mode grants to the group.
+    if group is not None:
+        os.chown(path, -1, group)
+        path.chmod(mode)  # after it: a change of the group takes the bits away
+        return
+    path.chmod(mode & 0o1770)
+    _list(path, _ACCESS, {uid: mode >> 3 & _ALL}, owner=mode >> 6 & _ALL)
+    if path.is_dir():
+        # What the account creates is the daemon's to read as well, and to delete.
+        _list(path, _DEFAULT, {uid: _ALL, os.geteuid(): _ALL}, owner=_ALL)
+
+
+def has_lists(folder: Path) -> bool:
+    """Returns whether a folder's file system has access lists; `OSError` if it cannot be written."""
+    with tempfile.TemporaryDirectory(prefix=".lists-", dir=folder) as name:
+        try:
+            let_in(Path(name), os.geteuid())
+        except OSError:
+            return False
+    return True
+
+
+def check_user(name: str, *, lists: bool) -> Finding | None:
+    """Returns what keeps a local user's jobs from running as that user on this host; `None` for nothing.
+
+    `lists` says whether the file system of the jobs' folders has access lists.
+    """
+    try:
+        account_number(name)
+        if not lists:
+            own_group(name)
+    except LrmsRefusedError as error:
+        return missing("own users", error.reason, "as this user no job is submitted here")
+    return None
 
 
 def let_in(folder: Path, uid: int) -> None:
@@ -140,13 +214,18 @@ def let_in(folder: Path, uid: int) -> None:
     Raises:
         OSError: the file system has no ACLs, or they cannot be written here.
     """
-    entries = (
-        (_OWNER, _ALL, _NOBODY),
-        (_USER, _LOOK, uid),
+    for name in (_ACCESS, _DEFAULT):
+        _list(folder, name, {uid: _LOOK}, owner=_ALL)
+
+
+def _list(path: Path, name: str, users: Mapping[int, int], *, owner: int) -> None:
+    # An access list with what its owner, and some users by their numbers, may do; nobody else may do anything.
+    entries = [
+        (_OWNER, owner, _NOBODY),
+        *((_USER, users[uid], uid) for uid in sorted(users)),
         (_GROUP, _NOTHING, _NOBODY),
-        (_MASK, _LOOK, _NOBODY),
+        (_MASK, max(users.values()), _NOBODY),
         (_OTHER, _NOTHING, _NOBODY),
-    )
+    ]
     value = struct.pack("<I", _VERSION) + b"".join(struct.pack("<HHI", *each) for each in entries)
-    for name in _NAMES:
-        os.setxattr(folder, name, value, follow_symlinks=False)
+    os.setxattr(path, name, value, follow_symlinks=False)

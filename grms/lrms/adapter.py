@@ -57,6 +57,7 @@ class LrmsSite:
         folder: existing folder for the adapter's files; the journal's.
         shared: folders whose files jobs may use in place.
         accounts: local accounts for partners' jobs, besides the daemon's own.
+        users: local users as whom a check tries to submit jobs.
         running: jobs started and not ended by the journal, with their starts, seconds.
         waiting: jobs handed over and not started by the journal, oldest first.
         moment: latest moment of any known event, seconds; minus infinity if there is none.
@@ -69,6 +70,7 @@ class LrmsSite:
     folder: Path
     shared: SharedFolders = field(default_factory=SharedFolders)
     accounts: Sequence[str] = ()
+    users: Sequence[str] = ()
     running: Sequence[tuple[LrmsJob, float]] = ()
     waiting: Sequence[LrmsJob] = ()
     moment: float = float("-inf")

@@ -14,6 +14,7 @@ from pathlib import Path
 from grms.lrms.anomalies import Anomalies
 from grms.lrms.base import (
     Ended,
+    HomeRun,
     LrmsDiskError,
     LrmsEnd,
     LrmsJob,
@@ -45,7 +46,8 @@ class BatchLrms:
 
     `poll_s` is the poll interval; submissions older than `settle_s` survive a crash of the batch system, and only
     then are jobs released; records of a job's end are complete after `records_s`; an unknown job is waited for
-    until `grace_s` after its limit (all in seconds). With `repeats`, a job that has begun may run again: if a node
+    until `grace_s` after its limit (all in seconds). `own_user` is this process's user if local jobs run as their users,
+    and empty if they run as this process. With `repeats`, a job that has begun may run again: if a node
     fails, it is preempted, or the batch system has forgotten its run.
     """
 
@@ -59,6 +61,7 @@ class BatchLrms:
         records_s: float = 0.0,
         grace_s: float = GRACE_S,
         repeats: bool = False,
+        own_user: str = "",
         watched: Watched | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -75,6 +78,7 @@ class BatchLrms:
             fences=not repeats,
         )
         self._repeats = repeats
+        self._own_user = own_user
         self._poller = Poller(system, spool, self._tracker, poll_s=poll_s)
         self._disk = self._poller.disk
         self._orders = Reconciler(system, spool, self._poller, repeats=repeats, clock=clock)
@@ -141,10 +145,7 @@ class BatchLrms:
             return
         try:
             _check_taken(job, (await self._poller.last()).table)
-            if job.home is not None:
-                home = await asyncio.to_thread(usable, check_home(job.home))
-                # Another account's folder is not for the daemon to choose, and a partner's not of this site.
-                job = replace(job, home=None if job.partner or job.account else home)
+            job = await self._placed(job)
             folder = await self._prepared(job, program, run=not held)
             self._tracker.intended(key, want)
             number = await self._system.submit(self._system.encode(key), job, folder)
@@ -157,6 +158,25 @@ class BatchLrms:
             raise
         self._tracker.acknowledged(key, number, self._clock())
         self._poller.want()
+
+    async def _placed(self, job: LrmsJob) -> LrmsJob:
+        # As whom it runs, and where: a partner's folder is not of this site, and another account's not for the daemon
+        # to choose.
+        if job.partner:
+            return replace(job, home=None)
+        account = job.account or await self._account(job)
+        home: HomeRun | None = None
+        if job.home is not None and account in {"", job.user}:
+            home = check_home(job.home)
+            home = home if account else await asyncio.to_thread(usable, home)
+        return replace(job, account=account, home=home)
+
+    async def _account(self, job: LrmsJob) -> str:
+        # As which a local user's job runs; empty for the daemon's. It stays the same if the job was submitted before,
+        # whatever the site's file says since: a copy is known by whose it is.
+        if await self._disk.do(self._spool.marks, job.key) is not None:
+            return await self._disk.do(self._spool.account, job.key)
+        return job.user if self._own_user and job.user != self._own_user else ""
 
     async def _prepared(self, job: LrmsJob, program: Program, *, run: bool) -> Path:
         try:

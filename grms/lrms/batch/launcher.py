@@ -15,6 +15,7 @@ The wanted state of the job, and whether it was released, survive a restart (`jo
 missing from the queue and all records may have run.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -25,16 +26,25 @@ import shlex
 import shutil
 import stat
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from grms.daemon.file_names import OWN_NAMES, STREAMS, check_outputs
 from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, created, opened, remove_below
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
-from grms.lrms.account_mapping import common_group, lend, let_in
+from grms.lrms.account_mapping import (
+    NOTED,
+    WRITTEN,
+    account_number,
+    common_group,
+    lend,
+    let_in,
+    own_group,
+)
 from grms.lrms.base import HomeRun, JobInput, LrmsDiskError, LrmsRefusedError, Program
 from grms.lrms.batch.queue_snapshot import Evidence
 from grms.lrms.exit_status import (
@@ -185,6 +195,12 @@ def values_text(
     """
     lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
     first = ["umask 007"] if lent else []
+    if lent and home is not None and home.folder:
+        # sudo changes the umask, and starts sbatch in a folder of the daemon's.
+        first = [f"umask {home.umask:03o}"] if home.umask >= 0 else []
+        first.append(
+            f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_SUBMIT_DIR={shlex.quote(home.folder)}'
+        )
     if name:
         word = shlex.quote(name)
         first.append(f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_JOB_NAME={word}')
@@ -300,7 +316,8 @@ class Spool:
             run: whether it should run at once.
             limit_s: its requested time.
             account: as which it runs; empty for this process's own.
-            user: local account that may read its folder if the file system has ACLs; empty for none.
+            user: local account that may read its folder if the file system has access lists; empty for none. It may
+                be the one as which the job runs.
             name: of the job for its script; empty for the batch system's.
             home: settings at home, from `usable`; `None` for guests, or if not given.
             repeats: it may run again once it has begun; else `launch` does not run the script twice.
@@ -311,14 +328,15 @@ class Spool:
             LrmsRefusedError: an input file is missing or differs, or the account may not run jobs.
             OSError: there is no room; an existing folder stays, a new one is removed.
         """
-        group = common_group(account) if account else None
+        group = common_group(account) if account and account != user else None
+        prints_elsewhere = home is not None and bool(home.folder)
         place = self.place(key)
         self._make()
         known = self.marks(key) is not None
-        if group is not None:
+        if account:
             self._notes.runs_as(place.name, account)
         try:
-            lent = group is not None
+            lent = bool(account)
             values = values_text(program, lent=lent, name=name, home=home, modules=modules)
             own: list[tuple[str, str | bytes, int]] = [
                 ("launch", LAUNCH if repeats else LAUNCH_ONCE, 0o500),
@@ -332,7 +350,15 @@ class Spool:
                 own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
             if program.script:
                 own.append(("program", program.script, 0o500))
-            self._lay_out(place, own, program, group=group, user=user)
+            lend_it = None
+            if account:
+                lend_it = partial(
+                    _lend,
+                    account=account,
+                    group=group,
+                    written=NOTED if prints_elsewhere else WRITTEN,
+                )
+            self._lay_out(place, own, program, lend_it=lend_it, user="" if account else user)
             names = [each.file.name for each in program.inputs]
             given = {name: word_of((place / name).lstat()) for name in names}
             self._notes.keep_given(place.name, given)
@@ -343,7 +369,7 @@ class Spool:
                 with suppress(OSError):
                     self.drop(key)
             raise
-        if group is not None or user:
+        if account or user:
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
         return place
 
@@ -353,7 +379,7 @@ class Spool:
         own: Iterable[tuple[str, str | bytes, int]],
         program: Program,
         *,
-        group: int | None,
+        lend_it: Callable[[Path], None] | None,
         user: str,
     ) -> None:
         # In a temporary folder first: the old one stays intact if the disk is full.
@@ -369,8 +395,8 @@ class Spool:
                 _lay(half, each)
             for shared in program.shared:
                 self._link(half, shared)
-            if group is not None:
-                lend(half, group)
+            if lend_it is not None:
+                lend_it(half)
             # An account may have placed links in the old folder: nothing is written through them.
             old = self._half()
             with suppress(FileNotFoundError):
@@ -548,6 +574,19 @@ class Spool:
                     found.append(key)
         gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
         return sorted([*found, *(name.replace("+", "/") for name in gone)])
+
+
+def _lend(place: Path, *, account: str, group: int | None, written: Sequence[str]) -> None:
+    # A local user's job (`group` is `None`) by access lists; through the user's group where there are none.
+    if group is None:
+        try:
+            lend(place, None, uid=account_number(account)[0], written=written)
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM}:
+                raise
+            group = own_group(account)
+    if group is not None:
+        lend(place, group, written=written)
 
 
 def _changed(place: Path) -> float:

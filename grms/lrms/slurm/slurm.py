@@ -19,6 +19,7 @@ from typing import Final
 
 import structlog
 
+from grms.lrms.account_mapping import is_refused_by_sudo
 from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
@@ -333,7 +334,8 @@ class Slurm:
                 *launch,
                 dies_with_us=True,
                 account=job.account,
-                folder=begin,
+                # Another user's own folder may be closed to this process.
+                folder=begin if launch == [f"{folder}/launch"] or not job.account else "/",
                 umask=-1 if job.home is None else job.home.umask,
             )
         except SilentError as error:
@@ -341,6 +343,18 @@ class Slurm:
             if _RETRIES in error.said:
                 raise failure("sbatch", Answer(1, b"", error.said)) from error
             raise
+        if (
+            answer.code != 0
+            and job.account
+            and not job.partner
+            and is_refused_by_sudo(answer.error)
+        ):
+            # An operator can cure it, so the job waits.
+            text = f"it cannot be submitted as {job.account}: {answer.error.splitlines()[-1]}"
+            cure = f"grms lrms check --as {job.account}"
+            raise LrmsRefusedError(
+                f"{text}; the site's operator is told what is missing by {cure}", passing=True
+            )
         if answer.code != 0:
             raise failure("sbatch", answer)
         number = _text(answer.output).strip().split(";")[0]

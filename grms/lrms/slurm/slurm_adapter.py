@@ -1,7 +1,6 @@
 """The Slurm adapter and its table `[lrms]`."""
 
 import os
-import pwd
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -9,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from grms.daemon.config_base import Model, Seconds, wrong
+from grms.lrms.account_mapping import own_name
 from grms.lrms.adapter import Adapter, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.checks import check_spool, check_user
@@ -69,6 +69,8 @@ class SlurmTable(BatchSettings):
             until then.
         configuration: path of slurm.conf; default: Slurm's own.
         partitions: in use; default: the default one, and all processors.
+        own_jobs: `as-user`: jobs of the site's users are submitted as these users, through sudo; `as-daemon`: as the
+            daemon's account, so that each can read, cancel and change all others, and act as an operator.
         account: charged by Slurm.
         qos: quality of service.
         guest_account: `account` of partners' jobs; default: the same.
@@ -84,6 +86,7 @@ class SlurmTable(BatchSettings):
     settle_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = SETTLE_S
     configuration: AbsolutePath | None = None
     partitions: list[Word] = Field(default_factory=list)
+    own_jobs: Literal["as-user", "as-daemon"] = "as-user"
     account: Word | None = None
     qos: Word | None = None
     guest_account: Word | None = None
@@ -113,8 +116,12 @@ class SlurmTable(BatchSettings):
     @property
     def needs_sudo(self) -> list[str]:
         """Keys of the table by which programs run with other rights than the daemon's."""
+        found = ["lrms.own_jobs"] if self.own_jobs == "as-user" else []
         programs = None if self.watch is None else self.watch.programs
-        return ["lrms.watch.programs"] if programs and gains_rights(Path(programs)) else []
+        return [
+            *found,
+            *(["lrms.watch.programs"] if programs and gains_rights(Path(programs)) else []),
+        ]
 
     def watched(self, site: LrmsSite) -> Watched | None:
         """Returns the watcher of users' own jobs, if configured."""
@@ -129,7 +136,7 @@ class SlurmTable(BatchSettings):
         """Returns what a site of this name says of its Slurm."""
         return SlurmSettings(
             site,
-            pwd.getpwuid(os.getuid()).pw_name,
+            own_name(),
             partitions=tuple(self.partitions),
             slurm_account=self.account or "",
             qos=self.qos or "",
@@ -161,6 +168,7 @@ def _slurm(settings: SlurmTable, site: LrmsSite) -> BatchLrms:
         settle_s=settings.settle_s,
         grace_s=settings.grace_s,
         repeats=settings.requeue,
+        own_user=own_name() if settings.own_jobs == "as-user" else "",
         watched=settings.watched(site),
     )
 
@@ -176,6 +184,7 @@ async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None
         settings.settle_s,
         spool,
         accounts=site.accounts,
+        users=site.users if settings.own_jobs == "as-user" else None,
         watch=settings.watch_programs,
     )
     found += await special.findings()

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from grms.lrms.account_mapping import check_account, sudoers_line
+from grms.lrms.account_mapping import (
+    check_account,
+    check_user,
+    has_lists,
+    is_refused_by_sudo,
+    sudoers_line,
+)
 from grms.lrms.base import LrmsJob, LrmsUnavailableError
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
@@ -40,7 +46,8 @@ class SlurmCheck:
     """Checks a Slurm.
 
     `folder` must exist, for the script passed to sbatch; `accounts` are those for partners' jobs besides the daemon's
-    own; `watch` runs the programs of the watcher, if there is one.
+    own, `users` own users as whom jobs are to be tried, `None` if these run as the daemon's; `watch` runs the programs of
+    the watcher, if there is one.
     """
 
     def __init__(
@@ -51,9 +58,11 @@ class SlurmCheck:
         folder: Path,
         *,
         accounts: Sequence[str] = (),
+        users: Sequence[str] | None = (),
         watch: Programs | None = None,
     ) -> None:
         self._accounts = accounts
+        self._users = users
         self._watch = watch
         self._programs = programs
         self._settings = settings
@@ -71,6 +80,7 @@ class SlurmCheck:
         found.append(clock(configuration, time.time()))
         found += await self._partitions()
         found += await self._options()
+        found += await self._own()
         found += await self._lent()
         found += hidden(configuration)
         found.append(await self._records(configuration))
@@ -124,6 +134,28 @@ class SlurmCheck:
             return await self._asked(*words, account=account)
         finally:
             script.unlink()
+
+    async def _own(self) -> list[Finding]:
+        # Whether own users' jobs can be submitted as these users.
+        if self._users is None:
+            return [shared_account(self._settings.account)]
+        paths = [self._programs.place(program) for program in GUEST_PROGRAMS]
+        if not self._users:
+            return [untried(sudoers_line(["%users"], paths))]
+        options = Slurm(self._programs, self._settings).options(LrmsJob("", 1, 60.0))
+        lists, found = has_lists(self._folder), []
+        for user in self._users:
+            finding = check_user(user, lists=lists)
+            if finding is None:
+                answer = await self._tested(options, user)
+                line = sudoers_line([user], paths)
+                finding = (
+                    good("own users", f"jobs can be submitted as {user}")
+                    if answer.code == 0
+                    else lent(user, answer, line, what="own users")
+                )
+            found.append(finding)
+        return found
 
     async def _lent(self) -> list[Finding]:
         # Whether jobs can be submitted as the other accounts.
@@ -249,12 +281,31 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
     return missing(what, f"{_last(answer.error)}; with {words}", cure)
 
 
-def lent(account: str, answer: Answer, line: str) -> Finding:
+def shared_account(account: str) -> Finding:
+    """Returns what it means that own users' jobs run as the daemon's user, `account`."""
+    text = (
+        f"own users' jobs run as {account}, by lrms.own_jobs: each can read, change and cancel all others, "
+        "and act as an operator of this site"
+    )
+    return doubt("own users", text, 'lrms.own_jobs = "as-user", unless its users are one person')
+
+
+def untried(line: str) -> Finding:
+    """Returns that own users' jobs are submitted through sudo, for which `line` is needed in sudoers."""
+    text = (
+        "own users' jobs are submitted as these users, through sudo; no user was tried (--as USER)"
+    )
+    cure = f"visudo -f /etc/sudoers.d/hanse-users, with a group of your users: {line}"
+    return doubt("own users", text, cure)
+
+
+def lent(account: str, answer: Answer, line: str, *, what: str = "account") -> Finding:
     """Returns why no job can be submitted as another account; `line` is needed in sudoers."""
     cure = "let this account use the partitions, account and qos of [lrms], and reach lrms.spool"
-    if "sudo" in answer.error:
-        cure = f"visudo -f /etc/sudoers.d/hanse-guests: {line}"
-    return missing("account", f"{account}: {_last(answer.error)}", cure)
+    if is_refused_by_sudo(answer.error):
+        file = "hanse-guests" if what == "account" else "hanse-users"
+        cure = f"visudo -f /etc/sudoers.d/{file}: {line}"
+    return missing(what, f"{account}: {_last(answer.error)}", cure)
 
 
 def hidden(configuration: dict[str, str]) -> list[Finding]:

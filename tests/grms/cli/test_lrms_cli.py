@@ -43,6 +43,10 @@ def test_what_needs_sudo_is_told_where_it_refuses(
     path = tmp_path / "site.toml"
     lrms = {"kind": "slurm", "spool": str(tmp_path)}
     path.write_text(to_toml(document(tmp_path, lrms=lrms)))
+    assert run_command(["lrms", "check", str(path)]) == 1
+    assert "this command: lrms.own_jobs: sudo refuses" in capsys.readouterr().out
+    lrms["own_jobs"] = "as-daemon"
+    path.write_text(to_toml(document(tmp_path, lrms=lrms)))
     assert run_command(["lrms", "check", str(path)]) == 0
     assert "sudo" not in capsys.readouterr().out
     path.write_text(to_toml(document(tmp_path, lrms=lrms, guests={"users": str(users)})))

@@ -1,8 +1,6 @@
 """Handing in jobs: of numbers, and those that are written for Slurm."""
 
 import io
-import os
-import pwd
 from dataclasses import replace
 from pathlib import Path
 
@@ -337,32 +335,6 @@ def test_more_variables_than_a_message_has_are_for_sbatch(
     assert (
         "it stays at home for its environment: a site takes 262144 bytes" in capfd.readouterr().err
     )
-
-
-def test_what_an_account_cannot_write_into_is_said(
-    slurm: Slurm, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The daemon's, whose jobs the site's are; it is known by its socket."""
-    place, socket = slurm.folder / "place", slurm.folder / "nobody.sock"
-    place.mkdir(mode=0o755)
-    socket.touch()
-    (slurm.folder / "job.sh").rename(place / "job.sh")
-    monkeypatch.chdir(place)
-    other = pwd.getpwnam("nobody")
-    real = Path.stat
-
-    def owned_by(path: Path, **more: bool) -> os.stat_result:
-        found = real(path, **more)
-        return os.stat_result((*found[:4], other.pw_uid, *found[5:])) if path == socket else found
-
-    monkeypatch.setattr(Path, "stat", owned_by)
-    slurm.says("time : 2:00")
-    words = ["submit", "--site", str(socket), "--timeout", "0.1", "job.sh"]
-    assert run_command(words) != 0  # nobody answers
-    assert "at home it runs as nobody, which cannot write here" in capfd.readouterr().err
-    place.chmod(0o777)
-    assert run_command(words) != 0
-    assert "which cannot write here" not in capfd.readouterr().err
 
 
 def test_how_a_job_was_handed_in_goes_to_its_site_alone(

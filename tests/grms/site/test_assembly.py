@@ -71,4 +71,6 @@ def test_a_daemon_says_that_sudo_will_refuse(
         with capture_logs() as logs:
             check_privileges(load_config(path), structlog.get_logger())
         assert [entry["event"] for entry in logs] == ["no_new_privileges"] * denied
-    assert logs[0]["problem"].startswith("guests.users, lrms.watch.programs: sudo refuses")
+    assert logs[0]["problem"].startswith(
+        "guests.users, lrms.own_jobs, lrms.watch.programs: sudo refuses"
+    )

@@ -26,7 +26,13 @@ def test_a_wheel_has_every_example() -> None:
         if path.is_file()
     }
     assert shipped == set(example_files())
-    named = {"hanse-grms@.service", "hanse-grms@.service.d/sudo.conf", "sudoers", "sudoers-guests"}
+    named = {
+        "hanse-grms@.service",
+        "hanse-grms@.service.d/sudo.conf",
+        "sudoers",
+        "sudoers-guests",
+        "sudoers-users",
+    }
     assert named | {"job_submit.lua", "monitoring/hanse.rules.yml", "site.toml"} <= shipped
 
 

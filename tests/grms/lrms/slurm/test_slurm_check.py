@@ -1,5 +1,6 @@
 """What is made of Slurm's answers about itself; `tests/grms/site/test_real_batch.py` asks a real one."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,7 @@ async def test_all_is_asked(tmp_path: Path) -> None:
         "partition": GOOD,
         "own jobs": GOOD,
         "partners' jobs": MISSING,
+        "own users": DOUBT,
         "records": DOUBT,
         "hold": GOOD,
     }
@@ -192,6 +194,34 @@ async def test_other_accounts_are_tried(tmp_path: Path, monkeypatch: pytest.Monk
     assert f"{tmp_path}/sbatch, {tmp_path}/scontrol, {tmp_path}/scancel" in found[1].cure
     assert len(found) == 1 + ACCOUNTS_TRIED - 1 + 1
     told(found[-1], GOOD, "jobs can be handed in as ann; 12 more were not tried")
+
+
+async def test_own_users_are_tried(tmp_path: Path) -> None:
+    """Those that are named, through sudo; without one the line for sudo is told, and what the daemon's account means."""
+    both = (CONFIGURATION.format(log=tmp_path), PARTITION.format("main", "YES", "1:00", "UP"))
+    shows = "case $2 in config) cat <<'END'\n{}END\n;; partition) cat <<'END'\n{}END\n;; *) echo x;; esac"
+    runs = programs(tmp_path, scontrol=shows.format(*both))
+    sudo = tmp_path / "sudo"
+    sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+    sudo.chmod(0o755)
+
+    async def said(users: Sequence[str] | None) -> list[Finding]:
+        check = SlurmCheck(runs, SlurmSettings("north", "hanse"), 6.0, tmp_path, users=users)
+        return [each for each in await check.findings() if each.what == "own users"]
+
+    (finding,) = await said(())
+    told(finding, DOUBT, "no user was tried", "ALL = (%users) TIMEOUT=60 NOPASSWD: ")
+    (finding,) = await said(None)
+    told(finding, DOUBT, "run as hanse, by lrms.own_jobs", "as-user")
+    first, second, third = await said(("nobody", "daemon", "hanse-none"))
+    told(first, MISSING, "nobody: sudo: a password is required", "hanse-users: ")
+    assert "(nobody) TIMEOUT=60 NOPASSWD: " in first.cure
+    told(second, MISSING, "daemon is an account of the system's")
+    told(third, MISSING, "there is no local account hanse-none")
+    sudo.write_text("#!/bin/sh\nexit 0\n")
+    (finding,) = await said(("nobody",))
+    told(finding, GOOD, "jobs can be submitted as nobody")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".lists")]
 
 
 def test_why_an_account_cannot_hand_jobs_in() -> None:

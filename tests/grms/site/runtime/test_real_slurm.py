@@ -123,14 +123,16 @@ def free(site: Running) -> int | None:
     return None if load is None else load.processors_free
 
 
-@pytest.mark.parametrize(("name", "lines"), [("sudoers", 1), ("sudoers-guests", 2)])
+@pytest.mark.parametrize(
+    ("name", "lines"), [("sudoers", 1), ("sudoers-guests", 2), ("sudoers-users", 2)]
+)
 def test_the_lines_for_sudo_are_right(name: str, lines: int) -> None:
     """They are what the page shows."""
     text = "".join((EXAMPLES / name).read_text(encoding="utf-8").splitlines(keepends=True)[-lines:])
     assert f"```sudoers\n{text}```" in (ROOT / "docs/operating.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["sudoers", "sudoers-guests"])
+@pytest.mark.parametrize("name", ["sudoers", "sudoers-guests", "sudoers-users"])
 def test_sudo_takes_its_lines(name: str) -> None:
     """As its own checker says."""
     visudo = shutil.which("visudo", path="/usr/sbin:/usr/bin")

@@ -1,0 +1,316 @@
+"""Jobs of a site's own users: as whom they run, and that no user reaches another's."""
+
+import asyncio
+import os
+import pwd
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grms.daemon.clock import WallClock
+from grms.lrms.account_mapping import account_number, is_alone, lend
+from grms.lrms.adapter import LrmsSite
+from grms.lrms.base import Ended, HomeRun, LrmsEvent, LrmsJob, LrmsRefusedError, Program, Started
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.launcher import Spool
+from grms.lrms.slurm.slurm_adapter import ADAPTER, SlurmTable
+from grms.util.outcomes import Outcome
+from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.slurm import SlurmCluster, need_slurm
+from tests.grms.lrms.test_account_mapping import followed
+from tests.waiting import until
+
+OWN = pwd.getpwuid(os.getuid()).pw_name
+USER = "nobody"
+SECRET = "what-nobody-else-may-know"
+
+SUDO = """#!/bin/sh
+echo "$*" >>{log}
+name=$3
+shift 4
+exec setpriv --reuid="$name" --regid="$(id -g "$name")" --clear-groups env -i PATH="$PATH" SLURM_CONF={conf} HOME=/ "$@"
+"""
+
+OWNERS = """#!/bin/sh
+id -un
+pwd
+echo "$SLURM_SUBMIT_DIR"
+umask
+echo "$WORD"
+echo made >mine
+echo $$ >pid.new
+mv pid.new pid
+until test -e go; do command -p sleep 0.1; done
+"""
+
+ATTACK = """#!/bin/sh
+# What another user's job tries: `$1` is the folder of the first job, `$2` its number, `$3` its process.
+export SLURM_CONF={conf}
+ls "$1"
+cat "$1/environ" "$1/values" "$1/program" "$1/stdout"
+tr '\\0' '\\n' <"/proc/$3/environ"
+echo x >"$1/new"
+rm -rf "$1"
+kill -KILL "$3"
+scancel "$2"
+true
+"""
+
+
+class World:
+    """A site whose users are several, above a cluster."""
+
+    def __init__(self, folder: Path, cluster: FakeSlurm | SlurmCluster, own_jobs: str) -> None:
+        programs = cluster.programs if isinstance(cluster, FakeSlurm) else str(folder / "bin")
+        self.table = SlurmTable.model_validate(
+            {
+                "kind": "slurm",
+                "poll_s": 0.2,
+                "settle_s": 0.0,
+                "spool": str(folder / "spool"),
+                "completion_log": cluster.completion_log,
+                "programs": programs,
+                "configuration": cluster.environment.get("SLURM_CONF"),
+                "own_jobs": own_jobs,
+            }
+        )
+        self.site = LrmsSite("north", 8, WallClock(), folder)
+        self.events: list[LrmsEvent] = []
+        lrms = ADAPTER.made(self.table, self.site)
+        assert isinstance(lrms, BatchLrms)
+        lrms.listen(self.events.extend)
+        self.lrms = lrms
+
+    async def told(self, key: str, kind: type[LrmsEvent]) -> LrmsEvent:
+        """Returns an event about a job."""
+
+        def found() -> list[LrmsEvent]:
+            events = [event for event in self.events if isinstance(event, kind)]
+            return [event for event in events if getattr(event, "key", "") == key]
+
+        await until(lambda: bool(found()))
+        return found()[0]
+
+    async def ended(self, key: str) -> Ended:
+        """Returns the end of a job."""
+        event = await self.told(key, Ended)
+        assert isinstance(event, Ended)
+        return event
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[FakeSlurm]:
+    """A fake Slurm that knows whose a job is."""
+    cluster = FakeSlurm(tmp_path / "cluster", nodes=1, cpus=8)
+    cluster.up()
+    cluster.make_sudo()
+    yield cluster
+    cluster.down()
+
+
+def job(key: str, user: str, script: str = "#!/bin/sh\nexit 0\n") -> LrmsJob:
+    """Returns a local job of one processor."""
+    return LrmsJob(key, 1, 60.0, user=user, program=Program(script))
+
+
+def calls(folder: Path) -> list[str]:
+    """Returns the calls of sudo: the account and the program of each."""
+    log = folder / "cluster/sudo.log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [f"{line.split()[2]} {Path(line.split()[4]).name}" for line in lines]
+
+
+async def test_a_job_is_its_users(tmp_path: Path, fake: FakeSlurm) -> None:
+    """It is submitted, released and cancelled as its user; a job of the daemon's own user needs no sudo."""
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        await world.lrms.submit(job("north/1/1", USER, "#!/bin/sh\nsleep 1000\n"))
+        await world.lrms.submit(job("north/1/2", OWN))
+        await world.lrms.submit(job("north/1/3", ""))  # a test job of the daemon's
+        await world.told("north/1/1", Started)
+        assert await world.lrms.cancel("north/1/1")
+        assert (await world.ended("north/1/1")).end.outcome is Outcome.CANCELLED
+        for key in ("north/1/2", "north/1/3"):
+            assert (await world.ended(key)).end.outcome is Outcome.COMPLETED
+    assert {each.split()[0] for each in calls(tmp_path)} == {USER}
+    assert {each.split()[1] for each in calls(tmp_path)} == {"sbatch", "scontrol", "scancel"}
+
+
+async def test_all_jobs_are_the_daemons_where_the_file_says_so(
+    tmp_path: Path, fake: FakeSlurm
+) -> None:
+    """Then there is no sudo."""
+    world = World(tmp_path, fake, "as-daemon")
+    assert world.table.needs_sudo == []
+    async with followed(world.lrms):
+        await world.lrms.submit(job("north/1/1", USER))
+        assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+    assert calls(tmp_path) == []
+
+
+async def test_nobody_elses_account_is_used(tmp_path: Path, fake: FakeSlurm) -> None:
+    """A user of the system's, one without a name, or none at all: the job is refused, and never the daemon's."""
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        for number, user in enumerate(("daemon", "4711", "hanse-none", "user:x", "-u")):
+            with pytest.raises(LrmsRefusedError, match=r"system's|no name|there is no") as error:
+                await world.lrms.submit(job(f"north/1/{number}", user))
+            assert not error.value.passing
+        assert (await world.lrms.snapshot()).jobs == {}
+    assert calls(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "sudo: a password is required",
+        "Sorry, user hanse is not allowed to execute 'sbatch' as nobody.",
+    ],
+)
+async def test_where_sudo_refuses_a_job_waits(tmp_path: Path, fake: FakeSlurm, said: str) -> None:
+    """It is never the daemon's instead, and whoever looks reads what cures it; then it runs."""
+    sudo = tmp_path / "cluster/bin/sudo"
+    right = sudo.read_text()
+    sudo.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        with pytest.raises(LrmsRefusedError, match=f"as nobody: {said[:9]}.* --as nobody") as error:
+            await world.lrms.submit(job("north/1/1", USER))
+        assert error.value.passing
+        assert (await world.lrms.snapshot()).jobs == {}
+        sudo.write_text(right)
+        await world.lrms.submit(job("north/1/1", USER))
+        assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(("first", "then"), [("as-user", "as-daemon"), ("as-daemon", "as-user")])
+async def test_a_submitted_job_keeps_its_account(
+    tmp_path: Path, fake: FakeSlurm, first: str, then: str
+) -> None:
+    """Whatever the file says after a restart: a copy in the batch system is known by whose it is."""
+    world = World(tmp_path, fake, first)
+    async with followed(world.lrms):
+        await world.lrms.submit(job("north/1/1", USER), held=True)
+    account = world.lrms.folders.account("north/1/1")
+    assert account == (USER if first == "as-user" else "")
+    fake.machine.crash(empty=True)  # the batch system has lost it
+    fake.start_controller()
+    again = World(tmp_path, fake, then)
+    async with followed(again.lrms):
+        await again.lrms.submit(job("north/1/1", USER))
+        assert (await again.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+    assert again.lrms.folders.account("north/1/1") == account
+
+
+def test_without_access_lists_the_users_group_has_to_be_its_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where users share a group, its members could look into the job; it is refused, and says what to do."""
+
+    def no_lists(*_: object, **__: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "setxattr", no_lists)
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    group = account_number(USER)[1]
+    assert not is_alone(USER, group)  # nogroup
+    with pytest.raises(LrmsRefusedError, match="not its alone"):
+        spool.prepare("north/1/1", Program("true"), run=True, account=USER, user=USER)
+    assert not spool.place("north/1/1").exists()
+    monkeypatch.setattr("grms.lrms.batch.launcher.own_group", lambda _name: os.getgid())
+    place = spool.prepare("north/1/1", Program("true"), run=True, account=USER, user=USER)
+    assert place.stat().st_mode & 0o7777 == 0o3770
+
+
+def test_a_folder_is_lent_to_one_user(tmp_path: Path) -> None:
+    """By access lists; nobody else has any right, and the group neither."""
+    (tmp_path / "program").write_text("true")
+    lend(tmp_path, None, uid=pwd.getpwnam(USER).pw_uid)
+    for path in (tmp_path, tmp_path / "program", tmp_path / "stdout"):
+        assert path.stat().st_mode & 0o007 == 0
+        value = os.getxattr(path, "system.posix_acl_access")
+        # Of the owning group (0x04): nothing.
+        assert value[20:24] == b"\x04\x00\x00\x00"
+    assert (tmp_path / "program").stat().st_mode & 0o770 == 0o550
+
+
+def second_user() -> str:
+    """Returns an account besides `USER` and this process's."""
+    for each in pwd.getpwall():
+        if each.pw_uid >= 1000 and each.pw_name not in {USER, OWN}:
+            return each.pw_name
+    pytest.skip("there is one account for jobs here, and two users are needed")
+
+
+@pytest.mark.parametrize("own_jobs", ["as-user", "as-daemon"])
+async def test_no_user_reaches_anothers_job(own_jobs: str) -> None:
+    """Neither its variables, script and output nor itself; as the daemon each reaches all, which is why."""
+    need_slurm()
+    if os.getuid() != 0:
+        pytest.skip("jobs as another account: this is not root, who alone can be two here")
+    other = second_user()
+    with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as name:  # others pass through it
+        folder = Path(name)
+        cluster = SlurmCluster(folder / "cluster", nodes=1, cpus=8)
+        (folder / "bin").mkdir()
+        (folder / "home").mkdir(mode=0o700)
+        if own_jobs == "as-user":
+            os.chown(folder / "home", pwd.getpwnam(USER).pw_uid, -1)
+        try:
+            cluster.up()
+            cluster.open_to_all()
+            sudo, conf = folder / "bin/sudo", cluster.environment["SLURM_CONF"]
+            sudo.write_text(SUDO.format(log=folder / "sudo.log", conf=conf))
+            for path in (sudo, folder):
+                path.chmod(0o755)
+            world = World(folder, cluster, own_jobs)
+            async with followed(world.lrms):
+                await attack(world, folder, other, conf)
+        finally:
+            cluster.down()
+
+
+async def attack(world: World, folder: Path, other: str, conf: str) -> None:
+    """Runs a user's job in the user's folder, and meanwhile another user's that attacks it."""
+    own = world.table.own_jobs == "as-user"
+    home, path = folder / "home", os.environ["PATH"]
+    variables = (f"WORD={SECRET}", f"PATH={path}", "SLURM_UMASK=0027")
+    asked = HomeRun(str(home), tuple(map(str.encode, variables)), ("--comment=mine",))
+    first = LrmsJob(
+        "north/1/1", 1, 600.0, user=USER, program=Program(OWNERS, outputs=("mine",)), home=asked
+    )
+    await world.lrms.submit(first)
+    await until((home / "pid").exists)
+    place = world.lrms.folders.place("north/1/1")
+    marks = world.lrms.folders.marks("north/1/1")
+    assert marks is not None
+    words = (str(place), marks.number, (home / "pid").read_text().strip())
+    program = Program(ATTACK.replace("{conf}", conf), arguments=words)
+    await world.lrms.submit(LrmsJob("north/1/2", 1, 600.0, user=other, program=program))
+    await world.ended("north/1/2")
+    seen = (world.lrms.folders.place("north/1/2") / "stdout").read_text()
+    log = Path(str(world.table.completion_log))
+    if not own:
+        assert SECRET in seen
+        assert (await world.ended("north/1/1")).end.outcome is not Outcome.COMPLETED
+        assert f"UserId={OWN}(" in log.read_text()
+        return
+    assert seen == ""
+    assert all(
+        word in (world.lrms.folders.place("north/1/2") / "stderr").read_text()
+        for word in ("ls: cannot open", "Operation not permitted", "Access/permission denied")
+    )
+    (home / "go").touch()
+    assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+    printed = (home / f"slurm-{marks.number}.out").read_text()
+    assert printed.splitlines() == [USER, str(home), str(home), "0027", SECRET]
+    assert (home / "mine").stat().st_uid == pwd.getpwnam(USER).pw_uid
+    left = await asyncio.to_thread(world.lrms.folders.left, "north/1/1")
+    assert left is not None
+    assert (left.path / "stdout").read_text() == printed
+    assert (left.path / "mine").read_text() == "made\n"
+    whose = [line.split("UserId=")[1].split("(")[0] for line in log.read_text().splitlines()]
+    assert sorted(whose) == sorted((USER, other))

@@ -70,6 +70,15 @@ def check_spool(folder: Path) -> list[Finding]:
     return found
 
 
+def shared_account(account: str, cure: str) -> Finding:
+    """Returns what it means that own users' jobs run as the daemon's user, `account`."""
+    text = (
+        f"own users' jobs run as {account}: each can read, change and cancel all others, and act as an operator "
+        "of this site"
+    )
+    return doubt("own users", text, cure)
+
+
 def check_accounting(path: str) -> Finding:
     """Returns whether an accounting file is readable, or will be when the first job ends."""
     try:

@@ -5,18 +5,21 @@ Nothing imports this module: it is found by its entry point in the group `hanse.
 
 import os
 import pwd
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from grms.lrms.account_mapping import own_name
 from grms.lrms.adapter import Adapter, LrmsSite
 from grms.lrms.batch.adapter import BatchLrms
-from grms.lrms.batch.checks import check_accounting, check_spool, check_user
+from grms.lrms.batch.checks import check_accounting, check_spool, check_user, shared_account
 from grms.lrms.batch.settings import AbsolutePath, BatchSettings, Word, common_findings
 from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.checks import Finding, FindingLevel
 from grms.lrms.gridengine.gridengine import RECORDS_S, GridEngine, GridEngineSettings
 from grms.lrms.gridengine.gridengine_check import GridEngineCheck
+
+_TRUST: Final = "above Grid Engine it is always so: let in users alone who trust each other"
 
 
 class GridEngineTable(BatchSettings):
@@ -103,6 +106,7 @@ async def _check_gridengine(
 ) -> list[Finding]:
     found = [check_user(os.getuid()), *check_spool(settings.spool_folder(site))]
     found.append(check_accounting(settings.accounting))
+    found.append(shared_account(own_name(), _TRUST))
     if any(finding.level is FindingLevel.MISSING for finding in found):
         return found
     special = GridEngineCheck(

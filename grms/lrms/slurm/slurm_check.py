@@ -16,6 +16,7 @@ from grms.lrms.account_mapping import (
     sudoers_line,
 )
 from grms.lrms.base import LrmsJob, LrmsUnavailableError
+from grms.lrms.batch.checks import shared_account
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
@@ -37,6 +38,8 @@ GUEST_PROGRAMS: Final = ("sbatch", "scontrol", "scancel")
 
 ACCOUNTS_TRIED: Final = 10
 """Most accounts tested; a map may have thousands."""
+
+_AS_USER: Final = 'lrms.own_jobs = "as-user", unless its users are one person'
 
 CLOCK_S: Final = 3.0
 """Larger differences of clocks are reported, seconds."""
@@ -138,7 +141,7 @@ class SlurmCheck:
     async def _own(self) -> list[Finding]:
         # Whether own users' jobs can be submitted as these users.
         if self._users is None:
-            return [shared_account(self._settings.account)]
+            return [shared_account(self._settings.account, _AS_USER)]
         paths = [self._programs.place(program) for program in GUEST_PROGRAMS]
         if not self._users:
             return [untried(sudoers_line(["%users"], paths))]
@@ -279,15 +282,6 @@ def options_taken(what: str, options: Sequence[str], answer: Answer) -> Finding:
         return good(what, f"would be taken with {words}")
     cure = "the options come of [lrms]: partitions, account, qos, shape, and the guests' own"
     return missing(what, f"{_last(answer.error)}; with {words}", cure)
-
-
-def shared_account(account: str) -> Finding:
-    """Returns what it means that own users' jobs run as the daemon's user, `account`."""
-    text = (
-        f"own users' jobs run as {account}, by lrms.own_jobs: each can read, change and cancel all others, "
-        "and act as an operator of this site"
-    )
-    return doubt("own users", text, 'lrms.own_jobs = "as-user", unless its users are one person')
 
 
 def untried(line: str) -> Finding:

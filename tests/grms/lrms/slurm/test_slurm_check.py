@@ -212,7 +212,7 @@ async def test_own_users_are_tried(tmp_path: Path) -> None:
     (finding,) = await said(())
     told(finding, DOUBT, "no user was tried", "ALL = (%users) TIMEOUT=60 NOPASSWD: ")
     (finding,) = await said(None)
-    told(finding, DOUBT, "run as hanse, by lrms.own_jobs", "as-user")
+    told(finding, DOUBT, "run as hanse: each can", "as-user")
     first, second, third = await said(("nobody", "daemon", "hanse-none"))
     told(first, MISSING, "nobody: sudo: a password is required", "hanse-users: ")
     assert "(nobody) TIMEOUT=60 NOPASSWD: " in first.cure

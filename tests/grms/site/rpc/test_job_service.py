@@ -139,7 +139,7 @@ def other_user(site: Running, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_users_job_is_none_of_ones_business(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can be neither seen nor cancelled nor watched, nor does it take the other's keys."""
+    """It can be neither seen nor cancelled nor watched nor fetched, nor does it take the other's keys."""
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path) as site:
@@ -155,6 +155,13 @@ def test_another_users_job_is_none_of_ones_business(
                 assert error.value.code().name == status
             with pytest.raises(aio.AioRpcError) as error:
                 _ = [e async for e in site.jobs.Watch(job_pb2.WatchRequest(job_id=job.job_id))]
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+            with pytest.raises(aio.AioRpcError) as error:
+                await site.jobs.Results(job_pb2.ResultsRequest(job_id=job.job_id))
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+            asked = job_pb2.FetchResultRequest(job_id=job.job_id, name="stdout")
+            with pytest.raises(aio.AioRpcError) as error:
+                _ = [chunk async for chunk in site.jobs.FetchResult(asked)]
             assert error.value.code() is grpc.StatusCode.NOT_FOUND
             assert not (await site.jobs.List(job_pb2.ListRequest())).jobs
             assert (await site.submit("key", run_time_s=1.0)).job_id == "home-2"

@@ -67,6 +67,8 @@ class JobFile:
 def opened(folder: Path, name: str) -> int:
     """Returns a descriptor for reading a regular file beneath a job's folder, to be closed by the caller.
 
+    In a folder with the sticky bit (`grms.lrms.account_mapping`) a file of this process's user must have no other name.
+
     Raises:
         ValueError: the name is invalid.
         FileProblemError: it is missing, or no regular file.
@@ -74,6 +76,8 @@ def opened(folder: Path, name: str) -> int:
     *folders, last = check_name(name).split("/")
     try:
         here = os.open(folder, _FOLDER)
+        # Others create files in such a folder, too, and may link what they cannot read (proc(5), protected_hardlinks).
+        is_lent = bool(os.fstat(here).st_mode & stat.S_ISVTX)
         try:
             for part in folders:
                 here = _moved(here, os.open(part, _FOLDER, dir_fd=here))
@@ -88,7 +92,9 @@ def opened(folder: Path, name: str) -> int:
         if error.errno in _NO_FILE or isinstance(error, PermissionError):
             raise FileProblemError(name, FileProblem.NO_FILE) from error
         raise
-    if not stat.S_ISREG(os.fstat(found).st_mode):
+    status = os.fstat(found)
+    is_linked = is_lent and status.st_nlink > 1 and status.st_uid == os.geteuid()
+    if not stat.S_ISREG(status.st_mode) or is_linked:
         os.close(found)
         raise FileProblemError(name, FileProblem.NO_FILE)
     return found

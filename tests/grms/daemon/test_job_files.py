@@ -51,6 +51,20 @@ def test_what_is_no_plain_file_is_not_read(trap: str, tmp_path: Path) -> None:
     assert caught.value.problem is FileProblem.NO_FILE
 
 
+def test_a_second_name_of_an_own_file_is_not_read(tmp_path: Path) -> None:
+    """Where others create files too (sticky), one of them may have linked it; in a private folder this process has."""
+    (tmp_path / "journal").write_text("precious")
+    folder = tmp_path / "job"
+    folder.mkdir()
+    os.link(tmp_path / "journal", folder / "stdout")
+    (folder / "stderr").write_text("said")
+    assert b"".join(chunks(folder, "stdout", 0)) == b"precious"
+    folder.chmod(0o1770)
+    with pytest.raises(FileProblemError, match="no file"):
+        opened(folder, "stdout")
+    assert b"".join(chunks(folder, "stderr", 0)) == b"said"
+
+
 def test_the_folder_itself_is_no_link(tmp_path: Path) -> None:
     """Somebody has put another in its place."""
     (tmp_path / "folder").symlink_to("/etc")

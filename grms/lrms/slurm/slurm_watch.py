@@ -133,11 +133,17 @@ def read_rows(text: str, *, token: str, comment: str, partition: str) -> list[Na
                 cancelled=state == "CA",
                 held=held,
                 held_here=state == "PD" and reason == "JobHeldAdmin",
-                # A job held by its own user should not start anywhere.
-                offered=by_plugin or (by_user and not held),
+                # A job held by its own user should not start anywhere; one whose user has no name now, as the directory
+                # is away, would be nobody's, and waits for another poll.
+                offered=(by_plugin or (by_user and not held)) and not _is_nameless(user),
             )
         )
     return rows
+
+
+def _is_nameless(user: str) -> bool:
+    # What Slurm prints for a number that the directory does not know (`uid_to_string`), by its version.
+    return user == "nobody" or user.isdecimal()
 
 
 def read_wanted(fields: Mapping[str, str], script: str) -> NativeJobRequest:

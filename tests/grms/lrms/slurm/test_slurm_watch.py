@@ -25,16 +25,18 @@ t|9_[0-9]|PD|1000|ann|Priority|main|grid
 t|10|PD|1000|eve|Priority|main|a
 x|11|PD|1000|ann|Priority|main|grid
 t|12|PD|N/A|ann|Priority|main|grid
+t|13|PD|1000|4711|Priority|main|grid
+t|14|PD|1000|nobody|Priority|main|grid
 """
 """Job 10 has a comment with a line feed, which looks like a row."""
 
 
 def test_rows() -> None:
-    """By the whole comment or the partition; no arrays, and nothing that its own user holds."""
+    """By the whole comment or the partition; no arrays, nothing that its own user holds, nothing of who has no name now."""
     rows = read_rows(TABLE, token="t", comment="grid", partition="far")
     assert [row.number for row in rows if row.offered] == ["1", "3", "5", "8"]
     by_number = {row.number: row for row in rows}
-    assert sorted(by_number) == ["1", "10", "2", "3", "4", "5", "6", "7", "8"]
+    assert sorted(by_number) == ["1", "10", "13", "14", "2", "3", "4", "5", "6", "7", "8"]
     assert [row.number for row in rows if row.held_here] == ["4"]
     assert by_number["6"].cancelled
     assert not by_number["6"].held_here

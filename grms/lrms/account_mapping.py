@@ -7,9 +7,11 @@ A local user's has it by an access list, so that neither memberships nor groups 
 file system has no such lists, by the group as well.
 """
 
+import errno
 import grp
 import os
 import pwd
+import re
 import struct
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -51,7 +53,8 @@ def account_number(name: str) -> tuple[int, int]:
     try:
         found = pwd.getpwnam(name)
     except KeyError:
-        raise LrmsRefusedError(f"there is no local account {name}") from None
+        # A directory that is away knows nobody, so the same may be right in a moment.
+        raise LrmsRefusedError(f"there is no local account {name} now", passing=True) from None
     if found.pw_uid < UID_MIN:
         text = f"{name} is an account of the system's ({found.pw_uid}, less than {UID_MIN})"
         raise LrmsRefusedError(f"{text}; no job runs as that")
@@ -138,9 +141,16 @@ def sudoers_line(accounts: Sequence[str], programs: Sequence[str]) -> str:
     return f"{own_name()} ALL = ({', '.join(accounts)}) TIMEOUT=60 NOPASSWD: {', '.join(programs)}"
 
 
-def is_refused_by_sudo(error: str) -> bool:
-    """Returns whether this is what sudo says where it does not run a program as another account."""
-    return any(line.startswith(("sudo: ", "Sorry, user ")) for line in error.splitlines())
+def refusal_of_sudo(error: str) -> str:
+    """Returns what sudo says where it does not run a program as another account; empty if it has run the program.
+
+    `error` is all of standard error. Sudo may warn before it runs a program, whose own words then come last. It quotes
+    the program's arguments, which are left out.
+    """
+    last = (error.strip().splitlines() or [""])[-1]
+    if not last.startswith(("sudo: ", "Sorry, user ")):
+        return ""
+    return re.sub(r"'(\S+) .*' as ", r"'\1 …' as ", last)
 
 
 def lend(
@@ -183,10 +193,12 @@ def _give(path: Path, group: int | None, uid: int, mode: int) -> None:
 
 def has_lists(folder: Path) -> bool:
     """Returns whether a folder's file system has access lists; `OSError` if it cannot be written."""
-    with tempfile.TemporaryDirectory(prefix=".lists-", dir=folder) as name:
+    with tempfile.TemporaryDirectory(prefix=".half-", dir=folder) as name:
         try:
             let_in(Path(name), os.geteuid())
-        except OSError:
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM}:
+                raise
             return False
     return True
 

@@ -117,8 +117,12 @@ class JobNotes:
         return self._known_accounts().get(name, "")
 
     def runs_as(self, name: str, account: str) -> None:
-        """Keeps as which account a job runs; it is on the disk when this returns."""
-        if self.account(name) != account:
+        """Keeps as which account a job runs, empty for this process's own; it is on the disk when this returns."""
+        if self.account(name) == account:
+            return
+        if not account:
+            self._forget_account(name)  # of an attempt that a crash has ended
+        else:
             notes = self._folder / ACCOUNTS
             notes.mkdir(mode=0o700, exist_ok=True)
             write_durable(notes / name, account)
@@ -130,9 +134,12 @@ class JobNotes:
         self._place(name).unlink(missing_ok=True)
         self._given(name).unlink(missing_ok=True)
         if self.account(name):
-            (self._folder / ACCOUNTS / name).unlink(missing_ok=True)
-            if self._accounts is not None:
-                self._accounts.pop(name, None)
+            self._forget_account(name)
+
+    def _forget_account(self, name: str) -> None:
+        (self._folder / ACCOUNTS / name).unlink(missing_ok=True)
+        if self._accounts is not None:
+            self._accounts.pop(name, None)
 
     def marks(self, name: str) -> Marks | None:
         """Returns the marks of a job; `None` if it was never submitted here."""

@@ -15,7 +15,6 @@ The wanted state of the job, and whether it was released, survive a restart (`jo
 missing from the queue and all records may have run.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -41,6 +40,7 @@ from grms.lrms.account_mapping import (
     WRITTEN,
     account_number,
     common_group,
+    has_lists,
     lend,
     let_in,
     own_group,
@@ -181,6 +181,7 @@ def values_text(
     program: Program,
     *,
     lent: bool = False,
+    umask: int = -1,
     name: str = "",
     home: HomeRun | None = None,
     modules: Sequence[str] = (),
@@ -189,15 +190,14 @@ def values_text(
 
     The shell's first word is then the program, in the folder that was its first word before.
 
-    With `lent` the job runs as another account, and its files get that account's group. `name` is the job's name for
+    With `lent` the job runs as another account, with `umask` unless that is negative. `name` is the job's name for
     the script; empty for the batch system's. `modules` of software are loaded first; a job without one of them does
     not begin.
     """
     lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
-    first = ["umask 007"] if lent else []
+    # sudo changes the umask, and starts sbatch in a folder of the daemon's.
+    first = [f"umask {umask:03o}"] if lent and umask >= 0 else []
     if lent and home is not None and home.folder:
-        # sudo changes the umask, and starts sbatch in a folder of the daemon's.
-        first = [f"umask {home.umask:03o}"] if home.umask >= 0 else []
         first.append(
             f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_SUBMIT_DIR={shlex.quote(home.folder)}'
         )
@@ -328,16 +328,20 @@ class Spool:
             LrmsRefusedError: an input file is missing or differs, or the account may not run jobs.
             OSError: there is no room; an existing folder stays, a new one is removed.
         """
-        group = common_group(account) if account and account != user else None
         prints_elsewhere = home is not None and bool(home.folder)
         place = self.place(key)
         self._make()
+        group, uid = self._shared_with(account, user)
+        # A folder with access lists needs no umask, and elsewhere a user's group may be everybody's.
+        umask = 0o007
+        if account == user and (group is None or prints_elsewhere):
+            umask = -1 if home is None else home.umask
         known = self.marks(key) is not None
-        if account:
-            self._notes.runs_as(place.name, account)
+        self._notes.runs_as(place.name, account)
         try:
-            lent = bool(account)
-            values = values_text(program, lent=lent, name=name, home=home, modules=modules)
+            values = values_text(
+                program, lent=bool(account), umask=umask, name=name, home=home, modules=modules
+            )
             own: list[tuple[str, str | bytes, int]] = [
                 ("launch", LAUNCH if repeats else LAUNCH_ONCE, 0o500),
                 ("values", os.fsencode(values), 0o400),
@@ -352,12 +356,8 @@ class Spool:
                 own.append(("program", program.script, 0o500))
             lend_it = None
             if account:
-                lend_it = partial(
-                    _lend,
-                    account=account,
-                    group=group,
-                    written=NOTED if prints_elsewhere else WRITTEN,
-                )
+                written = NOTED if prints_elsewhere else WRITTEN
+                lend_it = partial(lend, group=group, uid=uid, written=written)
             self._lay_out(place, own, program, lend_it=lend_it, user="" if account else user)
             names = [each.file.name for each in program.inputs]
             given = {name: word_of((place / name).lstat()) for name in names}
@@ -372,6 +372,16 @@ class Spool:
         if account or user:
             self._folder.chmod(0o711)  # to be passed through, and not to be looked into
         return place
+
+    def _shared_with(self, account: str, user: str) -> tuple[int | None, int]:
+        # The group and user numbers of `lend`: a local user's folder is lent by access lists, or through the user's
+        # group where the file system has none.
+        if not account:
+            return None, -1
+        if account != user:
+            return common_group(account), -1
+        uid, _ = account_number(account)
+        return (None if has_lists(self._folder) else own_group(account)), uid
 
     def _lay_out(
         self,
@@ -574,19 +584,6 @@ class Spool:
                     found.append(key)
         gone = (name for name in self._notes.names(before) if not (self._folder / name).exists())
         return sorted([*found, *(name.replace("+", "/") for name in gone)])
-
-
-def _lend(place: Path, *, account: str, group: int | None, written: Sequence[str]) -> None:
-    # A local user's job (`group` is `None`) by access lists; through the user's group where there are none.
-    if group is None:
-        try:
-            lend(place, None, uid=account_number(account)[0], written=written)
-        except OSError as error:
-            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM}:
-                raise
-            group = own_group(account)
-    if group is not None:
-        lend(place, group, written=written)
 
 
 def _changed(place: Path) -> float:

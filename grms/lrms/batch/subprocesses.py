@@ -10,9 +10,10 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from grms.lrms.account_mapping import refusal_of_sudo
 from grms.lrms.base import LrmsRefusedError, LrmsUnavailableError
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -29,11 +30,15 @@ _CHUNK_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Result of a program that ended by itself; `code` is negative for a signal."""
+    """Result of a program that ended by itself; `code` is negative for a signal.
+
+    With `by_sudo` it has not run: sudo has refused, and said `error`.
+    """
 
     code: int
     output: bytes
     error: str
+    by_sudo: bool = False
 
 
 class SilentError(LrmsUnavailableError):
@@ -92,7 +97,7 @@ class Programs:
             umask: negative for this process's.
 
         Raises:
-            LrmsRefusedError: an argument cannot be passed to a program.
+            LrmsRefusedError: an argument cannot be passed to a program, or there is no sudo.
             LrmsUnavailableError: it is missing, could not be started, was killed by a signal, had too
                 much output, or took too long.
         """
@@ -102,7 +107,7 @@ class Programs:
         path = self.place(program)
         command[0] = path
         if account:
-            command = [self.place("sudo"), "-n", "-u", account, "--", *command]
+            command = [self._sudo(account), "-n", "-u", account, "--", *command]
         elif dies_with_us and (setpriv := _which("setpriv", PATH)) is not None:
             command = [setpriv, "--pdeathsig", "KILL", *command]
         said = bytearray()
@@ -120,7 +125,20 @@ class Programs:
         if answer.code < 0:
             name = signal.Signals(-answer.code).name
             raise LrmsUnavailableError(f"{program} was ended by {name}")
+        if account and answer.code != 0:
+            # Of all that was said: it quotes the arguments, which are long.
+            refusal = refusal_of_sudo(said.decode("utf-8", "replace"))
+            if refusal:
+                return replace(answer, error=refusal[-ERROR_CHARACTERS_MAX:], by_sudo=True)
         return answer
+
+    def _sudo(self, account: str) -> str:
+        # That it is missing says nothing of the batch system, and an operator can install it.
+        try:
+            return self.place("sudo")
+        except LrmsUnavailableError as error:
+            text = f"nothing can be run as {account}: {error.reason}"
+            raise LrmsRefusedError(text, passing=True) from error
 
     def place(self, program: str) -> str:
         """Returns the path of a program; `LrmsUnavailableError` if it is missing."""

@@ -19,7 +19,6 @@ from typing import Final
 
 import structlog
 
-from grms.lrms.account_mapping import is_refused_by_sudo
 from grms.lrms.backfill_window import QueuePlan
 from grms.lrms.base import LrmsJob, LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.launcher import ENVIRONMENT, KEY
@@ -122,6 +121,8 @@ _PASSING = (
     "sleeping and retrying",  # the controller has all the jobs that it may have
     "No space left on device",
     "Disk quota exceeded",
+    "Unable to open file",  # of the job's folder: its user cannot pass through one above it
+    "Invalid user id",  # the controller, or the directory behind it, does not know the user
 )
 """Messages of temporary refusals that are independent of the job."""
 
@@ -343,14 +344,9 @@ class Slurm:
             if _RETRIES in error.said:
                 raise failure("sbatch", Answer(1, b"", error.said)) from error
             raise
-        if (
-            answer.code != 0
-            and job.account
-            and not job.partner
-            and is_refused_by_sudo(answer.error)
-        ):
+        if answer.by_sudo and not job.partner:
             # An operator can cure it, so the job waits.
-            text = f"it cannot be submitted as {job.account}: {answer.error.splitlines()[-1]}"
+            text = f"it cannot be submitted as {job.account}: {answer.error}"
             cure = f"grms lrms check --as {job.account}"
             raise LrmsRefusedError(
                 f"{text}; the site's operator is told what is missing by {cure}", passing=True
@@ -464,7 +460,7 @@ class Slurm:
         ending = self._of_log(question)
         if ending is None and question.row is not None:
             fields = await self._said(question.number, question.name)
-            ending = None if fields is None else ending_of(fields)
+            ending = None if fields is None else ending_of(fields, self._zone())
         if ending is None and self._settings.sacct and question.number:
             ending = await self._of_accounting(question)
         return ending
@@ -478,12 +474,15 @@ class Slurm:
             fields = await self._shown(question.number, question.name, account=account)
         except LrmsRefusedError:
             return None
-        return False if fields is None else ending_of(fields) or True
+        return False if fields is None else ending_of(fields, self._zone()) or True
 
     def _of_log(self, question: Question) -> Ending | None:
         lines = () if self._log is None else self._log.of(self._tag(question.name))
-        zone = -time.localtime(self._clock()).tm_gmtoff
-        return logged_ending(lines, question.number, question.submit_time, zone)
+        return logged_ending(lines, question.number, question.submit_time, self._zone())
+
+    def _zone(self) -> float:
+        # What makes of local time, in seconds, those since 1970; sudo keeps no variable that asks for the latter.
+        return -time.localtime(self._clock()).tm_gmtoff
 
     async def _of_accounting(self, question: Question) -> Ending | None:
         fields = "JobIDRaw,State,ExitCode,Submit,Start,End,NodeList,JobName"
@@ -554,6 +553,9 @@ def failure(program: str, answer: Answer) -> LrmsRefusedError | LrmsUnavailableE
     lines = [line.strip() for line in answer.error.splitlines() if line.strip()]
     said = (line.removeprefix(f"{program}: ").removeprefix("error: ") for line in lines)
     text = "; ".join(said) or f"status {answer.code}, and nothing said"
+    if answer.by_sudo:
+        # Whatever the words: the controller was not asked, and others' jobs do not wait for that.
+        return LrmsRefusedError(f"{program}: {text}", passing=True)
     whole = answer.error
     passing = any(word.lower() in whole.lower() for word in _PASSING)
     unavailable = any(word.lower() in whole.lower() for word in _UNAVAILABLE)

@@ -12,10 +12,9 @@ from grms.lrms.account_mapping import (
     check_account,
     check_user,
     has_lists,
-    is_refused_by_sudo,
     sudoers_line,
 )
-from grms.lrms.base import LrmsJob, LrmsUnavailableError
+from grms.lrms.base import LrmsJob, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.checks import shared_account
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
@@ -85,7 +84,7 @@ class SlurmCheck:
         found += await self._options()
         found += await self._own()
         found += await self._lent()
-        found += hidden(configuration)
+        found += hidden(configuration, own=self._users is not None)
         found.append(await self._records(configuration))
         found.append(held(self._settle_s))
         if self._watch is not None:
@@ -138,6 +137,14 @@ class SlurmCheck:
         finally:
             script.unlink()
 
+    async def _tried(self, options: Sequence[str], account: str) -> Answer:
+        # Whether each of the programs runs as another account; the first answer that says no.
+        answer = await self._tested(options, account)
+        for program in GUEST_PROGRAMS[1:]:
+            if answer.code == 0:
+                answer = await self._asked(program, "--version", account=account)
+        return answer
+
     async def _own(self) -> list[Finding]:
         # Whether own users' jobs can be submitted as these users.
         if self._users is None:
@@ -150,7 +157,7 @@ class SlurmCheck:
         for user in self._users:
             finding = check_user(user, lists=lists)
             if finding is None:
-                answer = await self._tested(options, user)
+                answer = await self._tried(options, user)
                 line = sudoers_line([user], paths)
                 finding = (
                     good("own users", f"jobs can be submitted as {user}")
@@ -173,7 +180,7 @@ class SlurmCheck:
                 usable.append(account)
         tried = []
         for account in usable[:ACCOUNTS_TRIED]:
-            answer = await self._tested(options, account)
+            answer = await self._tried(options, account)
             if answer.code == 0:
                 tried.append(account)
             else:
@@ -198,7 +205,7 @@ class SlurmCheck:
         try:
             seconds = {"SLURM_TIME_FORMAT": "%s"}
             return await self._programs.run(*words, also=seconds, account=account)
-        except LrmsUnavailableError as error:
+        except (LrmsRefusedError, LrmsUnavailableError) as error:
             return Answer(1, b"", error.reason)
 
 
@@ -296,18 +303,23 @@ def untried(line: str) -> Finding:
 def lent(account: str, answer: Answer, line: str, *, what: str = "account") -> Finding:
     """Returns why no job can be submitted as another account; `line` is needed in sudoers."""
     cure = "let this account use the partitions, account and qos of [lrms], and reach lrms.spool"
-    if is_refused_by_sudo(answer.error):
+    if answer.by_sudo:
         file = "hanse-guests" if what == "account" else "hanse-users"
         cure = f"visudo -f /etc/sudoers.d/{file}: {line}"
     return missing(what, f"{account}: {_last(answer.error)}", cure)
 
 
-def hidden(configuration: dict[str, str]) -> list[Finding]:
-    """Returns whether others' jobs are hidden, without which the queue is unknown; empty if not."""
+def hidden(configuration: dict[str, str], *, own: bool = False) -> list[Finding]:
+    """Returns whether others' jobs are hidden, without which the queue is unknown; empty if not.
+
+    With `own` the jobs of the site's own users are others' as well.
+    """
     words = configuration.get("PrivateData", "").split(",")
     if "jobs" not in (word.strip() for word in words):
         return []
     text = "PrivateData has jobs: Slurm shows this user its own alone, and the site takes the queue for empty"
+    if own:
+        text += "; its own users' jobs are never seen either, and so never released"
     cure = "sacctmgr modify user set adminlevel=Operator where name=USER, or leave jobs out of PrivateData"
     return [doubt("others' jobs", f"{text}, unless it is an operator", cure)]
 

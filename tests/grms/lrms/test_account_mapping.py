@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from grms.daemon.clock import WallClock
-from grms.lrms.account_mapping import account_number, check_account, common_group, sudoers_line
+from grms.lrms.account_mapping import (
+    account_number,
+    check_account,
+    common_group,
+    refusal_of_sudo,
+    sudoers_line,
+)
 from grms.lrms.adapter import LrmsSite
 from grms.lrms.base import Ended, LrmsEvent, LrmsJob, LrmsRefusedError, Program, Started
 from grms.lrms.batch.adapter import BatchLrms
@@ -42,6 +48,19 @@ def test_which_accounts_there_are() -> None:
     for name in ("0", "-u", "#0", "a b", "", "x" * 65, "ann\n"):
         with pytest.raises(LrmsRefusedError, match="no name"):
             account_number(name)
+
+
+def test_what_sudo_refuses() -> None:
+    """Its last word counts: before it runs a program, it may warn, and then the program has answered."""
+    warning = "sudo: unable to resolve host n1: Name or service not known\n"
+    said = f"{warning}sbatch: error: invalid partition specified: x\n"
+    assert refusal_of_sudo(said) == refusal_of_sudo("") == refusal_of_sudo("\n") == ""
+    assert refusal_of_sudo(f"{warning}sudo: unknown user ann\n") == "sudo: unknown user ann"
+    said = (
+        "Sorry, user hanse is not allowed to execute '/usr/bin/sbatch --a=it's -b' as ann on n1.\n"
+    )
+    short = "Sorry, user hanse is not allowed to execute '/usr/bin/sbatch …' as ann on n1."
+    assert refusal_of_sudo(said) == short
 
 
 def test_the_group_is_common(monkeypatch: pytest.MonkeyPatch) -> None:

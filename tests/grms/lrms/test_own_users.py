@@ -4,7 +4,9 @@ import asyncio
 import os
 import pwd
 import tempfile
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,21 @@ import pytest
 from grms.daemon.clock import WallClock
 from grms.lrms.account_mapping import account_number, is_alone, lend
 from grms.lrms.adapter import LrmsSite
-from grms.lrms.base import Ended, HomeRun, LrmsEvent, LrmsJob, LrmsRefusedError, Program, Started
+from grms.lrms.base import (
+    Ended,
+    HomeRun,
+    LrmsEvent,
+    LrmsJob,
+    LrmsPhase,
+    LrmsRefusedError,
+    LrmsUnavailableError,
+    Program,
+    Started,
+)
 from grms.lrms.batch.adapter import BatchLrms
 from grms.lrms.batch.launcher import Spool
+from grms.lrms.batch.queue_snapshot import Ending, JobRow, Question
+from grms.lrms.batch.subprocesses import Programs
 from grms.lrms.slurm.slurm_adapter import ADAPTER, SlurmTable
 from grms.util.outcomes import Outcome
 from tests.clusters.fake_slurm import FakeSlurm
@@ -151,15 +165,72 @@ async def test_all_jobs_are_the_daemons_where_the_file_says_so(
 
 
 async def test_nobody_elses_account_is_used(tmp_path: Path, fake: FakeSlurm) -> None:
-    """A user of the system's, one without a name, or none at all: the job is refused, and never the daemon's."""
+    """A user of the system's, or what is no name: the job is refused, and never the daemon's."""
     world = World(tmp_path, fake, "as-user")
     async with followed(world.lrms):
-        for number, user in enumerate(("daemon", "4711", "hanse-none", "user:x", "-u")):
-            with pytest.raises(LrmsRefusedError, match=r"system's|no name|there is no") as error:
+        for number, user in enumerate(("daemon", "root" * (OWN != "root"), "4711", "user:x", "-u")):
+            if not user:
+                continue
+            with pytest.raises(LrmsRefusedError, match=r"system's|no name") as error:
                 await world.lrms.submit(job(f"north/1/{number}", user))
             assert not error.value.passing
         assert (await world.lrms.snapshot()).jobs == {}
     assert calls(tmp_path) == []
+
+
+async def test_a_user_whom_the_directory_does_not_know_now_is_waited_for(
+    tmp_path: Path, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name service may be away for a while: the job is neither refused nor the daemon's meanwhile."""
+    right = pwd.getpwnam
+
+    def away(name: str) -> pwd.struct_passwd:
+        raise KeyError(name)
+
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        monkeypatch.setattr(pwd, "getpwnam", away)
+        with pytest.raises(LrmsRefusedError, match="no local account nobody now") as error:
+            await world.lrms.submit(job("north/1/1", USER))
+        assert error.value.passing
+        assert calls(tmp_path) == []
+        monkeypatch.setattr(pwd, "getpwnam", right)
+        await world.lrms.submit(job("north/1/1", USER))
+        assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+    assert set(calls(tmp_path)) >= {f"{USER} sbatch"}
+
+
+@pytest.mark.usefixtures("fake")
+async def test_without_sudo_a_job_waits(tmp_path: Path) -> None:
+    """It keeps no other waiting, and the daemon's own user needs none."""
+    (tmp_path / "cluster/bin/sudo").unlink()
+    programs = Programs({"PATH": str(tmp_path / "cluster/bin")})  # without this host's
+    with pytest.raises(LrmsRefusedError, match="no program sudo") as error:
+        await programs.run("squeue", account=USER)
+    assert error.value.passing
+    with pytest.raises(LrmsUnavailableError, match="no program squeue-x"):
+        await programs.run("squeue-x", account=USER)
+
+
+async def test_a_refused_release_is_repeated(tmp_path: Path, fake: FakeSlurm) -> None:
+    """What sudo, or the directory behind it, says is no answer of the controller, and keeps no other job waiting."""
+    sudo = tmp_path / "cluster/bin/sudo"
+    right = sudo.read_text()
+    said = "sudo: PAM account management error: Authentication service cannot retrieve info"
+    sudo.write_text(
+        right.replace("exec ", f"case $1 in *scontrol) echo '{said}' >&2; exit 1;; esac; exec ")
+    )
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        await world.lrms.submit(job("north/1/1", USER))
+        await world.lrms.submit(job("north/1/2", OWN))
+        assert (await world.ended("north/1/2")).end.outcome is Outcome.COMPLETED
+        system = world.table.system("north", world.lrms.folders.account)
+        row = JobRow("hanse:north:north/1/1", "1", None, LrmsPhase.HELD, 1)
+        with pytest.raises(LrmsRefusedError, match="PAM account"):
+            await system.release(row)
+        sudo.write_text(right)
+        assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
 
 
 @pytest.mark.parametrize(
@@ -167,6 +238,7 @@ async def test_nobody_elses_account_is_used(tmp_path: Path, fake: FakeSlurm) -> 
     [
         "sudo: a password is required",
         "Sorry, user hanse is not allowed to execute 'sbatch' as nobody.",
+        f"Sorry, user hanse is not allowed to execute 'sbatch {'--an-option ' * 80}' as nobody on n1.",
     ],
 )
 async def test_where_sudo_refuses_a_job_waits(tmp_path: Path, fake: FakeSlurm, said: str) -> None:
@@ -176,13 +248,56 @@ async def test_where_sudo_refuses_a_job_waits(tmp_path: Path, fake: FakeSlurm, s
     sudo.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
     world = World(tmp_path, fake, "as-user")
     async with followed(world.lrms):
-        with pytest.raises(LrmsRefusedError, match=f"as nobody: {said[:9]}.* --as nobody") as error:
+        with pytest.raises(LrmsRefusedError, match=r"as nobody: .* --as nobody") as error:
             await world.lrms.submit(job("north/1/1", USER))
         assert error.value.passing
         assert (await world.lrms.snapshot()).jobs == {}
         sudo.write_text(right)
         await world.lrms.submit(job("north/1/1", USER))
         assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: Unable to open file /spool/x/launch",
+        "error: Batch job submission failed: Invalid user id",
+    ],
+)
+async def test_what_keeps_a_user_out_is_for_the_operator(
+    tmp_path: Path, fake: FakeSlurm, said: str
+) -> None:
+    """A spool that the user cannot pass through, or a controller that does not know the user now: the job waits."""
+    sudo = tmp_path / "cluster/bin/sudo"
+    sudo.write_text(f'#!/bin/sh\necho "sbatch: {said}" >&2\nexit 1\n')
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        with pytest.raises(LrmsRefusedError, match=said[-15:]) as error:
+            await world.lrms.submit(job("north/1/1", USER))
+        assert error.value.passing
+
+
+async def test_moments_are_the_same_through_sudo(
+    tmp_path: Path, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sudo takes away the variable by which Slurm prints seconds, so that it prints local time."""
+    line = (
+        "JobId=7 JobName=hanse:north:north/1/1 JobState=COMPLETED ExitCode=0:0 NodeList=n1 "
+        "StartTime=2026-01-01T12:00:00 EndTime=2026-01-01T12:01:00"
+    )
+    (tmp_path / "cluster/bin/sudo").write_text(f'#!/bin/sh\necho "{line}"\n')
+    world = World(tmp_path, fake, "as-user")
+    await world.lrms.open()
+    world.lrms.folders.prepare("north/1/1", Program("true"), run=True, account=USER, user=USER)
+    question = Question("north/1/1", "hanse:north:north/1/1", "7", None, None)
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "XXX-3")
+        time.tzset()
+        ending = await world.table.system("north", world.lrms.folders.account).knows(question)
+    time.tzset()
+    assert isinstance(ending, Ending)
+    assert ending.end is not None
+    assert ending.end.end_time == datetime(2026, 1, 1, 9, 1, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize(("first", "then"), [("as-user", "as-daemon"), ("as-daemon", "as-user")])
@@ -223,6 +338,35 @@ def test_without_access_lists_the_users_group_has_to_be_its_alone(
     monkeypatch.setattr("grms.lrms.batch.launcher.own_group", lambda _name: os.getgid())
     place = spool.prepare("north/1/1", Program("true"), run=True, account=USER, user=USER)
     assert place.stat().st_mode & 0o7777 == 0o3770
+
+
+@pytest.mark.parametrize(
+    ("folder", "umask", "said"),
+    [("/", 0o077, "umask 077"), ("", 0o077, "umask 077"), ("/", -1, ""), ("", -1, "")],
+)
+def test_a_users_umask_is_the_users(tmp_path: Path, folder: str, umask: int, said: str) -> None:
+    """What a job creates outside its folder is not open to its user's group, which may be everybody's."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    words = () if umask < 0 else (b"SLURM_UMASK=%04o" % umask,)
+    home = HomeRun(folder, words)
+    for key, given in (("north/1/1", home), ("north/1/2", None)):
+        place = spool.prepare(key, Program("true"), run=True, account=USER, user=USER, home=given)
+        lines = (place / "values").read_text().splitlines()
+        found = [line for line in lines if line.startswith("umask")]
+        assert found == ([said] if said and given else [])
+
+
+def test_whose_a_job_is_was_not_decided_before_it_was_submitted(tmp_path: Path) -> None:
+    """A note that a crash has left counts no more when the job is prepared as the daemon's."""
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    spool._notes.runs_as("north+1+1", USER)  # and then the process has died
+    again = Spool(tmp_path / "spool")
+    again.open()
+    again.prepare("north/1/1", Program("true"), run=True)
+    for each in (again, Spool(tmp_path / "spool")):
+        assert each.account("north/1/1") == ""
 
 
 def test_a_folder_is_lent_to_one_user(tmp_path: Path) -> None:

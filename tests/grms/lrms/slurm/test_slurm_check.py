@@ -96,6 +96,8 @@ def test_jobs_that_are_hidden() -> None:
         assert hidden({"PrivateData": said}) == []
     (finding,) = hidden({"PrivateData": "accounts, jobs,usage"})
     told(finding, DOUBT, "takes the queue for empty", "Operator")
+    (finding,) = hidden({"PrivateData": "jobs"}, own=True)
+    told(finding, DOUBT, "never released", "Operator")
 
 
 def test_records(tmp_path: Path) -> None:
@@ -218,6 +220,11 @@ async def test_own_users_are_tried(tmp_path: Path) -> None:
     assert "(nobody) TIMEOUT=60 NOPASSWD: " in first.cure
     told(second, MISSING, "daemon is an account of the system's")
     told(third, MISSING, "there is no local account hanse-none")
+    sudo.write_text(
+        "#!/bin/sh\ncase $5 in *scancel) echo \"Sorry, user hanse is not allowed to execute '$5' as nobody.\" >&2; exit 1; esac\n"
+    )
+    (finding,) = await said(("nobody",))
+    told(finding, MISSING, "nobody: Sorry, user", "/scancel")
     sudo.write_text("#!/bin/sh\nexit 0\n")
     (finding,) = await said(("nobody",))
     told(finding, GOOD, "jobs can be submitted as nobody")
@@ -228,4 +235,4 @@ def test_why_an_account_cannot_hand_jobs_in() -> None:
     """By sudo, or by Slurm, which may know the account otherwise than its own."""
     answer = Answer(1, b"", "allocation failure: Invalid account or account/partition combination")
     told(lent("ann", answer, "LINE"), MISSING, "ann: allocation failure", "partitions")
-    told(lent("ann", Answer(1, b"", "sudo: unknown user"), "LINE"), MISSING, "LINE")
+    told(lent("ann", Answer(1, b"", "sudo: unknown user", by_sudo=True), "LINE"), MISSING, "LINE")

@@ -22,6 +22,7 @@ from grms.lrms.base import (
     LrmsRecord,
     LrmsRefusedError,
     LrmsSnapshot,
+    LrmsUnavailableError,
     Program,
     Tell,
     Unseen,
@@ -249,9 +250,19 @@ class BatchLrms:
             except LrmsRefusedError:
                 await self._system.release(row)
                 raise
+            if self._spool.account(key) and await self._was_faster(key):
+                return False
         self._gone(key)
         self._poller.want()
         return True
+
+    async def _was_faster(self, key: str) -> bool:
+        # Whether its own user has lifted the hold, and it had begun when it was to be ended, which ends none that has.
+        try:
+            row = await self._living(key, only_waiting=False)
+            return (row is not None and row.phase in _STARTED) or await self._has_begun(key)
+        except LrmsUnavailableError:
+            return False  # it was ended, as far as the batch system has said
 
     async def look_up(self, key: str) -> LrmsRecord | None:
         """Returns what is known of a job."""

@@ -369,6 +369,30 @@ def test_whose_a_job_is_was_not_decided_before_it_was_submitted(tmp_path: Path) 
         assert each.account("north/1/1") == ""
 
 
+async def test_a_user_who_lifts_the_hold_keeps_the_job(
+    tmp_path: Path, fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user can release a job of his own at any moment: one that has started is not given away as well."""
+    world = World(tmp_path, fake, "as-user")
+    async with followed(world.lrms):
+        script = "#!/bin/sh\nuntil test -e go; do sleep 0.1; done\n"
+        await world.lrms.submit(job("north/1/1", USER, script), held=True)
+        await until(lambda: "north/1/1" in fake.ask("squeue", "-h", "-o", "%j"))
+        system = world.lrms._system  # the moment between two calls
+        right = system.cancel
+
+        async def cancel(row: JobRow) -> None:
+            await system.release(row)
+            place = world.lrms.folders.place("north/1/1")
+            await until(lambda: (place / "begun").read_text() != "")
+            await right(row)
+
+        monkeypatch.setattr(system, "cancel", cancel)
+        assert not await world.lrms.cancel("north/1/1", only_waiting=True)
+        (world.lrms.folders.place("north/1/1") / "go").touch()
+        assert (await world.ended("north/1/1")).end.outcome is Outcome.COMPLETED
+
+
 def test_a_folder_is_lent_to_one_user(tmp_path: Path) -> None:
     """By access lists; nobody else has any right, and the group neither."""
     (tmp_path / "program").write_text("true")

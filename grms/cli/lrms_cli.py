@@ -84,6 +84,8 @@ def check(
     )
     needs = [*guests.needs_sudo, *settings.lrms.needs_sudo]
     found = check_sudo(needs, listener(Path(settings.listen.users)))
+    if "lrms.own_jobs" in needs:
+        found += _reaching(guests.as_daemon(partner.name for partner in settings.partners))
     found += asyncio.run(look(settings.lrms, site, timeout_s if run else None))
     if as_json:
         print_json("grms-lrms-check", {"kind": kind, "job_run": run, "findings": found})
@@ -93,6 +95,21 @@ def check(
         click.echo("no job was run; --run runs one, and sees whether nodes see lrms.spool")
     if any(finding.level is FindingLevel.MISSING for finding in found):
         click.get_current_context().exit(1)
+
+
+def _reaching(partners: "Sequence[str]") -> "list[Finding]":
+    # Whose jobs run as the daemon's account, which can become each user of the site.
+    from grms.lrms.account_mapping import own_name  # noqa: PLC0415  # as above
+    from grms.lrms.checks import doubt  # noqa: PLC0415  # same
+
+    if not partners:
+        return []
+    text = (
+        f"those of {', '.join(partners)} run as {own_name()}: they can change the jobs of all users here, and submit "
+        "as these users wherever sudo has the line"
+    )
+    cure = "set partners.account for each, or guests.unknown_users = 'refuse'; have the line for sudo on this host alone"
+    return [doubt("partners' jobs", text, cure)]
 
 
 def lines(found: "Sequence[Finding]") -> Iterator[str]:

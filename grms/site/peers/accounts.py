@@ -6,7 +6,7 @@ none is stored or looked up.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -69,6 +69,12 @@ class GuestAccounts:
         """Keys of the site's file by which jobs run as other accounts."""
         kept = (("guests.users", self.users), ("partners.account", self.partners))
         return [key for key, accounts in kept if accounts]
+
+    def as_daemon(self, partners: Iterable[str]) -> list[str]:
+        """Returns those of some partners of whom jobs run as the daemon's user."""
+        return (
+            [] if self.refuse_others else [name for name in partners if name not in self.partners]
+        )
 
     @property
     def accounts(self) -> list[str]:

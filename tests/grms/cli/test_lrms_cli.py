@@ -56,6 +56,40 @@ def test_what_needs_sudo_is_told_where_it_refuses(
     assert "hanse-grms@.service.d/sudo.conf" in words
 
 
+def test_partners_jobs_as_the_daemon_are_told_where_users_have_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As such a job reaches all users' jobs, and whoever the daemon may become."""
+
+    async def look(_settings: Any, _site: Any, _run_s: float | None) -> list[Finding]:
+        return [good("user", "me")]
+
+    other = Adapter(SLURM.settings, SLURM.make, look)
+    monkeypatch.setattr("grms.lrms.registry.executors.KINDS", {"slurm": other})
+    path = tmp_path / "site.toml"
+    partner: dict[str, object] = {"name": "north", "address": "127.0.0.1:7001"}
+    lrms = {"kind": "slurm", "spool": str(tmp_path)}
+
+    def words(**more: Any) -> str:
+        path.write_text(to_toml(document(tmp_path, lrms=lrms, **more) | {"partners": [partner]}))
+        assert run_command(["lrms", "check", str(path)]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    said = words()
+    assert "note partners' jobs those of north run as" in said
+    assert "partners.account" in said
+    users = tmp_path / "users.map"
+    users.write_text("ann@north  ann\n")
+    assert "those of north" in words(guests={"users": str(users)})
+    refused = {"users": str(users), "unknown_users": "refuse"}
+    assert "partners' jobs" not in words(guests=refused)
+    partner["account"] = "grid-north"
+    assert "partners' jobs" not in words()
+    del partner["account"]
+    lrms["own_jobs"] = "as-daemon"
+    assert "partners' jobs" not in words()
+
+
 @pytest.mark.parametrize(
     ("found", "status"),
     [

@@ -70,7 +70,8 @@ def common_group(name: str) -> int:
     _, group = account_number(name)
     if os.geteuid() != 0 and group not in {os.getegid(), *os.getgroups()}:
         text = f"this daemon's user is no member of the group of the account {name}"
-        raise LrmsRefusedError(f"{text}: usermod -aG {group_name(group)} USER, and restart it")
+        cure = f"usermod -aG {group_name(group)} USER, and restart it"
+        raise LrmsRefusedError(f"{text}: {cure}", passing=True)
     return group
 
 
@@ -115,9 +116,8 @@ def own_group(name: str) -> int:
     group = common_group(name)
     if not is_alone(name, group):
         text = f"the group {group_name(group)} of the account {name} is not its alone, and its members could look into the job"
-        raise LrmsRefusedError(
-            f"{text}: put lrms.spool on a file system with access lists (setfacl)"
-        )
+        cure = "put lrms.spool on a file system with access lists (setfacl)"
+        raise LrmsRefusedError(f"{text}: {cure}", passing=True)
     return group
 
 

@@ -195,8 +195,10 @@ def values_text(
     not begin.
     """
     lines = [f"export {word}={shlex.quote(value)}" for word, value in program.environment.items()]
-    # sudo changes the umask, and starts sbatch in a folder of the daemon's.
+    # sudo changes the umask, adds variables, and starts sbatch in a folder of the daemon's.
     first = [f"umask {umask:03o}"] if lent and umask >= 0 else []
+    if lent and home is None:
+        first.append("unset SUDO_COMMAND SUDO_GID SUDO_UID SUDO_USER")
     if lent and home is not None and home.folder:
         first.append(
             f'test -z "${{SLURM_JOB_ID-}}" || export SLURM_SUBMIT_DIR={shlex.quote(home.folder)}'

@@ -356,6 +356,8 @@ def test_a_users_umask_is_the_users(tmp_path: Path, folder: str, umask: int, sai
         lines = (place / "values").read_text().splitlines()
         found = [line for line in lines if line.startswith("umask")]
         assert found == ([said] if said and given else [])
+        # Without variables of its user's a job has those of sbatch, to which sudo has added its own.
+        assert ("unset SUDO_COMMAND SUDO_GID SUDO_UID SUDO_USER" in lines) is (given is None)
 
 
 def test_whose_a_job_is_was_not_decided_before_it_was_submitted(tmp_path: Path) -> None:

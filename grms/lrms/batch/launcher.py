@@ -618,7 +618,9 @@ def _open_up(name: str | Path, within: int | None) -> None:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     found = os.open(name, flags, dir_fd=within)
     try:
-        Path(f"/proc/self/fd/{found}").chmod(0o700)
+        # A lent folder is known by its sticky bit, also once nobody else has access.
+        lent = os.fstat(found).st_mode & stat.S_ISVTX
+        Path(f"/proc/self/fd/{found}").chmod(0o700 | lent)
     finally:
         os.close(found)
 

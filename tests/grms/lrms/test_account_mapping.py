@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from grms.daemon.clock import WallClock
+from grms.daemon.job_files import FileProblemError, opened
 from grms.lrms.account_mapping import (
     account_number,
     check_account,
@@ -115,6 +116,24 @@ def test_a_lent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (".accounts", ".marks"):
         assert list((tmp_path / "spool" / name).iterdir()) == []
     assert spool.account("home/1/1") == ""
+
+
+def test_a_linked_file_of_the_daemons_is_never_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the kernel lets an account link what it cannot read; nor once the rest of its folder has been deleted."""
+    monkeypatch.setattr("grms.lrms.batch.launcher.common_group", lambda _name: os.getgid())
+    (tmp_path / "journal").write_text("precious")
+    spool = Spool(tmp_path / "spool")
+    spool.open()
+    place = spool.prepare("home/1/1", Program(SCRIPT), run=True, account="ann")
+    (place / "stdout").unlink()
+    os.link(tmp_path / "journal", place / "stdout")
+    (place / "more").write_text("left")
+    for _ in range(2):
+        with pytest.raises(FileProblemError, match="no file"):
+            opened(place, "stdout")
+        assert spool.clear("home/1/1", ["stderr"]).files
 
 
 def test_links_lead_the_daemon_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ LINES_AT_ONCE = 1000
 _JOB_COLUMNS = "{:<14} {:<10} {:>6} {:>12} {:<12} {:<14} {}"
 
 STATES = [
+    "held",
     "received",
     "offering",
     "resolving",

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     # Named like the constant of `typing`, as in `grms`.
     from typing import Final
 
-    from grms.client.answers import Job, JobState, ResultFile, Results
+    from grms.client.answers import ArrayCounts, Job, JobState, ResultFile, Results
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
     from grms.client.synchronous import SyncClient
     from grms.util.outcomes import Outcome
 
 _HOMES: Final = {
+    "ArrayCounts": "answers",
     "Client": "asynchronous",
     "Job": "answers",
     "JobState": "answers",
@@ -40,6 +41,7 @@ _HOMES: Final = {
     "SyncClient": "synchronous",
 }
 __all__ = [
+    "ArrayCounts",
     "Client",
     "Job",
     "JobState",

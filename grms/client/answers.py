@@ -15,6 +15,7 @@ from grms.v1 import job_pb2, request_pb2, results_pb2
 class JobState(enum.StrEnum):
     """Where a job stands; the words of `proto/grms/v1/job.proto`."""
 
+    HELD = "held"
     RECEIVED = "received"
     OFFERING = "offering"
     RESOLVING = "resolving"
@@ -27,6 +28,26 @@ class JobState(enum.StrEnum):
     ENDED = "ended"
     UNKNOWN = "unknown"
     """A state of a later version of the site; the job has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCounts:
+    """How an array is.
+
+    Attributes:
+        elements: as submitted, in Slurm's notation.
+        count: of elements.
+        held: of those that wait for other jobs, or for room in the array.
+        under_way: of those that are decided, and have not ended.
+        completed, not_completed: of those that have ended.
+    """
+
+    elements: str
+    count: int
+    held: int
+    under_way: int
+    completed: int
+    not_completed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +70,10 @@ class Job:
         offered_to: the partner asked to hold a slot for it while it is queued; else empty.
         leaving: that partner holds a slot, and the job is being withdrawn from the batch system.
         needs: what it asks for besides processors, for people; empty for nothing.
+        array_id: of the array of which it is an element; empty for none.
+        array_index: in that array; `None` for none.
+        dependencies: what it waits, or has waited for, in Slurm's notation.
+        array: of an array as a whole; `None` of a job.
     """
 
     job_id: str
@@ -70,6 +95,10 @@ class Job:
     offered_to: str = ""
     leaving: bool = False
     needs: str = ""
+    array_id: str = ""
+    array_index: int | None = None
+    dependencies: tuple[str, ...] = ()
+    array: ArrayCounts | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -121,6 +150,10 @@ _STATES: Final[dict[int, JobState]] = {
     for name, number in job_pb2.JobState.items()
     if number != job_pb2.JOB_STATE_UNSPECIFIED
 }
+_KINDS: Final[dict[int, str]] = {
+    number: name.removeprefix("DEPENDENCY_KIND_").lower()
+    for name, number in job_pb2.DependencyKind.items()
+}
 _OUTCOMES: Final = {request_pb2.OUTCOME_UNSPECIFIED: None} | {
     number: Outcome(name.removeprefix("OUTCOME_").lower())
     for name, number in request_pb2.Outcome.items()
@@ -154,6 +187,26 @@ def read_job(message: job_pb2.Job) -> Job:
         offered_to=message.offered_to,
         leaving=message.leaving,
         needs=_needs(request),
+        array_id=message.array_id,
+        array_index=message.array_index if message.array_id else None,
+        dependencies=tuple(map(_dependency, message.dependencies)),
+        array=_counts(message.array) if message.HasField("array") else None,
+    )
+
+
+def _dependency(message: job_pb2.Dependency) -> str:
+    kind = _KINDS.get(message.kind, f"kind {message.kind} of a later version")
+    return f"{kind}:{message.job_id}" if message.job_id else kind
+
+
+def _counts(message: job_pb2.ArraySummary) -> ArrayCounts:
+    return ArrayCounts(
+        message.elements,
+        message.count,
+        message.held,
+        message.under_way,
+        message.completed,
+        message.not_completed,
     )
 
 

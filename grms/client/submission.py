@@ -12,6 +12,8 @@ from grms.client.errors import SiteError
 from grms.client.unary import ask
 from grms.client.values import check_values
 from grms.daemon.job_needs import write_needs
+from grms.util.dependencies import parse_dependencies
+from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2
 from lrms_sim.workload.requests import Request, check_names
 
@@ -39,6 +41,8 @@ def submit_request(
     name: str = "",
     key: str | None = None,
     home: "HomeRun | None" = None,
+    array: str = "",
+    dependency: str = "",
 ) -> job_pb2.SubmitRequest:
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
@@ -55,6 +59,10 @@ def submit_request(
     request.request.processors = processors
     request.request.requested_time_s = requested_time_s
     request.unfit = unfit
+    request.array = str(ArraySpec.parse(array)) if array else ""
+    for each in parse_dependencies(dependency) if dependency else ():
+        kind = job_pb2.DependencyKind.Value(f"DEPENDENCY_KIND_{each.kind.upper()}")
+        request.dependencies.add(kind=kind, job_id=each.job_id)
     if needs is not None and needs != Request.of_processors(processors, needs.wall_time):
         request.request.needs.CopyFrom(write_needs(needs))
     if run_time_s is not None:

@@ -17,6 +17,7 @@ from grms.site.model.records import (
     JobEnded,
     JobOffered,
     JobReceived,
+    JobReleased,
     JobReoffered,
     JobReofferEnded,
     JobReturned,
@@ -50,9 +51,8 @@ class OrderChecker:
 
     def follow(self, record: Record) -> None:
         """Notes a record."""
-        if isinstance(record, JobReceived):
-            request = record.request
-            self._jobs[record.job] = _Known(record.time, request.processors, request.requested_time)
+        if isinstance(record, JobReceived | JobReleased):
+            self._begin(record)
         elif isinstance(record, JobOffered | JobReoffered):
             self._jobs[record.job].partner = record.partner
         elif isinstance(record, JobDelegated):
@@ -69,6 +69,13 @@ class OrderChecker:
         elif isinstance(record, PartnerStanding):
             # The journal was compacted: what stood for this is gone.
             self._distrust[record.partner] = record.distrust
+
+    def _begin(self, record: JobReceived | JobReleased) -> None:
+        if isinstance(record, JobReceived):
+            request = record.request
+            self._jobs[record.job] = _Known(record.time, request.processors, request.requested_time)
+        else:
+            self._jobs[record.job].submitted = record.time
 
     def _lost(self, record: JobAbandoned | JobReturned) -> None:
         job = self._jobs[record.job]

@@ -33,9 +33,11 @@ from grms.site.model.commands import (
     SendReport,
     SendResolve,
     SendWithdraw,
+    TellLoad,
 )
 from grms.site.model.events import (
     Event,
+    LoadTold,
     LrmsNews,
     LrmsTold,
     OfferAnswered,
@@ -110,6 +112,7 @@ class Host(ABC):
             Append: self._append,
             LrmsSubmit: self._lrms_submit,
             LrmsCancel: self._lrms_cancel,
+            TellLoad: lambda _: self.happen(lambda i: LoadTold(i, self.load())),
             **dict.fromkeys(replies, self._reply),
             **dict.fromkeys(questions, self._send),
             **dict.fromkeys(published, lambda _: None),

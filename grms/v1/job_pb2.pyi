@@ -22,6 +22,16 @@ class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JOB_STATE_DELEGATED: _ClassVar[JobState]
     JOB_STATE_SUSPECT: _ClassVar[JobState]
     JOB_STATE_ENDED: _ClassVar[JobState]
+    JOB_STATE_HELD: _ClassVar[JobState]
+
+class DependencyKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DEPENDENCY_KIND_UNSPECIFIED: _ClassVar[DependencyKind]
+    DEPENDENCY_KIND_AFTEROK: _ClassVar[DependencyKind]
+    DEPENDENCY_KIND_AFTERANY: _ClassVar[DependencyKind]
+    DEPENDENCY_KIND_AFTERNOTOK: _ClassVar[DependencyKind]
+    DEPENDENCY_KIND_AFTERCORR: _ClassVar[DependencyKind]
+    DEPENDENCY_KIND_SINGLETON: _ClassVar[DependencyKind]
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_RECEIVED: JobState
 JOB_STATE_OFFERING: JobState
@@ -33,9 +43,16 @@ JOB_STATE_RUNNING: JobState
 JOB_STATE_DELEGATED: JobState
 JOB_STATE_SUSPECT: JobState
 JOB_STATE_ENDED: JobState
+JOB_STATE_HELD: JobState
+DEPENDENCY_KIND_UNSPECIFIED: DependencyKind
+DEPENDENCY_KIND_AFTEROK: DependencyKind
+DEPENDENCY_KIND_AFTERANY: DependencyKind
+DEPENDENCY_KIND_AFTERNOTOK: DependencyKind
+DEPENDENCY_KIND_AFTERCORR: DependencyKind
+DEPENDENCY_KIND_SINGLETON: DependencyKind
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving")
+    __slots__ = ("job_id", "user", "name", "request", "state", "executed_on", "submit_time_s", "start_time_s", "end_time_s", "outcome", "cancel_requested", "revision", "reason", "stuck", "exit_code", "signal", "offered_to", "leaving", "array_id", "array_index", "dependencies", "array")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +71,10 @@ class Job(_message.Message):
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     OFFERED_TO_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_ID_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENCIES_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     user: str
     name: str
@@ -72,19 +93,51 @@ class Job(_message.Message):
     signal: int
     offered_to: str
     leaving: bool
-    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ...) -> None: ...
+    array_id: str
+    array_index: int
+    dependencies: _containers.RepeatedCompositeFieldContainer[Dependency]
+    array: ArraySummary
+    def __init__(self, job_id: _Optional[str] = ..., user: _Optional[str] = ..., name: _Optional[str] = ..., request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., executed_on: _Optional[str] = ..., submit_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., cancel_requested: bool = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ..., stuck: _Optional[str] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., offered_to: _Optional[str] = ..., leaving: bool = ..., array_id: _Optional[str] = ..., array_index: _Optional[int] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[_Union[ArraySummary, _Mapping]] = ...) -> None: ...
+
+class ArraySummary(_message.Message):
+    __slots__ = ("elements", "count", "held", "under_way", "completed", "not_completed")
+    ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    UNDER_WAY_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    NOT_COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    elements: str
+    count: int
+    held: int
+    under_way: int
+    completed: int
+    not_completed: int
+    def __init__(self, elements: _Optional[str] = ..., count: _Optional[int] = ..., held: _Optional[int] = ..., under_way: _Optional[int] = ..., completed: _Optional[int] = ..., not_completed: _Optional[int] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("request", "idempotency_key", "name", "unfit")
+    __slots__ = ("request", "idempotency_key", "name", "unfit", "dependencies", "array")
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     UNFIT_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENCIES_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
     request: _request_pb2.JobRequest
     idempotency_key: str
     name: str
     unfit: str
-    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ..., unfit: _Optional[str] = ...) -> None: ...
+    dependencies: _containers.RepeatedCompositeFieldContainer[Dependency]
+    array: str
+    def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ..., unfit: _Optional[str] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[str] = ...) -> None: ...
+
+class Dependency(_message.Message):
+    __slots__ = ("kind", "job_id")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    kind: DependencyKind
+    job_id: str
+    def __init__(self, kind: _Optional[_Union[DependencyKind, str]] = ..., job_id: _Optional[str] = ...) -> None: ...
 
 class PutInputRequest(_message.Message):
     __slots__ = ("file", "offset_bytes", "content")

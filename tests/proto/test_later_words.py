@@ -92,6 +92,15 @@ def job_state() -> None:
     assert (job.state, job.has_ended) == (JobState.UNKNOWN, False)
 
 
+def dependency_kind() -> None:
+    """A job that would not wait for what it is to wait for is not taken; at a client it is shown."""
+    later = with_later(job_pb2.Dependency(), "kind", job_id="a-1")
+    with pytest.raises(convert.WireError, match="must be a known one"):
+        convert.read_dependencies([later])
+    (shown,) = read_job(job_pb2.Job(dependencies=[later])).dependencies
+    assert shown == "kind 99 of a later version:a-1"
+
+
 def answer() -> None:
     """At home it is neither yes nor no."""
     assert convert.read_answer(with_later(partner_pb2.OfferResponse(), "answer")) is None
@@ -144,6 +153,7 @@ READERS: dict[str, Callable[[], None]] = {
     "grms.v1.GpuScope": partial(scope, "gpus", "count"),
     "grms.v1.MemoryScope": partial(scope, "memory", "mib"),
     "grms.v1.FileProblem": file_problem,
+    "grms.v1.DependencyKind": dependency_kind,
     "grms.v1.JobState": job_state,
     "grms.v1.OfferState": offer_state,
     "grms.v1.Outcome": outcome,

@@ -27,6 +27,7 @@ from grms.daemon.journal_lines import lines
 from grms.site.model.jobs import Request
 from grms.site.model.records import KINDS
 from grms.site.runtime import journal as site_journal
+from grms.util.dependencies import Dependency
 from lrms_sim.util.version import __version__
 from lrms_sim.workload.requests import Gpus, Memory
 from lrms_sim.workload.requests import Request as Needs
@@ -139,11 +140,9 @@ def sample(kind: msgspec.inspect.Type, numbers: Iterator[int], choice: int = 0) 
     """Returns a value of a type, as msgspec encodes it; of several that it may have, that of a place."""
     if isinstance(kind, msgspec.inspect.UnionType):
         kind = kind.types[choice]
-    if isinstance(kind, msgspec.inspect.DataclassType) and kind.cls in {Needs, Request}:
-        asked = needs(numbers)
-        plain = Request(asked.processors, asked.wall_time or 0.0)
-        return asked if kind.cls is Needs else plain if choice else Request.of(asked)
     if isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType):
+        if kind.cls in {Needs, Request, Dependency}:
+            return _bound(kind.cls, numbers, choice)
         return kind.cls(**{each.name: sample(each.type, numbers, choice) for each in kind.fields})
     if isinstance(kind, msgspec.inspect.VarTupleType):
         return tuple(sample(kind.item_type, numbers, choice) for _ in range(2))
@@ -152,6 +151,15 @@ def sample(kind: msgspec.inspect.Type, numbers: Iterator[int], choice: int = 0) 
     if isinstance(kind, msgspec.inspect.EnumType):
         return list(kind.cls)[next(numbers) % len(kind.cls)]
     return SCALARS[type(kind)](next(numbers))
+
+
+def _bound(kind: type, numbers: Iterator[int], choice: int) -> Needs | Request | Dependency:
+    # Values whose fields depend on each other.
+    if kind is Dependency:
+        return Dependency("afterok", f"ä{next(numbers)}")
+    asked = needs(numbers)
+    plain = Request(asked.processors, asked.wall_time or 0.0)
+    return asked if kind is Needs else plain if choice else Request.of(asked)
 
 
 def record_journals(folder: Path) -> None:

@@ -27,6 +27,7 @@ PROTOCOL = "grms.v1"
 """The wire contract of the daemons, as presence names it."""
 
 JobStateName = Literal[
+    "held",
     "received",
     "offering",
     "resolving",

@@ -25,7 +25,7 @@ import shlex
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -59,6 +59,7 @@ from grms.lrms.exit_status import (
 )
 from grms.lrms.job_directories import JobFolder, Remains
 from grms.lrms.job_notes import JobNotes, Marks, word_of
+from grms.util.job_arrays import VARIABLES
 
 BEGUN_BYTES_MAX: Final = 1024
 """Bytes read of the runs that a job has begun; the job itself could write more."""
@@ -209,6 +210,7 @@ def values_text(
         first.append(
             f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export JOB_NAME={word}'
         )
+    first += _array_lines(program.environment)
     # A shell drops variables that it could not set itself, such as functions of bash.
     given = [os.fsdecode(each) for each in home.environment] if home is not None else []
     odd = [each for each in given if _VARIABLE.fullmatch(each.partition("=")[0]) is None]
@@ -218,6 +220,23 @@ def values_text(
     text = "".join(f"{line}\n" for line in [*first, *sorted(lines), f"set -- {' '.join(words)}"])
     # Before the words are set, as a module's own script may have words of its own.
     return f"{_MODULES}{loads}{text}" if modules else text
+
+
+def _array_lines(environment: Mapping[str, str]) -> list[str]:
+    # An element finds what it would find in an array of the batch system's own.
+    lines = []
+    for own, (slurm, sge) in VARIABLES.items():
+        value = environment.get(own)
+        if value is None:
+            continue
+        # Batch systems name jobs by numbers alone.
+        word = shlex.quote(value.rpartition("-")[2] if own == "HANSE_ARRAY_JOB_ID" else value)
+        lines.append(f'test -z "${{SLURM_JOB_ID-}}" || export {slurm}={word}')
+        if sge:
+            lines.append(
+                f'test -n "${{SLURM_JOB_ID-}}" || test -z "${{JOB_ID-}}" || export {sge}={word}'
+            )
+    return lines
 
 
 def collect_text(program: Program) -> str:

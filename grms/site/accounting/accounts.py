@@ -20,6 +20,7 @@ from grms.site.model.records import (
     JobKept,
     JobOffered,
     JobReceived,
+    JobReleased,
     JobReoffered,
     JobReofferEnded,
     JobReturned,
@@ -124,6 +125,7 @@ class Accounts:
         self._guests: dict[GuestRef, tuple[GuestAccepted, int]] = {}
         self._changes: dict[type[Record], Callable[[Any], None]] = {
             JobReceived: self._received,
+            JobReleased: self._released,
             JobOffered: self._offered,
             JobDelegated: self._answered,
             JobDeclined: self._answered,
@@ -164,6 +166,12 @@ class Accounts:
 
     def _received(self, record: JobReceived) -> None:
         self._open[record.job] = _Open(record.request, record.time, self._count)
+
+    def _released(self, record: JobReleased) -> None:
+        # What it waited for before is no wait of a batch system, with or without exchange.
+        job = self._open.get(record.job)
+        if job is not None:
+            job.submit_time, job.received_after = record.time, self._count
 
     def _offered(self, record: JobOffered) -> None:
         job = self._open.get(record.job)

@@ -228,6 +228,11 @@ class LrmsCancel(Command):
     only_waiting: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TellLoad(Command):
+    """Hands over `LoadTold` at once: a job is to be decided, and the event that led to it came without the load."""
+
+
 # --- those who watch -----------------------------------------------------------------------------
 
 

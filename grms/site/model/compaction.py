@@ -10,9 +10,12 @@ tombstones prevent duplicates as long as before.
 import math
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from grms.site.model.jobs import GuestJob, GuestRef, OfferId
 from grms.site.model.records import (
     AbandonedSettled,
+    ArrayReceived,
     EpochBegun,
     GuestDeclined,
     GuestWithdrawn,
@@ -71,6 +74,7 @@ class Reading:
         books = self.memory.books.values()
         # Each record of a job, or of a reservation, is a change of it.
         count = sum(job.revision for job in self.memory.jobs.values())
+        count += len(self.memory.held.arrays)
         count += sum(one.revision for one in self.memory.reservations.reservations.values())
         for book in books:
             count += sum(len(guest.story) for guest in book.guests.values())
@@ -84,6 +88,9 @@ class Reading:
         `records` are the applied ones, once more.
         """
         memory, given_up = self.memory, self._given_up
+        if memory.held.hopeless:
+            # They are about to be ended, for the end of another that may be forgotten.
+            return None
         for name, book in memory.books.items():
             if any(given_up[name, number] not in memory.jobs for number in book.abandoned):
                 # Such an offer is still to be withdrawn, and its job is forgotten.
@@ -91,7 +98,7 @@ class Reading:
         # What a round that is under way has come to tells where it goes on.
         of_round = self._of_round if memory.rounds.open else set()
         needed = _Needed(memory, given_up, self._came_to_nothing - of_round)
-        kept = [record for record in records if needed.covers(record)]
+        kept = [needed.restated(record) for record in records if needed.covers(record)]
         return [*kept, *_tallies(memory, self.moment if math.isfinite(self.moment) else 0.0)]
 
 
@@ -133,6 +140,7 @@ class _Needed:
     ) -> None:
         self._came_to_nothing = came_to_nothing
         self._jobs = memory.jobs
+        self._arrays = memory.held.arrays
         self._round = memory.rounds.begun if memory.rounds.open else math.nan
         self._reservations = memory.reservations.reservations
         self._given_up = given_up
@@ -153,8 +161,8 @@ class _Needed:
             return isinstance(record, EpochBegun) or self._round == record.time
         if isinstance(record, _SUMS) or self._is_in_vain(record):
             return False  # there will be newer sums
-        if isinstance(record, AbandonedSettled):
-            return self._given_up[record.partner, record.number] in self._jobs
+        if isinstance(record, ArrayReceived | AbandonedSettled):
+            return self._array_or_job(record)
         if isinstance(record, GuestDeclined | GuestWithdrawn):
             return record.job in self._answers
         # Numbers begin at 1.
@@ -162,6 +170,17 @@ class _Needed:
         if isinstance(job, GuestRef):
             return job in self._guests
         return reservation in self._reservations or job in self._jobs
+
+    def _array_or_job(self, record: ArrayReceived | AbandonedSettled) -> bool:
+        if isinstance(record, ArrayReceived):
+            return record.array in self._arrays
+        return self._given_up[record.partner, record.number] in self._jobs
+
+    def restated(self, record: Record) -> Record:
+        """Returns a record as it is now, without what came of subjects that are no longer remembered."""
+        if isinstance(record, ArrayReceived):
+            return replace(record, not_ok=self._arrays[record.array].forgotten_not_ok)
+        return record
 
     def _is_in_vain(self, record: Record) -> bool:
         # A waiting job may be offered again and again, for weeks.

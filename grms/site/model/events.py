@@ -12,7 +12,8 @@ Any event may be handed over twice, late, or after it has lost its meaning; it t
 a question it gets the same answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field
 
 from grms.lrms import base
 from grms.policy.location import LocationPolicy
@@ -22,6 +23,8 @@ from grms.site.model.jobs import Completion, Load, OfferId, Request
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
+from grms.util.dependencies import Dependency
+from grms.util.job_arrays import ArraySpec
 from grms.util.values import dataclass
 from lrms_sim.machine.node_kinds import NodeKind
 
@@ -101,6 +104,11 @@ class TimePassed(LoadedEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LoadTold(LoadedEvent):
+    """The load that `TellLoad` asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class CircuitBreakerLooked(Event):
     """The effect of exchange on so many local jobs was computed for the circuit breaker; nan without jobs."""
 
@@ -162,7 +170,12 @@ class Pardon(Event):
 class Submit(LoadedEvent):
     """A user submits a job. Answered by `ReplyJob` or `Refuse`.
 
-    `unfit` is why the site's own batch system would never run it, in its words; empty if it may.
+    Attributes:
+        unfit: why the site's own batch system would never run it, in its words; empty if it may.
+        dependencies: what it waits for; jobs of the same user.
+        elements: of an array; `None` for one job.
+        part: returns what an element of an array runs besides the payload, by the array's name and the index;
+            callable only while the event is handled.
     """
 
     user: str
@@ -171,11 +184,17 @@ class Submit(LoadedEvent):
     request: Request
     payload: bytes
     unfit: str = ""
+    dependencies: tuple[Dependency, ...] = ()
+    elements: ArraySpec | None = None
+    part: Callable[[str, int], bytes] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel(LoadedEvent):
-    """A user, or an operator (`None`) for any user's job, ends a job. Answered as `Submit`."""
+    """A user, or an operator (`None`) for any user's job, ends a job. Answered as `Submit`.
+
+    `job_id` may also be that of an array, or of some of its elements: a-12_[1-5,9].
+    """
 
     job_id: str
     user: str | None

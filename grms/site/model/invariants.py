@@ -7,6 +7,7 @@ partner, the partner's book knows the job, sums know both. Here they are compare
 import math
 from collections import Counter
 
+from grms.site.model.held_jobs import OK
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import PROVISIONAL, WAITING, JobState
 from grms.site.model.partners import PartnerBook
@@ -42,12 +43,36 @@ def _check_jobs(memory: StateTables) -> None:
     still_open = [job for job in jobs if job.state is not JobState.ENDED]
     assert memory.jobs_open == len(still_open), "jobs_open"
     assert memory.open_by_user == Counter(job.user for job in still_open), "open_by_user"
-    assert memory.keys == {(job.user, job.idempotency_key): job.job for job in jobs}, "keys"
+    keys = {(job.user, job.idempotency_key): job.array or job.job for job in jobs}
+    assert memory.keys == keys, "keys"
+    _check_held(memory)
     ended = {job.job for job in jobs if job.state is JobState.ENDED}
     assert len(memory.ended) == len(ended), "ended"
     assert set(memory.ended) == ended, "ended"
     assert len(ended) <= memory.settings.limits.jobs_kept, "jobs_kept"
     assert all(number < memory.next_job for number in memory.jobs), "next_job"
+
+
+def _check_held(memory: StateTables) -> None:
+    held = memory.held
+    assert len(held) == sum(job.state is JobState.HELD for job in memory.jobs.values()), "held"
+    arrays: dict[int, list[HomeJob]] = {}
+    for job in memory.jobs.values():
+        assert (job.job in held) == (job.state is JobState.HELD), job.job_id
+        if job.array:
+            arrays.setdefault(job.array, []).append(job)
+    assert held.arrays.keys() == arrays.keys(), "arrays"
+    for number, elements in arrays.items():
+        array = held.arrays[number]
+        still_open = {job.job for job in elements if job.state is not JobState.ENDED}
+        assert array.received == len(elements), array.array_id
+        assert array.open == len(still_open), array.array_id
+        bad = sum(job.outcome is not None and job.outcome not in OK for job in elements)
+        assert array.not_ok == array.forgotten_not_ok + bad, array.array_id
+        under_way = {number for number in still_open if number not in held}
+        assert array.under_way == under_way, array.array_id
+        assert not array.spec.limit or len(under_way) <= array.spec.limit, array.array_id
+        assert all(array.element(job.index) == job.job for job in elements), array.array_id
 
 
 def _check_lrms(memory: StateTables) -> None:

@@ -22,6 +22,7 @@ from grms.site.model.lifecycle import (
     JobState,
     Outcome,
 )
+from grms.util.dependencies import Dependency
 from grms.util.values import dataclass
 from lrms_sim.workload.requests import Request as Needs
 
@@ -328,8 +329,13 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         return self.request
 
     @property
+    def program(self) -> bytes:
+        """What runs."""
+        return self.payload
+
+    @property
     def came(self) -> float:
-        """When it was submitted or accepted, seconds."""
+        """When it was submitted or released, or accepted, seconds."""
         raise NotImplementedError
 
     @property
@@ -379,6 +385,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         unplaced: how often neither this site nor any partner asked could run it.
         unplaced_time: of the last such finding, seconds; nan for none.
         weighed: input of its last decision; `None` before the first, and after a restart.
+        array: number of the array of which it is an element; 0 for none.
+        index: in that array.
+        part: what an element runs besides the payload of its array.
+        dependencies: what it waits or has waited for.
+        released_time: when it was held no more, seconds; nan before, and if it never was.
     """
 
     MOVES = JOB_MOVES
@@ -412,6 +423,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     unplaced: int = 0
     unplaced_time: float = math.nan
     weighed: Weighed | None = None
+    array: int = 0
+    index: int = 0
+    part: bytes = b""
+    dependencies: tuple[Dependency, ...] = ()
+    released_time: float = math.nan
 
     def __str__(self) -> str:
         """Names the job."""
@@ -426,6 +442,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         before = self.state
         super().move(target)
         self.revision += SHOWN_AS[target] is not SHOWN_AS[before]
+
+    def begin_held(self) -> None:
+        """Makes a new job one that is held."""
+        self.state = JobState.HELD
+        self.story = [JobState.HELD]
 
     def leave_partner(self) -> None:
         """Forgets the offer: the job is at home."""
@@ -447,8 +468,23 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
 
     @property
     def came(self) -> float:
-        """When it was submitted, seconds."""
-        return self.submit_time
+        """When it waited for nothing but a place to run, seconds."""
+        return self.eligible_time
+
+    @property
+    def program(self) -> bytes:
+        """What runs: the payload; of an element with a part of its own behind it, as messages are merged."""
+        return self.payload + self.part
+
+    @property
+    def eligible_time(self) -> float:
+        """When it waited for nothing but a place to run, seconds: its submission, or its release."""
+        return self.submit_time if math.isnan(self.released_time) else self.released_time
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Its user and name, by which `singleton` goes."""
+        return self.user, self.name
 
     @property
     def owner(self) -> tuple[str, str]:
@@ -536,13 +572,21 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
         return GuestState.REPORTED if self.reporting else GUEST_SHOWN_AS[self.state]
 
 
-def find_job(jobs: Mapping[int, HomeJob], site: str, job_id: str) -> HomeJob | None:
-    """Returns the job of a user-visible name at a site, or `None`; `jobs` are by number."""
-    name, _, number = job_id.rpartition("-")
-    if name != site or not (number.isascii() and number.isdigit()):
+def read_job_id(site: str, job_id: str) -> tuple[int, int] | None:
+    """Returns the number and the index in a user-visible name of a job at a site; `None` if it is none.
+
+    The index is -1 in the name of a job that is no element of an array, and in that of a whole array.
+    """
+    name, _, rest = job_id.rpartition("-")
+    number, is_element, index = rest.partition("_")
+    if name != site or not is_number(number) or (is_element and not is_number(index)):
         return None
-    job = jobs.get(int(number)) if len(number) < 20 else None
-    return job if job is not None and job.job_id == job_id else None
+    return int(number), int(index) if is_element else -1
+
+
+def is_number(word: str) -> bool:
+    """Returns whether a word is a number as names of jobs have them."""
+    return word.isascii() and word.isdigit() and len(word) < 20 and str(int(word)) == word
 
 
 def lrms_key(home: str, epoch: int, number: int) -> str:

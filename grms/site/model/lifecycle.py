@@ -19,6 +19,7 @@ from grms.util.values import QuickEnum
 class JobState(QuickEnum):
     """State of a job; a guest job is SUBMITTING, QUEUED, RUNNING or ENDED."""
 
+    HELD = "held"
     RECEIVED = "received"
     OFFERING = "offering"
     RESOLVING = "resolving"
@@ -82,6 +83,10 @@ class ReservationState(QuickEnum):
 
 
 JOB_MOVES: Mapping[JobState, Mapping[JobState, str]] = {
+    JobState.HELD: {
+        JobState.RECEIVED: "what it waits for has happened",
+        JobState.ENDED: "cancelled, or what it waits for cannot happen",
+    },
     JobState.RECEIVED: {
         JobState.OFFERING: "home would rather not, a partner is asked",
         JobState.SUBMITTING: "home wants it, or nobody else",
@@ -173,7 +178,7 @@ RESERVATION_MOVES: Mapping[ReservationState, Mapping[ReservationState, str]] = {
 }
 """What a reservation's state may become, and by what."""
 
-JOB_BEGINNING = (JobState.RECEIVED,)
+JOB_BEGINNING = (JobState.RECEIVED, JobState.HELD)
 GUEST_BEGINNING = (JobState.SUBMITTING,)
 RESERVATION_BEGINNING = (ReservationState.BOOKED,)
 """The states in which a life begins."""

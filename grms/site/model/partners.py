@@ -213,14 +213,14 @@ class PartnerBook:
         self.open[job.offer_number] = job
         consumption = job.consumption_requested
         self.open_consumption += consumption
-        self.open_submitted += consumption * job.submit_time
+        self.open_submitted += consumption * job.eligible_time
 
     def close_job(self, job: HomeJob) -> None:
         """Notes that the partner no longer has a job."""
         del self.open[job.offer_number]
         consumption = job.consumption_requested
         self.open_consumption -= consumption
-        self.open_submitted -= consumption * job.submit_time
+        self.open_submitted -= consumption * job.eligible_time
         if not self.open:
             # Rounding does not pile up over the years.
             self.open_consumption = self.open_submitted = 0.0
@@ -246,7 +246,7 @@ class PartnerBook:
         for number, job in self.undecided.items():
             if number not in self.abandoned:
                 consumption += job.consumption_requested
-                submitted += job.consumption_requested * job.submit_time
+                submitted += job.consumption_requested * job.eligible_time
         return history_with_open(
             self.consumption, self.weighted_response, consumption, submitted, now
         )

@@ -11,6 +11,7 @@ import msgspec
 from grms.site.model.commitments import PromiseRow
 from grms.site.model.jobs import Exit, GuestRef, JobRef, Request
 from grms.site.model.lifecycle import Outcome
+from grms.util.dependencies import Dependency
 from lrms_sim.workload.requests import Request as Needs
 
 
@@ -24,9 +25,15 @@ class Record(msgspec.Struct, frozen=True, tag=True, array_like=True, forbid_unkn
 
 
 class JobReceived(Record, frozen=True):
-    """A user's job was accepted; `job` is the site's number of it, 1 and more.
+    """A user's job was accepted.
 
-    `unfit` is why this site's own batch system would never run it; empty if it may.
+    Attributes:
+        job: the site's number of it: 1, 2, 3, …
+        payload: what runs; of an element of an array, what it has besides that of the array.
+        unfit: why this site's own batch system would never run it; empty if it may.
+        dependencies: what it waits for.
+        array: number of the array of which it is an element, 0 for none.
+        index: in that array.
     """
 
     job: int
@@ -36,6 +43,36 @@ class JobReceived(Record, frozen=True):
     request: Request
     payload: bytes
     unfit: str = ""
+    dependencies: tuple[Dependency, ...] = ()
+    array: int = 0
+    index: int = 0
+
+
+class ArrayReceived(Record, frozen=True):
+    """A user's array was accepted; JobReceived of each element follows.
+
+    Attributes:
+        array: number of its first element.
+        elements: in the notation of `ArraySpec`.
+        payload: what all elements run.
+        not_ok: how many elements that are no longer needed have not completed (`compaction`).
+    """
+
+    array: int
+    elements: str
+    user: str
+    idempotency_key: str
+    name: str
+    request: Request
+    payload: bytes
+    dependencies: tuple[Dependency, ...] = ()
+    not_ok: int = 0
+
+
+class JobReleased(Record, frozen=True):
+    """A held job waits for nothing any more: it is decided where it runs."""
+
+    job: int
 
 
 class JobOffered(Record, frozen=True):

@@ -7,8 +7,10 @@ applies it, and after a restart the journal's records are applied again.
 import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from grms.policy.circuit_breaker import CircuitBreakerFound
+from grms.site.model.held_jobs import OK, HeldJobBook, JobArray, Target
 from grms.site.model.jobs import (
     KEY_PARTS,
     GuestJob,
@@ -20,12 +22,14 @@ from grms.site.model.jobs import (
     Request,
     lrms_key,
     next_lrms_key,
+    read_job_id,
 )
 from grms.site.model.lifecycle import GuestState, JobState
 from grms.site.model.partners import PartnerBook, response_time
 from grms.site.model.rebalance_rounds import RebalanceBook
 from grms.site.model.records import (
     AbandonedSettled,
+    ArrayReceived,
     EpochBegun,
     GuestAccepted,
     GuestAcknowledged,
@@ -46,6 +50,7 @@ from grms.site.model.records import (
     JobOffered,
     JobPromised,
     JobReceived,
+    JobReleased,
     JobReoffered,
     JobReofferEnded,
     JobRequeued,
@@ -70,6 +75,8 @@ from grms.site.model.records import (
 )
 from grms.site.model.reservations import ReservationBook
 from grms.site.model.settings import SiteSettings
+from grms.util.dependencies import Dependency
+from grms.util.job_arrays import ArraySpec
 
 
 class StateTables:
@@ -79,7 +86,7 @@ class StateTables:
         epoch: of new numbers: the journal's own, or a later one that has begun since.
         jobs: local users' jobs by number: open ones, and those that ended last.
         jobs_open: number of unfinished ones.
-        keys: numbers of jobs by (user, idempotency key).
+        keys: numbers of jobs and arrays by (user, idempotency key).
         open_by_user: number of open jobs, of users with any.
         ended: numbers of ended jobs in the order of their ends.
         next_job: number of the next job.
@@ -92,6 +99,7 @@ class StateTables:
             ones in order of their starts.
         lrms_moment: of the last known event there, seconds; minus infinity without any.
         reserved: partners' jobs for which a place is held, by key.
+        held: which local users' jobs are held, and for what; and arrays.
         books: by partner's name, listed ones first and in their order.
         draining: no more work is accepted.
         lrms_away: why the batch system does not answer; empty if it does.
@@ -122,9 +130,12 @@ class StateTables:
         self.books: dict[str, PartnerBook] = {}
         self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
         self.rounds = RebalanceBook()
+        self.held = HeldJobBook()
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
             JobReceived: self._job_received,
+            ArrayReceived: self._array_received,
+            JobReleased: self._job_released,
             JobOffered: self._job_offered,
             JobDeclined: self._job_declined,
             JobDelegated: self._job_delegated,
@@ -268,23 +279,100 @@ class StateTables:
 
     def _job_received(self, record: JobReceived) -> None:
         number, user = record.job, record.user
+        array = self.held.arrays[record.array] if record.array else None
         job = HomeJob(
             job=number,
-            job_id=f"{self.settings.name}-{number}",
+            job_id=(
+                f"{self.settings.name}-{number}"
+                if array is None
+                else array.element_id(record.index)
+            ),
             lrms_key=lrms_key(self.settings.name, self.epoch, number),
             user=user,
             idempotency_key=record.idempotency_key,
             name=record.name,
             request=record.request,
-            payload=record.payload,
+            payload=record.payload if array is None else array.payload,
+            part=b"" if array is None else record.payload,
             unfit=record.unfit,
             submit_time=record.time,
+            array=record.array,
+            index=record.index,
+            dependencies=record.dependencies,
         )
         self.jobs[number] = job
         self.jobs_open += 1
-        self.keys[user, record.idempotency_key] = number
+        if array is None:
+            self.keys[user, record.idempotency_key] = number
+        if self.held.receive(
+            number,
+            job.named,
+            record.dependencies,
+            array=array,
+            resolve=partial(self.target, array=array, index=record.index),
+            ended=self._completed,
+        ):
+            job.begin_held()
         self.open_by_user[user] = self.open_by_user.get(user, 0) + 1
         self.next_job = number + 1
+
+    def _array_received(self, record: ArrayReceived) -> None:
+        array = JobArray(
+            array=record.array,
+            array_id=f"{self.settings.name}-{record.array}",
+            spec=ArraySpec.parse(record.elements),
+            user=record.user,
+            idempotency_key=record.idempotency_key,
+            name=record.name,
+            request=record.request,
+            payload=record.payload,
+            dependencies=record.dependencies,
+            not_ok=record.not_ok,
+            forgotten_not_ok=record.not_ok,
+        )
+        self.held.receive_array(array)
+        self.keys[record.user, record.idempotency_key] = record.array
+
+    def _completed(self, number: int) -> bool | None:
+        # Whether a remembered job has ended, and completed.
+        outcome = self.jobs[number].outcome
+        return None if outcome is None else outcome in OK
+
+    def target(
+        self, dependency: Dependency, *, array: JobArray | None = None, index: int = 0
+    ) -> Target | None:
+        """Returns what a dependency names, of a job or of an element of an array; `None` if it is not remembered."""
+        other = self.find_array(dependency.job_id)
+        if other is None:
+            job = self.find_job(dependency.job_id)
+            return None if job is None else Target(job.job)
+        if dependency.kind != "aftercorr" or array is None:
+            return Target(other.array, array=True)
+        number = other.element(index)
+        return Target(number) if number in self.jobs else None
+
+    def _job_released(self, record: JobReleased) -> None:
+        job = self.jobs[record.job]
+        self.held.release(job.job)
+        job.move(JobState.RECEIVED)
+        job.released_time = record.time
+
+    def find_job(self, job_id: str) -> HomeJob | None:
+        """Returns the job, or the element of an array, of a user-visible name; `None` if there is none."""
+        read = read_job_id(self.settings.name, job_id)
+        if read is None:
+            return None
+        number, index = read
+        if index >= 0:
+            array = self.held.arrays.get(number)
+            number = 0 if array is None else array.element(index)
+        job = self.jobs.get(number)
+        return job if job is not None and job.job_id == job_id else None
+
+    def find_array(self, job_id: str) -> JobArray | None:
+        """Returns the array of a user-visible name; `None` if there is none."""
+        read = read_job_id(self.settings.name, job_id)
+        return None if read is None or read[1] >= 0 else self.held.arrays.get(read[0])
 
     def _job_offered(self, record: JobOffered) -> None:
         job, book = self.jobs[record.job], self.book(record.partner)
@@ -469,9 +557,21 @@ class StateTables:
         else:
             del self.open_by_user[job.user]
         self.ended.append(job.job)
+        self.held.end(
+            job.job,
+            job.named,
+            array=self.held.arrays[job.array] if job.array else None,
+            outcome=record.outcome,
+        )
         if len(self.ended) > self.settings.limits.jobs_kept:
-            forgotten = self.jobs.pop(self.ended.popleft())
-            del self.keys[forgotten.user, forgotten.idempotency_key]
+            self._forget(self.jobs.pop(self.ended.popleft()))
+
+    def _forget(self, job: HomeJob) -> None:
+        if job.array:
+            assert job.outcome is not None
+            if not self.held.forget(self.held.arrays[job.array], job.outcome):
+                return
+        del self.keys[job.user, job.idempotency_key]
 
     def _delegated_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         book = self.books[job.partner]
@@ -486,7 +586,7 @@ class StateTables:
         work = record.run_time * job.request.processors
         book.given += work
         book.trust.end(job.offer_number, record.end_time, record.run_time, record.outcome)
-        book.count_response(work, response_time(job.submit_time, record.end_time))
+        book.count_response(work, response_time(job.eligible_time, record.end_time))
 
     def _job_cancel_requested(self, record: JobCancelRequested) -> None:
         job = self.job(record.job)
@@ -509,7 +609,7 @@ class StateTables:
     def _lose(job: HomeJob, book: PartnerBook, now: float) -> None:
         # What was lost there counts with the time that was lost.
         book.close_job(job)
-        response = response_time(job.submit_time, now)
+        response = response_time(job.eligible_time, now)
         book.count_response(job.consumption_requested, response)
 
     def _job_taken_back(self, record: JobTakenBack) -> None:

@@ -18,6 +18,7 @@ from grms.site.model.jobs import HomeJob
 from grms.site.model.partners import PartnerBook
 from grms.site.model.records import (
     KINDS,
+    ArrayReceived,
     GuestAccepted,
     JobKept,
     JobOffered,
@@ -143,7 +144,7 @@ class Recorder:
     # --- decisions -----------------------------------------------------------------------------
 
     def _note(self, record: Record) -> Noted:
-        if isinstance(record, JobReceived | GuestAccepted):
+        if isinstance(record, JobReceived | ArrayReceived | GuestAccepted):
             return Noted(msgspec.structs.replace(record, payload=b""))
         if isinstance(record, JobOffered | JobKept):
             return Noted(record, self._decided(record))

@@ -64,7 +64,7 @@ class Entry:
         processors: it needs.
         requested_time: it may run, seconds.
         submit_time: when it came, seconds.
-        state: a word: "received", "offered", "delegated", "queued", "running" or "ended".
+        state: a word: "held", "received", "offered", "delegated", "queued", "running" or "ended".
         place: the site where it runs, or is to; empty before that is decided.
         asking: the partner that is being asked; empty for none.
         start_time: `None` before; of a delegated job it is known at its end.
@@ -121,6 +121,7 @@ class DashboardState:
         self._jobs_max = jobs_max
         self._sampled = 0
         self._told: dict[type[Record], Callable[[Entry, Any, Decided | None], None]] = {
+            records.JobReleased: self._released,
             records.JobOffered: self._offered,
             records.JobDeclined: self._declined,
             records.JobDelegated: self._delegated,
@@ -197,18 +198,20 @@ class DashboardState:
 
     def _received(self, record: records.JobReceived) -> None:
         key = f"{self.site}-{record.job}"
+        # Nobody looks in between: what is not held is offered or kept in the same turn.
+        state = "held" if record.dependencies or record.array else "received"
         entry = Entry(
             key=key,
-            job_id=key,
+            job_id=f"{self.site}-{record.array}_{record.index}" if record.array else key,
             home=self.site,
             user=record.user,
             name=record.name,
             processors=record.request.processors,
             requested_time=record.request.requested_time,
             submit_time=record.time,
-            state="received",
+            state=state,
         )
-        self._step(entry, Step(record.time, "received"))
+        self._step(entry, Step(record.time, state))
         self._add(entry)
 
     def _guest_accepted(self, record: records.GuestAccepted) -> None:
@@ -245,6 +248,10 @@ class DashboardState:
         entry.steps.append(step)
 
     # --- what each kind of record says ---------------------------------------------------------
+
+    def _released(self, entry: Entry, record: Any, _: Decided | None) -> None:
+        entry.state = "received"
+        self._step(entry, Step(record.time, "released"))
 
     def _offered(self, entry: Entry, record: Any, decided: Decided | None) -> None:
         entry.state, entry.asking = "offered", record.partner

@@ -134,7 +134,7 @@ class MetricsUpdates:
         # Its end may be reported before the confirmation is answered.
         away = handled.away.get(record.job)
         self._confirmed(away)
-        response = max(0.0, record.end_time - job.submit_time)
+        response = max(0.0, record.end_time - job.eligible_time)
         kind = "home" if away is None else "delegated"
         self._metrics.job_response.labels(kind).observe(response)
 

@@ -12,6 +12,7 @@ from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
 from grms.site.model.events import Cancel, Submit
+from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.result_service import sent, write_results
@@ -21,11 +22,16 @@ from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     JOB_STATES,
     WireError,
+    element_part,
+    read_array,
+    read_dependencies,
     read_input,
     read_job_state,
     read_request,
+    write_array,
     write_job,
 )
+from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
 from lrms_sim.util.messages import printable, shorten
 
@@ -144,6 +150,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         await self._admission.check_submission(context, user)
         try:
             wanted, payload = read_request(request.request, "request")
+            dependencies = read_dependencies(request.dependencies)
+            elements = read_array(request.array)
         except WireError as error:
             await self._admission.invalid(context, error)
         try:
@@ -164,6 +172,9 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             wanted,
             payload,
             shorten(printable(request.unfit), UNFIT_MAX),
+            dependencies,
+            elements,
+            _part(elements, runs=request.request.HasField("program")),
         )
         answer = await self._admission.ask(context, event, self._answer)
         self._admission.audit(
@@ -195,6 +206,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
         user = await self._admission.user(context)
+        array = self._engine.state.memory.find_array(request.job_id)
+        if array is not None and (array.user == user.name or self._admission.is_operator(user)):
+            return await self._admission.look(
+                context,
+                lambda _: self._write_array(array),
+                lambda job: job.array == array.array,
+            )
         return await self._seen(context, user, request.job_id, self._write)
 
     async def List(  # noqa: N802  # gRPC's name
@@ -256,6 +274,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             if request.stuck and not stuck:
                 continue
             message = write_job(job, self._site, program=not request.without_program)
+            message = self._with_reason(message, job)
             message.stuck = stuck
             size += message.ByteSize()
             answer.jobs.append(message)
@@ -270,12 +289,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         answer = await self._admission.ask(context, event, self._answer)
         self._admission.audit("cancel", user, job=request.job_id, cause=event.id)
         # The batch system has been told by now; what came of it may be in the journal, too.
-        job = self._engine.state.job(request.job_id)
-        return (
-            answer
-            if job is None
-            else await self._admission.look(context, lambda _: self._write(job))
-        )
+        read = self._of(answer.job_id)
+        return answer if read is None else await self._admission.look(context, lambda _: read())
 
     async def Watch(  # noqa: N802  # gRPC's name
         self, request: job_pb2.WatchRequest, context: Context
@@ -360,12 +375,39 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         return found[0]
 
     def _answer(self, reply: ReplyJob) -> job_pb2.Job:
-        job = self._engine.state.job(reply.job_id)
-        assert job is not None
-        return self._write(job)
+        read = self._of(reply.job_id)
+        assert read is not None
+        return read()
+
+    def _of(self, job_id: str) -> Callable[[], job_pb2.Job] | None:
+        # What shows the job, or the array, of that name; None if there is none.
+        memory = self._engine.state.memory
+        job = memory.find_job(job_id)
+        if job is not None:
+            return partial(self._write, job)
+        array = memory.find_array(job_id)
+        return None if array is None else partial(self._write_array, array)
 
     def _write(self, job: HomeJob) -> job_pb2.Job:
-        return write_job(job, self._site)
+        return self._with_reason(write_job(job, self._site), job)
+
+    def _with_reason(self, message: job_pb2.Job, job: HomeJob) -> job_pb2.Job:
+        # What a held job waits for is not of the job alone.
+        if job.state is JobState.HELD:
+            message.reason = self._engine.state.memory.held.why(job.job)
+        return message
+
+    def _write_array(self, array: JobArray) -> job_pb2.Job:
+        memory = self._engine.state.memory
+        jobs = [memory.jobs[number] for number in array.numbers if number in memory.jobs]
+        return write_array(array, jobs, sum(job.state is JobState.HELD for job in jobs))
+
+
+def _part(elements: ArraySpec | None, *, runs: bool) -> Callable[[str, int], bytes] | None:
+    if elements is None:
+        return None
+    # What runs nothing finds nothing.
+    return partial(element_part, elements) if runs else lambda _, __: b""
 
 
 def _page_begin(token: str) -> int:

@@ -176,7 +176,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         partner, offer = await self._about(context, request)
         job = await self._accepted(context, partner, offer)
         answer = partner_pb2.FetchProgramResponse()
-        answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.payload).program)
+        answer.program.CopyFrom(request_pb2.JobRequest.FromString(job.program).program)
         answer.owner = self._pseudonyms.of(partner, job.user)
         answer.user = self._pseudonyms.name(partner, job.user)
         return answer

@@ -28,8 +28,9 @@ from grms.site.model.commands import (
     PublishReservation,
     PublishRound,
     Send,
+    TellLoad,
 )
-from grms.site.model.events import Event, LrmsNews, LrmsTold
+from grms.site.model.events import Event, LoadTold, LrmsNews, LrmsTold
 from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.reservations import Reservation
 from grms.site.scheduler.state import SiteState
@@ -206,6 +207,8 @@ class Engine(Loop[Event, Command, SiteState]):
             self._show(command)
         elif isinstance(command, LrmsSubmit | LrmsCancel):
             self._inbox.extend(self._told(self.driver.do(command)))
+        elif isinstance(command, TellLoad):
+            self._inbox.append(LoadTold(*self.stamp()))
         elif isinstance(command, Send):
             assert self._outward is not None
             self._outward.send(command)

@@ -172,7 +172,7 @@ class OfferHandler:
         transaction.note(JobOffered(transaction.now, job.job, book.name, number))
         transaction.do(
             SendOffer(
-                transaction.cause, job.partner, job.offer, settled_below, job.request, job.payload
+                transaction.cause, job.partner, job.offer, settled_below, job.request, job.program
             )
         )
         transaction.publish(job)
@@ -183,7 +183,7 @@ class OfferHandler:
         if job is None or job.state is not JobState.RESOLVING or job.confirms:
             return None
         settled_below = self.memory.books[partner].settled()
-        return SendOffer(0, partner, offer, settled_below, job.request, job.payload)
+        return SendOffer(0, partner, offer, settled_below, job.request, job.program)
 
     # --- answers -------------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class OfferHandler:
     def pursue_cancel(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         """Takes the next step of a job's cancellation."""
         state = job.state
-        if state is JobState.RECEIVED:
+        if state in {JobState.HELD, JobState.RECEIVED}:
             self.decide(job, load, transaction)
         elif state in {JobState.OFFERING, JobState.RESOLVING}:
             job.move(JobState.WITHDRAWING)

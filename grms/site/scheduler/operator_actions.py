@@ -16,7 +16,7 @@ from typing import Final
 
 from grms.site.model.commands import Refusal, Refuse, ReplyJob
 from grms.site.model.events import Resubmit, TakeBack, WriteOff
-from grms.site.model.jobs import HomeJob, find_job
+from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobResubmitted, JobTakenBack, JobWrittenOff
 from grms.site.model.state_tables import StateTables
@@ -57,7 +57,7 @@ class OperatorActionHandler:
     def _act(
         self, event: Act, transaction: Transaction, act: Callable[[HomeJob, Act, Transaction], None]
     ) -> None:
-        job = find_job(self.memory.jobs, self.memory.settings.name, event.job_id)
+        job = self.memory.find_job(event.job_id)
         if job is None:
             reason = f"there is no job {event.job_id!r}"
             transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
@@ -114,6 +114,8 @@ def why_stuck(job: HomeJob, memory: StateTables, now: float) -> str:
 
 
 def _why_stuck_here(job: HomeJob, memory: StateTables, now: float) -> str:
+    if job.state is JobState.HELD:
+        return ""  # it goes on by itself; `reason` says what it waits for
     if job.job in memory.unplaced:
         return job.reason
     if job.state is JobState.SUBMITTING and memory.lrms_away:

@@ -184,7 +184,7 @@ class RebalanceHandler:
                 job.offer,
                 settled_below,
                 job.request,
-                job.payload,
+                job.program,
                 reserve=True,
             )
         )

@@ -27,6 +27,7 @@ from grms.site.model.events import (
     Drain,
     Event,
     LaunchReservation,
+    LoadTold,
     LrmsNews,
     LrmsTold,
     MoveReservation,
@@ -71,6 +72,7 @@ from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.deadlines import DeadlineHandler
 from grms.site.scheduler.guest_jobs import GuestJobHandler
+from grms.site.scheduler.held_jobs import HeldJobHandler
 from grms.site.scheduler.local_jobs import LocalJobHandler
 from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.operator_actions import OperatorActionHandler, why_stuck
@@ -109,6 +111,7 @@ class SiteState:
         self._guests = GuestJobHandler(self.memory)
         self._partners = PeerStateHandler(self.memory, faults, self._offers, self._reoffers)
         self._operator = OperatorActionHandler(self.memory, self._offers)
+        self._held = HeldJobHandler(self.memory, self._offers)
         self._deadlines = DeadlineHandler(self.memory, self._offers)
         self._reservations = ReservationHandler(self.memory)
         self._handlers: dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]] = {
@@ -138,6 +141,7 @@ class SiteState:
             ProbeFailed: self._partners.probe_failed,
             OfferDisputed: self._partners.disputed,
             TimePassed: self._time_passed,
+            LoadTold: lambda *_: None,
             RoundDue: self._reoffers.due,
             TakeBack: self._operator.take_back,
             Resubmit: self._operator.resubmit,
@@ -168,6 +172,7 @@ class SiteState:
         transaction = Transaction(self.memory, event.id, now)
         what = event.news if isinstance(event, LrmsTold) else event
         self._handlers[type(what)](what, transaction)
+        self._held.carry_on(event, transaction)
         self._reoffers.carry_on(event, transaction)
         return transaction.commands()
 

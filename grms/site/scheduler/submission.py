@@ -3,17 +3,21 @@
 A job is journaled before its user is told that it was accepted. `offers` has what happens in between.
 """
 
+from collections.abc import Iterable
+
 from grms.lrms import base
 from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob
 from grms.site.model.events import Cancel, LrmsRefused, ReportReceived, Submit
-from grms.site.model.jobs import HomeJob, Load, find_job
+from grms.site.model.held_jobs import JobArray
+from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
-from grms.site.model.records import JobCancelRequested, JobReceived
+from grms.site.model.records import ArrayReceived, JobCancelRequested, JobReceived
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.local_jobs import Owner, accept, end_what_waits, look_up
 from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction
+from grms.util.job_arrays import ArraySpec
 
 _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
 """The batch system has the job, or is to get it."""
@@ -36,42 +40,105 @@ class SubmissionHandler(Owner[HomeJob]):
         memory = self.memory
         known = memory.keys.get((event.user, event.idempotency_key))
         if known is not None:
-            job = memory.jobs[known]
-            if (job.request, job.payload, job.name) != (event.request, event.payload, event.name):
-                transaction.do(
-                    Refuse(
-                        event.id,
-                        Refusal.PRECONDITION,
-                        f"the idempotency key belongs to another submission, {job.job_id}",
-                        "idempotency_key",
-                    )
-                )
-            else:
-                transaction.do(ReplyJob(event.id, job.job_id))
+            transaction.do(self._known(known, event))
             return
         refusal = self._refusal(event)
         if refusal is not None:
             transaction.do(refusal)
             return
         number = memory.next_job
+        if event.elements is not None:
+            self._receive_array(event, number, event.elements, transaction)
+            return
+        transaction.note(_received(event, transaction.now, number, event.payload))
+        job = memory.jobs[number]
+        transaction.do(ReplyJob(event.id, job.job_id))
+        self._begin(job, event.load, transaction)
+
+    def _receive_array(
+        self, event: Submit, array: int, elements: ArraySpec, transaction: Transaction
+    ) -> None:
+        assert event.part is not None
+        memory = self.memory
         transaction.note(
-            JobReceived(
+            ArrayReceived(
                 transaction.now,
-                number,
+                array,
+                str(elements),
                 event.user,
                 event.idempotency_key,
                 event.name,
                 event.request,
                 event.payload,
-                event.unfit,
+                event.dependencies,
             )
         )
-        job = memory.jobs[number]
-        transaction.do(ReplyJob(event.id, job.job_id))
-        self.offers.decide(job, event.load, transaction)
+        array_id = memory.held.arrays[array].array_id
+        for number, index in enumerate(elements, array):
+            part = event.part(array_id, index)
+            transaction.note(
+                _received(event, transaction.now, number, part, array=array, index=index)
+            )
+        transaction.do(ReplyJob(event.id, array_id))
+        for number in range(array, array + len(elements)):
+            self._begin(memory.jobs[number], event.load, transaction)
+
+    def _begin(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
+        if job.state is JobState.HELD:
+            transaction.publish(job)
+        else:
+            self.offers.decide(job, load, transaction)
+
+    def _known(self, number: int, event: Submit) -> ReplyJob | Refuse:
+        # The answer to a submission with the key of another, or of the same.
+        one = self.memory.held.arrays.get(number) or self.memory.jobs[number]
+        name, elements = (
+            (one.array_id, one.spec) if isinstance(one, JobArray) else (one.job_id, None)
+        )
+        if (one.request, one.payload, one.name, one.dependencies, elements) == (
+            event.request,
+            event.payload,
+            event.name,
+            event.dependencies,
+            event.elements,
+        ):
+            return ReplyJob(event.id, name)
+        return Refuse(
+            event.id,
+            Refusal.PRECONDITION,
+            f"the idempotency key belongs to another submission, {name}",
+            "idempotency_key",
+        )
+
+    def _misdepends(self, event: Submit) -> str:
+        # Why the dependencies cannot be; empty if they can.
+        memory = self.memory
+        for dependency in event.dependencies:
+            if dependency.kind == "singleton":
+                if not event.name:
+                    return "singleton: jobs of the same name are meant, and this one has no name"
+                continue
+            other = memory.find_array(dependency.job_id)
+            one = other or memory.find_job(dependency.job_id)
+            if one is None or one.user != event.user:
+                return (
+                    f"{dependency}: this site has no job {dependency.job_id!r} of {event.user}, or it ended "
+                    f"so long ago that it has forgotten how"
+                )
+            if dependency.kind != "aftercorr":
+                continue
+            if other is None or event.elements is None:
+                return f"{dependency}: both have to be arrays; of other jobs say afterok"
+            missing = next((i for i in event.elements if other.spec.position(i) < 0), None)
+            if missing is not None:
+                return f"{dependency}: {other.array_id} has no element {missing}"
+            gone = next((i for i in event.elements if other.element(i) not in memory.jobs), None)
+            if gone is not None:
+                return f"{dependency}: how element {gone} ended is forgotten"
+        return ""
 
     def _refusal(self, event: Submit) -> Refuse | None:
-        settings, limits = self.memory.settings, self.memory.settings.limits
+        limits = self.memory.settings.limits
         for field, text, least in (
             ("idempotency_key", event.idempotency_key, 1),
             ("user", event.user, 1),
@@ -85,6 +152,13 @@ class SubmissionHandler(Owner[HomeJob]):
                 # The user is who calls, and no field of the request.
                 wrong = "" if field == "user" else field
                 return Refuse(event.id, Refusal.INVALID, reason, wrong)
+        wrong = self._misdepends(event)
+        if wrong:
+            return Refuse(event.id, Refusal.INVALID, wrong, "dependencies")
+        return self._too_large(event) or self._no_room(event)
+
+    def _too_large(self, event: Submit) -> Refuse | None:
+        settings, limits = self.memory.settings, self.memory.settings.limits
         unfit = self.offers.unfit(event.request, event.unfit, event.load)
         if unfit and not self.offers.any_could(event.request):
             reason = f"{unfit}, and no partner of this site is known that could run it"
@@ -97,6 +171,10 @@ class SubmissionHandler(Owner[HomeJob]):
                 f"{limits.payload_bytes} are possible"
             )
             return Refuse(event.id, Refusal.INVALID, reason, "request")
+        return None
+
+    def _no_room(self, event: Submit) -> Refuse | None:
+        limits = self.memory.settings.limits
         if self.memory.draining:
             return Refuse(event.id, Refusal.UNAVAILABLE, "this site is draining; try later")
         for whose, count, most in (
@@ -107,31 +185,56 @@ class SubmissionHandler(Owner[HomeJob]):
                 limits.jobs_open_per_user,
             ),
         ):
-            if count >= most:
-                reason = f"{whose} has {count} open jobs, the most possible; try later"
+            wanted = 1 if event.elements is None else len(event.elements)
+            if wanted > most:
+                reason = f"an array of {wanted} elements; {whose} may have {most} open jobs"
+                return Refuse(event.id, Refusal.INVALID, reason, "array")
+            if count + wanted > most:
+                reason = f"{whose} has {count} open jobs, and may have {most}; try later"
                 return Refuse(event.id, Refusal.EXHAUSTED, reason)
         return None
 
     def cancel(self, event: Cancel, transaction: Transaction) -> None:
         """Ends a job where it is, as far as the site can."""
-        job = self.job(event.job_id)
-        if job is None:
+        jobs = self._selected(event.job_id)
+        if jobs is None:
             reason = f"there is no job {event.job_id!r}"
             transaction.do(Refuse(event.id, Refusal.NOT_FOUND, reason, "job_id"))
             return
-        if event.user is not None and event.user != job.user:
+        if event.user is not None and any(event.user != job.user for job in jobs):
             reason = f"job {event.job_id} is another user's"
             transaction.do(Refuse(event.id, Refusal.FORBIDDEN, reason))
             return
-        if job.state is not JobState.ENDED and not job.cancel_requested:
+        # All of them are asked to end before any does: none of an array begins in the place of another.
+        jobs = [job for job in jobs if job.state is not JobState.ENDED and not job.cancel_requested]
+        for job in jobs:
             transaction.note(JobCancelRequested(transaction.now, job.job))
+        for job in jobs:
             self.offers.pursue_cancel(job, event.load, transaction)
             transaction.publish(job)
-        transaction.do(ReplyJob(event.id, job.job_id))
+        transaction.do(ReplyJob(event.id, event.job_id.partition("_[")[0]))
+
+    def _selected(self, job_id: str) -> list[HomeJob] | None:
+        # The jobs that a name means: one, an array's, or some of these; None if there is no such job or array.
+        memory = self.memory
+        array_id, some, indices = job_id.partition("_[")
+        array = memory.find_array(array_id)
+        if array is None:
+            job = memory.find_job(job_id)
+            return None if job is None else [job]
+        numbers: Iterable[int] = array.numbers
+        if some:
+            try:
+                spec = ArraySpec.parse(indices.removesuffix("]"))
+            except ValueError:
+                return None
+            numbers = (array.element(index) for index in spec)
+        found = [memory.jobs[number] for number in numbers if number in memory.jobs]
+        return found or None
 
     def job(self, job_id: str) -> HomeJob | None:
         """Returns the job of that name, or `None`."""
-        return find_job(self.memory.jobs, self.memory.settings.name, job_id)
+        return self.memory.find_job(job_id)
 
     # --- partners ------------------------------------------------------------------------------
 
@@ -214,7 +317,9 @@ class SubmissionHandler(Owner[HomeJob]):
         for job in [job for job in self.memory.jobs.values() if job.job not in found]:
             if job.state in _HERE:
                 look_up(job, transaction)
-            elif job.state is JobState.RECEIVED:
+            elif job.state is JobState.RECEIVED or (
+                job.state is JobState.HELD and job.cancel_requested
+            ):
                 self.offers.decide(job, load, transaction)
             elif job.state is JobState.OFFERING:
                 job.move(JobState.WITHDRAWING if job.to_end else JobState.RESOLVING)
@@ -245,3 +350,21 @@ class SubmissionHandler(Owner[HomeJob]):
         numbers = [job.job for job in found]
         transaction.publish_all(numbers)
         return set(numbers)
+
+
+def _received(
+    event: Submit, now: float, number: int, payload: bytes, *, array: int = 0, index: int = 0
+) -> JobReceived:
+    return JobReceived(
+        now,
+        number,
+        event.user,
+        event.idempotency_key,
+        event.name,
+        event.request,
+        payload,
+        event.unfit,
+        event.dependencies,
+        array,
+        index,
+    )

@@ -54,7 +54,7 @@ class Transaction:
                 self.cause,
                 job.lrms_key,
                 job.asked_here,
-                job.payload,
+                job.program,
                 lookup=lookup,
                 started=started,
                 user=user,

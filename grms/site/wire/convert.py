@@ -1,6 +1,7 @@
 """Conversion between the state's values and wire messages."""
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -9,8 +10,11 @@ from grms.daemon.file_names import check_outputs
 from grms.daemon.job_files import JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.shared_folders import SharedFile, check_shared
+from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
+from grms.util.dependencies import DEPENDENCIES_MAX, KINDS, Dependency
+from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.util.messages import printable, shorten
@@ -40,6 +44,11 @@ JOB_STATES: dict[JobState, Any] = {
     state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in SHOWN
 }
 _JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
+
+_DEPENDENCIES: dict[str, Any] = {
+    kind: job_pb2.DependencyKind.Value(f"DEPENDENCY_KIND_{kind.upper()}") for kind in KINDS
+}
+_DEPENDENCIES_READ = {number: kind for kind, number in _DEPENDENCIES.items()}
 
 _TO_FETCH = request_pb2.JobRequest(to_fetch=request_pb2.ProgramToFetch()).SerializeToString()
 
@@ -348,6 +357,98 @@ def write_status(
     return message
 
 
+def read_dependencies(messages: Sequence[job_pb2.Dependency]) -> tuple[Dependency, ...]:
+    """Returns what a job waits for.
+
+    Raises:
+        WireError: there is no such dependency, or there are too many.
+    """
+    found = []
+    for message in messages:
+        if message.kind not in _DEPENDENCIES_READ:
+            text = f"dependencies has kind {message.kind}; it must be a known one"
+            raise WireError("dependencies.kind", text)
+        try:
+            found.append(Dependency(_DEPENDENCIES_READ[message.kind], message.job_id))
+        except ValueError as error:
+            raise WireError("dependencies", str(error)) from error
+    unique = tuple(dict.fromkeys(found))
+    if len(unique) > DEPENDENCIES_MAX:
+        text = f"{len(unique)} dependencies; at most {DEPENDENCIES_MAX} are possible, and an array is one"
+        raise WireError("dependencies", text)
+    return unique
+
+
+def read_array(text: str) -> ArraySpec | None:
+    """Returns the elements of an array; `None` for one job.
+
+    Raises:
+        WireError: they are none.
+    """
+    try:
+        return ArraySpec.parse(text) if text else None
+    except ValueError as error:
+        raise WireError("array", shorten(str(error), SAID_MAX)) from error
+
+
+def element_part(elements: ArraySpec, array_id: str, index: int) -> bytes:
+    """Returns what an element's program has besides that of its array, which it is put behind: variables."""
+    environment = elements.variables(array_id, index)
+    program = request_pb2.Program(environment=environment)
+    return request_pb2.JobRequest(program=program).SerializeToString(deterministic=True)
+
+
+def write_array(array: JobArray, elements: Iterable[HomeJob], held: int) -> job_pb2.Job:
+    """Returns an array as a whole; `elements` are the remembered ones, and `held` how many of them are."""
+    jobs = list(elements)
+    ended = len(array.spec) - array.open
+    state = JobState.ENDED if not array.open else JobState.HELD
+    for job in jobs:
+        if job.shown in {JobState.HELD, JobState.ENDED}:
+            continue
+        state = job.shown
+        if state is JobState.RUNNING:
+            break
+    message = job_pb2.Job(
+        job_id=array.array_id,
+        user=array.user,
+        name=array.name,
+        request=write_request(array.request, array.payload),
+        state=JOB_STATES[state],
+        submit_time_s=jobs[0].submit_time,
+        cancel_requested=all(job.cancel_requested for job in jobs),
+        revision=sum(job.revision for job in jobs),
+        dependencies=_write_dependencies(array.dependencies),
+        array=job_pb2.ArraySummary(
+            elements=str(array.spec),
+            count=len(array.spec),
+            held=held,
+            under_way=len(array.under_way),
+            completed=ended - array.not_ok,
+            not_completed=array.not_ok,
+        ),
+    )
+    started = [job.start_time for job in jobs if not math.isnan(job.start_time)]
+    if started:
+        message.start_time_s = min(started)
+    if not array.open:
+        bad = [job for job in jobs if job.outcome not in OK]
+        outcome = Outcome.COMPLETED if not array.not_ok else Outcome.FAILED
+        message.end_time_s = max(job.end_time for job in jobs)
+        worst = max((job.exit.code or 0 for job in bad), default=0)
+        _write_end(message, (bad[0].outcome if bad else None) or outcome, Exit(worst or None))
+        if array.not_ok:
+            message.reason = f"{array.not_ok} of {len(array.spec)} elements have not completed"
+    return message
+
+
+def _write_dependencies(dependencies: Iterable[Dependency]) -> list[job_pb2.Dependency]:
+    return [
+        job_pb2.Dependency(kind=_DEPENDENCIES[each.kind], job_id=each.job_id)
+        for each in dependencies
+    ]
+
+
 def read_job_state(number: int) -> JobState:
     """Returns a job's state.
 
@@ -365,7 +466,7 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         job_id=job.job_id,
         user=job.user,
         name=job.name,
-        request=write_request(job.request, job.payload if program else b""),
+        request=write_request(job.request, job.program if program else b""),
         state=JOB_STATES[job.shown],
         executed_on=executed_on(job, site),
         submit_time_s=job.submit_time,
@@ -376,6 +477,9 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         ).decode(),  # half a character would end the daemon
         offered_to=job.partner if job.state in PROVISIONAL else "",
         leaving=job.state is JobState.LEAVING,
+        array_id=job.job_id.rpartition("_")[0] if job.array else "",
+        array_index=job.index,
+        dependencies=_write_dependencies(job.dependencies),
     )
     if not math.isnan(job.start_time):
         message.start_time_s = job.start_time

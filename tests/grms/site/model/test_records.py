@@ -13,6 +13,7 @@ from grms.site.model.commitments import PromiseRow
 from grms.site.model.jobs import Exit, GuestRef, JobRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import KINDS, JobEnded, JobKept, JobStarted, Record
+from grms.util.dependencies import Dependency
 from lrms_sim.workload.requests import Request as Needs
 from tests.any_requests import any_requests
 
@@ -43,6 +44,15 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
             *(st.none() | times, st.none() | times),
             *(st.booleans(), st.booleans()),
         ),
+        max_size=3,
+    ).map(tuple),
+    str(tuple[Dependency, ...]): st.lists(
+        st.builds(
+            Dependency,
+            st.sampled_from(["afterok", "afterany", "afternotok", "aftercorr"]),
+            st.text(min_size=1, max_size=8),
+        )
+        | st.just(Dependency("singleton")),
         max_size=3,
     ).map(tuple),
     "Exit": st.builds(Exit, st.none() | st.integers(0, 255), st.none() | st.integers(1, 127)),

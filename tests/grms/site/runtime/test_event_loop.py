@@ -28,6 +28,7 @@ from grms.site.model.commands import (
     PublishRound,
     Send,
     SendProbe,
+    TellLoad,
 )
 from grms.site.model.events import Cancel, Event, LrmsNews, Resume
 from grms.site.model.jobs import OfferId, Request
@@ -314,5 +315,5 @@ def test_every_command_is_of_one_kind() -> None:
         if isinstance(kind, type) and issubclass(kind, Command) and kind not in {Command, Answer}
     ]
     shown = Publish | PublishReservation | PublishRound
-    kinds: tuple[Any, ...] = (Append, Answer, Send, LrmsSubmit | LrmsCancel, shown)
+    kinds: tuple[Any, ...] = (Append, Answer, Send, LrmsSubmit | LrmsCancel, shown, TellLoad)
     assert [each for each in every if sum(issubclass(each, kind) for kind in kinds) != 1] == []

@@ -23,7 +23,10 @@ from grms.simulation.fault_run import run_trial
 @click.option(
     "--rogues", is_flag=True, help="One of the sites is a Byzantine partner in every run."
 )
-def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, rogues: bool) -> None:
+@click.option("--arrays", is_flag=True, help="Users also hand in arrays and dependent jobs.")
+def main(
+    seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, rogues: bool, arrays: bool
+) -> None:
     """Replays runs of the fault test; tells the story where it is one run."""
     tell = click.echo if count == 1 else None
     bad = 0
@@ -35,12 +38,14 @@ def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, ro
             rails=rails,
             reoffers=reoffers,
             rogues=rogues,
+            arrays=arrays,
         )
         if count == 1:
             click.echo(
                 f"{verdict.jobs} jobs, {verdict.delegated} of them run elsewhere, "
                 f"{verdict.cancelled} cancelled; {verdict.crashes} crashes"
                 f"{f'; {verdict.moved} left a queue' if reoffers else ''}"
+                f"{f'; {verdict.held} were held, {verdict.hopeless} could not begin' if arrays else ''}"
                 f"{f'; the Byzantine partner {verdict.rogue}' if verdict.rogue else ''}"
             )
         for problem in verdict.problems:
@@ -49,7 +54,12 @@ def main(seed: int, count: int, on_lost: str, *, rails: bool, reoffers: bool, ro
             bad += 1
             more = "".join(
                 f" --{name}"
-                for name, wanted in (("rails", rails), ("reoffers", reoffers), ("rogues", rogues))
+                for name, wanted in (
+                    ("rails", rails),
+                    ("reoffers", reoffers),
+                    ("rogues", rogues),
+                    ("arrays", arrays),
+                )
                 if wanted
             )
             click.echo(

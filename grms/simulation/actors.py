@@ -4,7 +4,7 @@ Users ask until they are heard. Operators look at what their sites show, and act
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from grms.simulation.clock import ManualClock
@@ -16,6 +16,8 @@ from grms.site.model.events import Cancel, Resubmit, Submit, TakeBack
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
 from grms.site.scheduler.deadlines import deadline_of
+from grms.util.dependencies import Dependency
+from grms.util.job_arrays import ArraySpec
 
 LOOK_S = 5.0
 """Interval at which operators look for stuck jobs, seconds."""
@@ -39,6 +41,9 @@ class Wish:
         cancel_time: when its user gives it up, seconds; `None` for never.
         job_id: as acknowledged; empty before.
         cancel_told: the cancellation was acknowledged.
+        after: kinds of dependencies and the payloads of other submissions at the same site.
+        elements: of an array, which is a submission and no job; the wishes of its elements are made of it.
+        index: of an element.
     """
 
     home: str
@@ -49,6 +54,9 @@ class Wish:
     cancel_time: float | None
     job_id: str = ""
     cancel_told: bool = False
+    after: tuple[tuple[str, bytes], ...] = ()
+    elements: ArraySpec | None = None
+    index: int = -1
 
 
 @dataclass(slots=True)
@@ -56,7 +64,7 @@ class Users:
     """Submits jobs, and cancels some, repeatedly with the same key until acknowledged.
 
     `rogue` is a site whose users have no guarantees, or empty; `problems` gets violations, in
-    sentences.
+    sentences. `wishes` are of jobs and elements, `arrays` of whole arrays, by payload.
     """
 
     clock: ManualClock
@@ -65,10 +73,17 @@ class Users:
     rogue: str
     problems: list[str]
     wishes: dict[bytes, Wish] = field(default_factory=dict)
+    arrays: dict[bytes, Wish] = field(default_factory=dict)
 
     def want(self, payload: bytes, wish: Wish) -> None:
         """Takes a wish, which is submitted when its time has come."""
-        self.wishes[payload] = wish
+        if wish.elements is None:
+            self.wishes[payload] = wish
+        else:
+            self.arrays[payload] = wish
+            for index in wish.elements:
+                element = replace(wish, elements=None, index=index)
+                self.wishes[self.element(payload, index)] = element
         self.clock.after(wish.submit_time, self._submit, payload)
 
     @property
@@ -80,8 +95,25 @@ class Users:
             if wish.home != self.rogue
         )
 
+    @staticmethod
+    def element(payload: bytes, index: int) -> bytes:
+        """Returns the payload of an element of an array, by that of the array."""
+        return payload + b" [%d]" % index
+
+    def _elements(self, payload: bytes) -> list[Wish]:
+        spec = self.arrays[payload].elements if payload in self.arrays else None
+        return [] if spec is None else [self.wishes[self.element(payload, i)] for i in spec]
+
+    def _dependencies(self, wish: Wish) -> tuple[Dependency, ...] | None:
+        # None while one that it waits for has no name yet.
+        others = [(kind, self.arrays.get(one) or self.wishes[one]) for kind, one in wish.after]
+        if not all(other.job_id for _, other in others):
+            return None
+        return tuple(Dependency(kind, other.job_id) for kind, other in others)
+
     def _submit(self, payload: bytes) -> None:
-        wish = self.wishes[payload]
+        wish = self.arrays.get(payload) or self.wishes[payload]
+        dependencies = self._dependencies(wish)
 
         def reply(command: Command) -> None:
             if not isinstance(command, ReplyJob):
@@ -93,27 +125,45 @@ class Users:
                 self.problems.append(f"{payload!r} is both {wish.job_id} and {command.job_id}")
             if not wish.job_id and wish.cancel_time is not None:
                 delay = max(0.0, wish.cancel_time - self.clock.now)
-                self.clock.after(delay, self._cancel, wish)
+                self.clock.after(delay, self._cancel, payload)
             wish.job_id = command.job_id
+            for element in self._elements(payload):
+                element.job_id = f"{wish.job_id}_{element.index}"
 
         if not wish.job_id:
             home = self.sites[wish.home]
             self.clock.after(self.draws.between(0.5, 4.0), self._submit, payload)
+            if dependencies is None:
+                return
             home.ask(
-                lambda i: Submit(i, home.load(), "ann", wish.key, "", wish.request, payload),
+                lambda i: Submit(
+                    i,
+                    home.load(),
+                    "ann",
+                    wish.key,
+                    "",
+                    wish.request,
+                    payload,
+                    dependencies=dependencies,
+                    elements=wish.elements,
+                    part=lambda _, index: b" [%d]" % index,
+                ),
                 reply,
             )
 
-    def _cancel(self, wish: Wish) -> None:
+    def _cancel(self, payload: bytes) -> None:
+        wish = self.arrays.get(payload) or self.wishes[payload]
+
         def reply(command: Command) -> None:
             if isinstance(command, ReplyJob) or wish.home == self.rogue:
-                wish.cancel_told = True
+                for one in (wish, *self._elements(payload)):
+                    one.cancel_told = True
             else:
                 self.problems.append(f"the cancellation of {wish.job_id} was refused: {command}")
 
         if not wish.cancel_told:
             home = self.sites[wish.home]
-            self.clock.after(self.draws.between(0.5, 4.0), self._cancel, wish)
+            self.clock.after(self.draws.between(0.5, 4.0), self._cancel, payload)
             home.ask(lambda i: Cancel(i, home.load(), wish.job_id, "ann"), reply)
 
 

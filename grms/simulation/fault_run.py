@@ -25,6 +25,9 @@ honest site resubmits what the Byzantine partner holds beyond its deadline, and 
 - one that ended anywhere but at the Byzantine partner has run to its end;
 - no job was with the Byzantine partner for longer than its deadline without being shown as overdue.
 
+In runs with arrays and dependent jobs, all honest, each element has run once, and the order was kept
+(`grms.simulation.dependent_jobs`).
+
 And of every submission that led to an offer: the partner was the right one to be asked first, by
 records alone (`grms.simulation.order`).
 """
@@ -55,6 +58,7 @@ from grms.simulation.byzantine_peers import (
     PutBack,
 )
 from grms.simulation.clock import ManualClock
+from grms.simulation.dependent_jobs import DependencyChecker, draw_dependent_jobs
 from grms.simulation.fault_injection import Crashes, Faults, Timing
 from grms.simulation.findings import Judgement, Verdict, unfinished
 from grms.simulation.network import Network
@@ -70,7 +74,7 @@ from grms.site.model.commands import Command
 from grms.site.model.events import Event, PartnerFaulty, PoliciesChanged
 from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import Outcome
-from grms.site.model.records import EpochBegun, JobLeft, JobReoffered, Record
+from grms.site.model.records import EpochBegun, JobLeft, JobReleased, JobReoffered, Record
 from grms.site.model.settings import PartnerSettings, SiteSettings
 from grms.site.runtime.executor_queue import LrmsQueue
 from grms.site.scheduler.state import SiteState
@@ -88,7 +92,7 @@ another."""
 
 _PLAN, _NETWORK, _SITES, _USERS, _WORLD = range(5)
 _MOODS, _MOODY = 20, 30
-_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS = 6, 7, 8, 9
+_RESOURCES, _BROKERS, _CONSTRAINTS, _ROUNDS, _ARRAYS = 6, 7, 8, 9, 10
 
 
 @dataclass(slots=True)
@@ -103,6 +107,7 @@ class Trial:
         reoffers: honest sites offer again what waits.
         rogues: one site is a Byzantine partner in every run, and not in half of them; it may be of any kind.
             Operators also take back what it was to start at once, and has not ended.
+        arrays: users also hand in arrays and dependent jobs (`dependent_jobs`); all sites are honest.
     """
 
     seed: int
@@ -115,6 +120,7 @@ class Trial:
     rails: bool = False
     reoffers: bool = False
     rogues: bool = False
+    arrays: bool = False
     clock: ManualClock = field(default_factory=ManualClock)
     sites: dict[str, SimulatedSite] = field(default_factory=dict)
     _problems: list[str] = field(default_factory=list)
@@ -155,6 +161,8 @@ class Trial:
         draws = RandomSource(self.seed, _USERS)
         self._users = Users(self.clock, draws, self.sites, self._byzantine, self._problems)
         self._make_wishes(plan)
+        if self.arrays:
+            draw_dependent_jobs(RandomSource(self.seed, _ARRAYS), self._users, FAULTS_UNTIL)
         self._make_faults(plan, network)
         self._make_world(RandomSource(self.seed, _WORLD + 1))
         brokers = Brokers(self.clock, RandomSource(self.seed, _BROKERS), self._problems)
@@ -187,7 +195,7 @@ class Trial:
         sizes = {name: plan.integer(2, 6) for name in names}
         draws, world = RandomSource(self.seed, _SITES), RandomSource(self.seed, _WORLD)
         resources = RandomSource(self.seed, _RESOURCES)
-        if world.chance(0.5) or self.rogues:
+        if (world.chance(0.5) or self.rogues) and not self.arrays:
             self._draw_byzantine(world, names)
         probability = (0.0, 0.005, 0.02)[plan.integer(0, 2)]
         lrms_faults = drawn_lrms_faults(RandomSource(self.seed, _MOODS), always=self.scripted)
@@ -415,7 +423,10 @@ class Trial:
         runs = judgement.runs(wishes)
         ended = judgement.jobs(wishes, runs)
         judgement.honest_sites()
+        hopeless = DependencyChecker(self.sites, self._users, runs, self._problems).judge()
         return Verdict(
+            hopeless=hopeless,
+            held=self._noted(JobReleased),
             seed=self.seed,
             problems=tuple(self._problems),
             jobs=len(ended),
@@ -465,11 +476,14 @@ def run_trial(
     rails: bool = False,
     reoffers: bool = False,
     rogues: bool = False,
+    arrays: bool = False,
 ) -> Verdict:
     """Runs one trial of a seed; `tell` gets the story, line by line.
 
     `factory` makes the state of a site. With `on_lost` "resubmit" a job may run twice. With `rails`
     honest sites keep to exchange constraints, with `reoffers` they offer waiting jobs again, with
-    `rogues` one site is a Byzantine partner of any kind.
+    `rogues` one site is a Byzantine partner of any kind, with `arrays` users hand in arrays and dependent jobs.
     """
-    return Trial(seed, factory, tell, on_lost, rails=rails, reoffers=reoffers, rogues=rogues).run()
+    return Trial(
+        seed, factory, tell, on_lost, rails=rails, reoffers=reoffers, rogues=rogues, arrays=arrays
+    ).run()

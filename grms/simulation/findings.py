@@ -67,6 +67,8 @@ class Verdict:
     breaches: int = 0
     taken_back: int = 0
     longest: float = 0.0
+    hopeless: int = 0
+    held: int = 0
 
 
 def unfinished(state: SiteState, rogue: str) -> list[str]:
@@ -221,6 +223,8 @@ class Judgement:
         if excused(job, self._of_its_end(wish, job, runs), self.sites.values()):
             return
         outcome = runs[0].outcome if runs else None
+        if wish.after and job.outcome is Outcome.CANCELLED and not runs:
+            return  # whether it could begin is judged with all others (`dependent_jobs`)
         if wish.cancel_time is None:
             if outcome is not Outcome.COMPLETED:
                 self.problems.append(f"{name} has not run to its end: {outcome}")

@@ -13,10 +13,12 @@ import click
 
 from grms.cli.site_connection import client_of, job_words, place_words, site_option
 from grms.daemon.timeout_option import timeout_option
+from grms.util.job_arrays import ArraySpec
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import WIDTH, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from grms.client import Job
@@ -80,6 +82,8 @@ def jobs(
 ) -> None:
     """List your jobs, in the order in which they were received.
 
+    Elements of an array that wait for the same have one line.
+
     What can be done about one that is stuck: `grms take-back`, `grms resubmit`, `grms write-off`.
     """
     since_s = 0.0 if since is None else _moment(since)
@@ -104,12 +108,11 @@ def jobs(
         first = next(found, None)
         click.echo(head)
         lines: list[str] = []
-        for job in itertools.islice(
-            [] if first is None else itertools.chain([first], found), limit
-        ):
-            lines.append(job_line(job))
+        shown = itertools.islice([] if first is None else itertools.chain([first], found), limit)
+        for same in _alike(shown):
+            lines.append(job_line(*same))
             if stuck:
-                lines.append(f"  {printable(job.stuck)}")
+                lines.append(f"  {printable(same[0].stuck)}")
             if len(lines) >= LINES_AT_ONCE:
                 click.echo("\n".join(lines))
                 lines.clear()
@@ -124,11 +127,27 @@ def _moment(since: "datetime") -> float:
         raise click.BadParameter(f"{since} is out of range", param_hint="--since") from error
 
 
-def job_line(job: "Job") -> str:
-    """Returns a job's line in a list."""
+def _alike(jobs: "Iterable[Job]") -> "Iterator[list[Job]]":
+    # Held elements of one array that wait for the same are shown together, as there may be very many.
+    def of(job: "Job") -> object:
+        held = job.array_id and job.state == "held"
+        return (job.array_id, job.reason, job.cancel_requested) if held else job.job_id
+
+    for _, same in itertools.groupby(jobs, of):
+        yield list(same)
+
+
+def job_line(job: "Job", *others: "Job") -> str:
+    """Returns a job's line in a list, or that of an element and others of its array."""
     place = place_words(job)
+    if job.state == "held":
+        place = printable(job.reason)
+    name = job.job_id
+    if others:
+        indices = sorted(each.array_index or 0 for each in (job, *others))
+        name = f"{job.array_id}_[{ArraySpec.of(indices)}]"
     return _JOB_COLUMNS.format(
-        job.job_id,
+        name,
         printable(job.user),
         job.processors,
         f"{job.requested_time_s:g}",
@@ -233,7 +252,10 @@ def write_off(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float, yes: 
 @site_option
 @timeout_option
 def cancel(job_ids: tuple[str, ...], socket: Path, *, timeout_s: float) -> None:
-    """Ask for the end of jobs; one that cannot be cancelled does not keep the others from it."""
+    """Ask for the end of jobs; one that cannot be cancelled does not keep the others from it.
+
+    A JOB may also be an array, as a-12, or some of its elements, as a-12_[1-5,9].
+    """
     _each(socket, timeout_s, job_ids, "cancel")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, RootModel, create_model
 
-from grms.client import Job, Outcome
+from grms.client import ArrayCounts, Job, Outcome
 from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 
 _Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
@@ -28,6 +28,11 @@ class JobOutput(_Job):
     leaving: bool = Field(
         description="That partner holds one; the batch system is told to let the job go."
     )
+
+    array_id: str = Field(description="The array of which it is an element; empty for none.")
+    array_index: int | None = Field(description="In that array; null for none.")
+    dependencies: Sequence[str] = Field(description="What it waits, or has waited for.")
+    array: ArrayCounts | None = Field(description="How the array is; null of a job.")
 
 
 class CircuitBreakerStatusOutput(OutputModel):

@@ -42,6 +42,10 @@ def job_words(job: "Job") -> str:
         left += f", signal {job.signal}"
     reason = f" ({printable(job.reason)})" if job.reason else ""
     place = f", {place_words(job)}" if job.offered_to else ""
+    if job.array is not None:
+        done = job.array
+        state += f", {done.completed} of {done.count} elements completed, {done.not_completed} not"
+        state += f", {done.under_way} under way, {done.held} held" if not job.has_ended else ""
     return f"{job.job_id}: {state}{left}{where}{place}{took}{reason}"
 
 

@@ -65,6 +65,11 @@ HOME_BYTES_MAX: Final = 256 << 10
 
 _SLURM: Final = "hanse.sbatch"
 _STDIN: Final = "hanse.stdin"
+_ARRAY_HELP: Final = "An array: a job for each index, such as 0-15:4 or 1,3,5-7; 1-1000%50 has at most 50 under way at a time."
+_DEPENDENCY_HELP: Final = (
+    "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB...], afterany, afternotok, "
+    "aftercorr (element by element), singleton (those of its name); several with commas."
+)
 _OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 
 
@@ -163,6 +168,9 @@ def _standard_input() -> bytes:
     "--name", default="", help="A word of your own.  [default: the script's, if there is one]"
 )
 @needs_options
+@click.option("--array", "array", default="", metavar="INDICES", help=_ARRAY_HELP)
+@click.option("-d", "--dependency", "dependency", default="", metavar="LIST", help=_DEPENDENCY_HELP)
+@click.option("--parsable", is_flag=True, help="Print the id alone, as is done in any case.")
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
     "--without",
@@ -190,6 +198,7 @@ def submit(
     without: str,
     in_place: bool,
     wait: bool,
+    parsable: bool,  # noqa: ARG001  # what is printed is so in any case
     **wanted: Any,
 ) -> None:
     """Hand in a job; its id is printed.
@@ -203,7 +212,8 @@ def submit(
     Then Slurm reads the options and the lines #SBATCH (-p is a partition and -t are minutes); --env,
     --input, --result, --key, --without and --wait are as here. A job with options that partners do not know
     stays at home: it is handed to sbatch, with a message why. The script may come from standard input, and
-    --test-only submits nothing.
+    --test-only submits nothing. An array is the site's, and so is a dependency on jobs that this
+    command has printed; one on numbers of Slurm's own is for sbatch.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)
     names = wanted["inputs"]
@@ -279,7 +289,7 @@ def _handed_in(
     from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
     from grms.client.values import check_values  # noqa: PLC0415  # see the module's docstring
 
-    names = ("processors", "script", "run_time_s", "key")
+    names = ("processors", "script", "run_time_s", "key", "array", "dependency")
     try:
         check_values(**{name: wanted[name] for name in names})
         wanted["key"] = wanted["key"] or os.urandom(16).hex()
@@ -411,25 +421,31 @@ def _for_slurm(
     # What the site is asked for; does not return where the job stays at home.
     from grms.lrms.slurm.sbatch_text import (  # noqa: PLC0415  # see the module's docstring
         ESSENTIAL,
+        SINGLETON,
         exported,
         has_option,
         kept_at_home,
         read_dry_run,
         says_test_only,
+        take_dependency,
         without_quiet,
     )
 
     if needed := sorted(without & ESSENTIAL):
         text = f"without --{needed[0]} it would be another job; it cannot be left out"
         raise click.BadParameter(text, param_hint="'--without'")
-    options = job.words.options
+    try:
+        options, dependency = take_dependency(job.words.options)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--dependency'") from error
+    job = job._replace(words=replace(job.words, options=options))
     try:
         script = job.text()
     except OSError as error:
         shown = printable(job.words.script)
         text = f"there is no script {shown}" if not Path(shown).exists() else f"{shown}: {error}"
         raise click.UsageError(text) from error
-    asked = (*asked, *(["env"] if environment else ()))
+    asked = (*asked, *(["env"] if environment else ()), *(["dependency"] if dependency else ()))
     if has_option(options, "test-only") or says_test_only(script.decode("utf-8", "replace")):
         _hand_over(job, wait=wait)
     answer = _run(
@@ -450,6 +466,9 @@ def _for_slurm(
         _stay(job, trial, reasons, asked=asked, wait=wait)
     request = replace(trial.request(without), wall_time=_limit_s(trial))
 
+    if trial.options.get("dependency") == SINGLETON:
+        dependency = ",".join(filter(None, (dependency, SINGLETON)))
+
     def nowhere(reason: str) -> None:
         _stay(job, trial, {"": reason}, asked=asked, wait=wait)
 
@@ -465,6 +484,8 @@ def _for_slurm(
         "script": script.decode(),
         "home": _at_home(trial, environment) if travels else None,
         "wait": wait or "wait" in trial.options,
+        "array": trial.options.get("array", ""),
+        "dependency": dependency,
     }
 
 

@@ -18,6 +18,7 @@ DEPENDENCIES_MAX: Final = 1000
 """Most jobs that one job may wait for; an array counts as one."""
 
 _JOB: Final = re.compile(r"[^\s,:?+]+", re.ASCII)
+_JOB_ID: Final = re.compile(r"\S*\d\S*", re.ASCII)
 
 
 class Dependency(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -59,7 +60,7 @@ def parse_dependencies(text: str) -> tuple[Dependency, ...]:
     found: list[Dependency] = []
     for part in text.split(","):
         kind, *jobs = part.split(":")
-        if kind not in KINDS and kind not in _FOREIGN and _JOB.fullmatch(kind):
+        if kind not in KINDS and _JOB_ID.fullmatch(kind):
             kind, jobs = "afterany", [kind, *jobs]
         for job in jobs:
             if not _JOB.fullmatch(job):
@@ -71,6 +72,3 @@ def parse_dependencies(text: str) -> tuple[Dependency, ...]:
             f"{len(unique)} dependencies; at most {DEPENDENCIES_MAX} are possible, and an array is one"
         )
     return unique
-
-
-_FOREIGN: Final = frozenset({"after", "afterburstbuffer", "expand"})

@@ -4,7 +4,7 @@ The notation is that of Slurm: `0-15:4`, `1,3,5-7`, `1-1000%50`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -23,6 +23,15 @@ VARIABLES: Final = {
     "HANSE_ARRAY_TASK_STEP": ("SLURM_ARRAY_TASK_STEP", "SGE_TASK_STEPSIZE"),
 }
 """What an element finds, and under which names it finds the same under Slurm, and under Grid Engine."""
+
+
+def element_in(environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """Returns the number of the array and the index in it, as batch systems have them; `None` if it is no element."""
+    if "HANSE_ARRAY_TASK_ID" not in environment:
+        return None
+    number = environment.get("HANSE_ARRAY_JOB_ID", "").rpartition("-")[2]
+    return number, environment["HANSE_ARRAY_TASK_ID"]
+
 
 _PART: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 

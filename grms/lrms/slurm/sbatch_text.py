@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from grms.lrms.slurm.slurm_request import ASKED, UnsaidError, read_options
+from grms.util.dependencies import parse_dependencies
+from grms.util.job_arrays import ArraySpec
 from lrms_sim.workload.requests import Request, RequestError
 
 WITH_VALUE: Final = frozenset(
@@ -48,7 +50,7 @@ WITHOUT_VALUE: Final = frozenset(
 SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
 """Short options whose value may be the next word; all others have none."""
 
-CARRIED: Final = ASKED | {"job-name", "export", "chdir", "wrap"}
+CARRIED: Final = ASKED | {"array", "job-name", "export", "chdir", "wrap"}
 """Options that travel with a job: what it asks for, and how it is run.
 
 At a partner its folder is one of its own, whatever `--chdir` says.
@@ -88,8 +90,7 @@ _NO_VALUE: Final = frozenset(
 )
 
 _WHY: Final = {
-    "array": "each of its jobs would be one of its own",
-    "dependency": "a partner does not have the jobs that it waits for",
+    "dependency": "it waits for jobs of this cluster that no site has; name those that grms submit has printed",
     "begin": "a partner is told no moment",
     "deadline": "a partner is told no moment",
     "hold": "it would be held where nobody can release it",
@@ -111,6 +112,11 @@ _WHY_OTHERWISE: Final = "a partner cannot be told"
 
 ESSENTIAL: Final = frozenset(("array", "dependency", "begin", "hold", "input"))
 """Options without which a job would be another; it cannot be transferred without them."""
+
+SINGLETON: Final = "singleton"
+"""The dependency that names no job; sites know it, and so does Slurm."""
+
+_SLURM_JOB: Final = re.compile(r"\d+(_(\d+|\*))?")
 
 _OPTION = r"sbatch: ([a-z][a-z0-9-]*) *: (.*)"
 _ESTIMATE = (
@@ -186,6 +192,50 @@ def wrapped(options: Sequence[str]) -> str:
             text = value if is_given else "".join(options[number + 1 : number + 2])
             return f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{text}\n"
     return ""
+
+
+def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Returns the options without a dependency on jobs of a site, and that; it is empty where there is none.
+
+    One on the cluster's own jobs stays: that is for Slurm.
+
+    Raises:
+        ValueError: jobs of both kinds are in it, or what Slurm alone knows.
+    """
+    kept: list[str] = []
+    text = ""
+    at = 0
+    while at < len(options):
+        word = options[at]
+        width = 1 + (word.startswith("-") and _has_value(word) and at + 1 < len(options))
+        name, is_given, value = word.partition("=")
+        if name == "--dependency":
+            value = value if is_given else "".join(options[at + 1 : at + width])
+        elif word.startswith("-d"):
+            value = word[2:] or "".join(options[at + 1 : at + width])
+        else:
+            kept += options[at : at + width]
+            at += width
+            continue
+        text, last = value, options[at : at + width]
+        at += width
+        if not _of_sites(value):
+            kept, text = [*kept, *last], ""
+    return tuple(kept), text
+
+
+def _of_sites(text: str) -> bool:
+    # Whether a dependency names jobs of a site.
+    jobs = [word for part in re.split(r"[,?]", text) for word in part.split(":")[1:]]
+    own = [word for word in jobs if not _SLURM_JOB.fullmatch(word.partition("+")[0])]
+    if not own:
+        return False
+    if len(own) < len(jobs):
+        raise ValueError(
+            f"{text!r} names jobs of the site and of this cluster; one cannot wait for both"
+        )
+    parse_dependencies(text)
+    return True
 
 
 def says_test_only(script: str) -> bool:
@@ -304,7 +354,10 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
     found: dict[str, str] = {}
     if trial.several:
         found["hetjob"] = "a partner is told of one part alone"
-    for name in sorted(trial.options.keys() - CARRIED - STREAMS - OWN - HOME_ALONE - HINTS):
+    known = CARRIED | STREAMS | OWN | HOME_ALONE | HINTS
+    if trial.options.get("dependency") == SINGLETON:
+        known |= {"dependency"}
+    for name in sorted(trial.options.keys() - known):
         if name not in without or name in ESSENTIAL:
             found[name] = _WHY.get(name, _WHY_OTHERWISE)
     try:
@@ -313,6 +366,10 @@ def kept_at_home(trial: DryRun, without: frozenset[str] = frozenset()) -> dict[s
         found[error.option] = error.reason
     except RequestError as error:
         found["nodes"] = str(error)
+    try:
+        ArraySpec.parse(trial.options.get("array", "0"))
+    except ValueError as error:
+        found["array"] = str(error)
     if trial.options.get("time") in {"UNLIMITED", "infinite"}:
         found["time"] = "a partner has to be told a limit"
     if any(character in trial.options.get("export", "") for character in "\"'\\"):
@@ -359,6 +416,7 @@ def _given(name: str, value: str) -> str:
 
 
 _NAME_IN_PATTERN = re.compile(r"%(%|\d*x)")
+_ARRAY_IN_PATTERN = re.compile(r"%(?:(%)|(\d{0,2})([Aa]))")
 
 
 def _with_name(pattern: str, name: str) -> str:
@@ -366,11 +424,26 @@ def _with_name(pattern: str, name: str) -> str:
     return _NAME_IN_PATTERN.sub(lambda found: found[0] if found[1] == "%" else plain, pattern)
 
 
-def options_at_home(words: Sequence[str], name: str, processors: int) -> AtHome:
+def with_element(pattern: str, array: tuple[str, str]) -> str:
+    """Returns a pattern of sbatch in which array and index of an element stand for `%A` and `%a`."""
+    number, index = array
+
+    def put(found: re.Match[str]) -> str:
+        if found[1]:
+            return found[0]
+        return (number if found[3] == "A" else index).zfill(min(int(found[2] or 0), 10))
+
+    return _ARRAY_IN_PATTERN.sub(put, pattern)
+
+
+def options_at_home(
+    words: Sequence[str], name: str, processors: int, array: tuple[str, str] | None = None
+) -> AtHome:
     """Returns the options of a job as its site passes them to sbatch.
 
     `words` should come from `words_at_home`, but a client could send others. `name` is the job's for `%x`, as the
-    batch system's is longer; `processors` are those that the site has counted.
+    batch system's is longer; `processors` are those that the site has counted; `array` the number of its array and the
+    index in it, for `%A` and `%a`.
 
     Raises:
         LrmsRefusedError: users may not set one of them.
@@ -388,7 +461,8 @@ def options_at_home(words: Sequence[str], name: str, processors: int) -> AtHome:
         if option == "nice" and not value.isdecimal():
             raise LrmsRefusedError(f"{word[:80]}: a job can only come behind others")
         if option in {"output", "error"} and is_given and "\\" not in value:
-            streams.append(f"--{option}={_with_name(value, name)}")
+            pattern = value if array is None else with_element(value, array)
+            streams.append(f"--{option}={_with_name(pattern, name)}")
         else:
             (streams if option in STREAMS else others).append(word)
     return AtHome(tuple(others), tuple(streams))

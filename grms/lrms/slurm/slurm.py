@@ -51,6 +51,7 @@ from grms.lrms.slurm.slurm_text import (
     read_log,
     read_queue,
 )
+from grms.util.job_arrays import element_in
 from lrms_sim.workload.requests import Request
 
 _log = structlog.get_logger()
@@ -318,12 +319,14 @@ class Slurm:
         if job.home is None:
             arguments.append("--export=ALL")
         else:
-            said = options_at_home(job.home.options, job.name, job.processors)
+            array = None if job.program is None else element_in(job.program.environment)
+            said = options_at_home(job.home.options, job.name, job.processors, array)
             others = [word for word in said.others if not self._watched(word)]
             arguments += [f"--export-file={folder}/{ENVIRONMENT}", *others]
             if job.home.folder:
                 begin, launch = job.home.folder, [f"{folder}/launch", str(folder)]
-                streams = list(said.streams) or [f"--output={begin}/{OUTPUT}"]
+                output = OUTPUT if array is None else f"slurm-{array[0]}_{array[1]}.out"
+                streams = list(said.streams) or [f"--output={begin}/{output}"]
         arguments += [f"--chdir={begin}", *streams, f"--time={minutes}"]
         again = self._settings.requeue and not job.once
         arguments.append("--requeue" if again else "--no-requeue")

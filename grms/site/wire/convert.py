@@ -433,10 +433,15 @@ def write_array(array: JobArray, elements: Iterable[HomeJob], held: int) -> job_
         message.start_time_s = min(started)
     if not array.open:
         bad = [job for job in jobs if job.outcome not in OK]
-        outcome = Outcome.COMPLETED if not array.not_ok else Outcome.FAILED
+        others = (job.outcome for job in jobs if job.outcome not in {None, Outcome.COMPLETED})
+        outcome = Outcome.FAILED if array.not_ok else next(others, Outcome.COMPLETED)
         message.end_time_s = max(job.end_time for job in jobs)
         worst = max((job.exit.code or 0 for job in bad), default=0)
-        _write_end(message, (bad[0].outcome if bad else None) or outcome, Exit(worst or None))
+        _write_end(
+            message,
+            (bad[0].outcome if bad else None) or outcome or Outcome.COMPLETED,
+            Exit(worst or None),
+        )
         if array.not_ok:
             message.reason = f"{array.not_ok} of {len(array.spec)} elements have not completed"
     return message

@@ -1,6 +1,7 @@
 """Handing in jobs: of numbers, and those that are written for Slurm."""
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,16 +220,16 @@ def test_what_a_partner_cannot_be_told_stays_with_sbatch(
     slurm: Slurm, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It is handed over as it is, with all its options, and why is said; no site is asked."""
-    slurm.says("array : 1-5", "reservation : mine", "mem : 1G")
+    slurm.says("begin : now+1", "reservation : mine", "mem : 1G")
     words = ["submit", "--site", str(slurm.folder / "nobody.sock")]
-    assert run_command([*words, "--wait", "--mem=1G", "--array=1-5", "job.sh", "x"]) == 3
+    assert run_command([*words, "--wait", "--mem=1G", "--begin=now+1", "job.sh", "x"]) == 3
     out, error = capfd.readouterr()
     assert out == "Submitted batch job 7\n"
     assert error.splitlines() == [
-        "it stays at home for --array=1-5: each of its jobs would be one of its own",
+        "it stays at home for --begin=now+1: a partner is told no moment",
         "it stays at home for --reservation=mine: it is this cluster's",
     ]
-    assert slurm.asked[-1] == "--wait --mem=1G --array=1-5 ./job.sh x"
+    assert slurm.asked[-1] == "--wait --mem=1G --begin=now+1 ./job.sh x"
     # What only a site does is not left out in silence.
     assert run_command([*words, "--result", "a", "job.sh"]) == 2
     assert "--result: for a job that a site runs" in capfd.readouterr().err
@@ -291,18 +292,18 @@ def test_a_script_may_be_wrapped_or_come_by_standard_input(
 ) -> None:
     """As with sbatch; a job of numbers does not read what stands there."""
     site = ["submit", "--site", str(slurm.folder / "nobody.sock"), "--timeout", "0.1"]
-    slurm.says("wrap : echo hi", "array : 1-2")
+    slurm.says("wrap : echo hi", "begin : now+1")
     assert run_command([*site, "--wrap=echo hi", "-n4"]) == 3
-    assert "it stays at home for --array=1-2: " in capfd.readouterr().err
+    assert "it stays at home for --begin=now+1: " in capfd.readouterr().err
     assert slurm.asked[-1] == "--wrap=echo hi -n4"
     given = io.TextIOWrapper(io.BytesIO(b"#!/bin/sh\ncat\n"))
     monkeypatch.setattr("sys.stdin", given)
     assert run_command([*site, "-p", "1", "-t", "60"]) == 2  # nobody answers
     assert given.read() == "#!/bin/sh\ncat\n"
     given.seek(0)
-    slurm.says("array : 1-2")
-    assert run_command([*site, "-p", "main", "-t", "60", "--array=1-2"]) == 3
-    assert slurm.asked[-1] == "-p main -t 60 --array=1-2"
+    slurm.says("begin : now+1")
+    assert run_command([*site, "-p", "main", "-t", "60", "--begin=now+1"]) == 3
+    assert slurm.asked[-1] == "-p main -t 60 --begin=now+1"
 
 
 @pytest.mark.parametrize(
@@ -391,3 +392,101 @@ def test_without_slurm_the_other_form_is_named(
     monkeypatch.setenv("PATH", "/nowhere")
     assert run_command(["submit", "--site", str(slurm.folder / "nobody.sock"), "job.sh"]) == 2
     assert "without Slurm say -p, -t and --script" in capfd.readouterr().err
+
+
+# --- arrays and dependencies ---------------------------------------------------------------------
+
+
+def _printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    # What the command has printed, without what the daemon beside it has logged.
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("home-")]
+
+
+def test_an_array_and_what_waits_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names are printed alone; held elements that wait for the same are one line of the list."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path):
+            site: list[str | Path] = ["--site", tmp_path / "home.sock"]
+            words: list[str | Path] = ["submit", *site, "-p", "2", "-t", "60", "--run-time", "50"]
+            assert await grms(*words, "--array", "1-9:2,20%2", "--name", "sides") == 0
+            assert await grms(*words, "--parsable", "-d", "afterok:home-1,afterany:home-1_3") == 0
+            assert _printed(capsys) == ["home-1", "home-7"]
+            assert await grms("jobs", *site) == 0
+            lines = _printed(capsys)
+            assert [line.split()[0] for line in lines] == [
+                *("home-1_1", "home-1_3", "home-1_[5-9:2,20]", "home-7")
+            ]
+            assert lines[2].endswith("sides (waits for room in its array: 2 elements at a time)")
+            assert lines[3].endswith("(waits for afterok:home-1, afterany:home-1_3)")
+            assert await grms("jobs", *site, "--state", "held", "--json") == 0
+            out = capsys.readouterr().out.splitlines()
+            held = [json.loads(line) for line in out if line.startswith("{")]
+            assert [each["array_index"] for each in held] == [5, 7, 9, 20, None]
+            assert held[-1]["dependencies"] == ["afterok:home-1", "afterany:home-1_3"]
+            assert await grms("status", "home-1", *site) == 0
+            shown = capsys.readouterr().out
+            assert "0 of 6 elements completed, 0 not, 2 under way, 4 held" in shown
+            assert await grms("cancel", "home-1_[1,20]", *site) == 0
+            assert await grms("cancel", "home-1", *site) == 0
+            capsys.readouterr()
+            assert await grms("watch", "home-7", *site) == 0
+            told = capsys.readouterr().out
+            assert "ended, cancelled" in told
+            assert "its dependency afterok:home-1 cannot be met" in told
+
+    run(scene)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--array", "3-1"), "array '3-1': '3-1' has no elements"),
+        (("--array", "1-4%0"), "after % comes how many may run at a time"),
+        (("-d", "before:home-1"), "none that a site knows; there are afterok"),
+        (("--dependency", "afterok"), "needs a job, as in afterok:a-12"),
+    ],
+)
+def test_what_is_no_array_or_dependency(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str
+) -> None:
+    """It is said before a site is asked."""
+    site = ("--site", str(tmp_path / "home.sock"), "--timeout", "0.2", "-p", "1", "-t", "5")
+    assert run_command(["submit", *site, *words]) == 2
+    assert text in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_array_written_for_slurm_is_the_sites(
+    slurm: Slurm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Slurm reads its indices; of jobs of the site it is not asked, and one on its own jobs is for it."""
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            words: list[str | Path] = ["submit", "--site", slurm.folder / "home.sock"]
+            slurm.says("ntasks : 1", "array : 1-3%1", "time : 00:02:00")
+            assert await grms(*words, "-a", "1-3%1", "job.sh") == 0
+            slurm.says("ntasks : 1", "time : 00:02:00", "dependency : singleton")
+            after = ("--dependency=afterok:home-1", "--dependency=singleton")
+            assert await grms(*words, "-d", "afterany:home-1_2", "-n", "1", "job.sh") == 0
+            assert _printed(capsys) == ["home-1", "home-4"]
+            assert await grms(*words, *after, "job.sh") == 0
+            jobs = list(site.core.engine.state.jobs())
+            assert [job.job_id for job in jobs[:3]] == ["home-1_1", "home-1_2", "home-1_3"]
+            assert [str(each) for each in jobs[3].dependencies] == [
+                *("afterany:home-1_2", "singleton")
+            ]
+            program = request_pb2.JobRequest.FromString(jobs[1].program).program
+            assert program.environment["HANSE_ARRAY_TASK_ID"] == "2"
+            assert program.environment["HANSE_ARRAY_JOB_ID"] == "home-1"
+            assert slurm.asked[1:] == [
+                "--test-only --verbose --verbose -n 1 ./job.sh",
+                "--test-only --verbose --verbose --dependency=singleton ./job.sh",
+            ]
+            slurm.says("ntasks : 1", "time : 00:02:00", "begin : now+1")
+            assert await grms(*words, "-d", "afterok:home-1", "--begin=now+1", "job.sh") == 2
+            assert "--dependency: for a job that a site runs" in capsys.readouterr().err
+            assert await grms(*words, "-d", "afterok:home-1:7", "job.sh") == 2
+            assert "one cannot wait for both" in " ".join(capsys.readouterr().err.split())
+
+    run(scene)

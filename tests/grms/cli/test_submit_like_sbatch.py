@@ -64,6 +64,7 @@ def stays(script: str | bytes, why: str, *options: str, status: int = 0) -> Case
 
 
 HI: Final = BASH + "echo hi\n"
+ARRAY: Final = "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX:$SLURM_ARRAY_TASK_STEP\n"
 SIZES: Final = BASH + "srun --overlap hostname | wc -l; echo $SLURM_NNODES $SLURM_TASKS_PER_NODE\n"
 CASES: Final = {
     # --- what the site runs: in the folder in which it was handed in, with its user's variables
@@ -131,6 +132,11 @@ CASES: Final = {
     "waits": Case("#!/bin/sh\n#SBATCH -t 5 --wait\nexit 4\n", status=4),
     "wrapped": Case("", ("--wrap=echo hi",)),
     "by standard input": Case(BASH + "pwd; echo $SLURM_NTASKS\n", ("-n", "2"), stdin=True),
+    # --- what is the site's to hold, or to make many jobs of
+    "array": Case(BASH + ARRAY, ("--array=1-3%2",)),
+    "array with steps": Case("#!/bin/sh\n#SBATCH -t 5 --array=0-6:3\n#SBATCH -o out-%4a.txt -e %x_%a%%a.err\n" + ARRAY),
+    "array that fails": Case(BASH + "exit $SLURM_ARRAY_TASK_ID\n", ("-a", "0,4,2"), status=4),
+    "one of a name": Case(HI, ("--dependency=singleton",)),
     # --- what asks for more than processors
     "memory": Case(BASH + "echo $SLURM_MEM_PER_NODE\n", ("--mem=100M",)),
     "memory each": Case(BASH + "echo $SLURM_MEM_PER_CPU\n", ("--mem-per-cpu=50M", "-n2")),
@@ -153,9 +159,8 @@ CASES: Final = {
     "tried": Case(HI, ("--test-only",), said="sbatch: Job"),
     "tried by itself": Case(BASH + "#SBATCH --test-only\necho hi\n", said="sbatch: Job"),
     # --- what is for sbatch alone, and why
-    "array": stays(BASH + "echo $SLURM_ARRAY_TASK_ID\n", "--array=1-3%2: each of its jobs", "--array=1-3%2"),
     "later": stays(HI, "--begin=", "--begin=now+1"),
-    "after": stays(HI, "--dependency=", "--dependency=singleton"),
+    "after": stays(HI, "--dependency=", "--dependency=afterany:1"),
     "1 MB": stays(BASH + ("# " + "x" * 98 + "\n") * 10500 + "echo big\n", "its script: it has"),
     "not UTF-8": stays(BASH.encode() + b"echo \xff\n", "its script: it, or an argument, is not UTF-8"),
     "quiet inside": Case(BASH + "#SBATCH -Q\necho hi\n"),

@@ -17,6 +17,7 @@ from grms.lrms.slurm.sbatch_text import (
     read_dry_run,
     says_test_only,
     split_words,
+    take_dependency,
     without_quiet,
     words_at_home,
 )
@@ -113,7 +114,8 @@ def test_a_name_of_several_lines_forges_no_processors() -> None:
     ("options", "kept"),
     [
         ("ntasks : 4\ntime : 00:02:00\njob-name : a\nexport : NONE\noutput : /a/b", []),
-        ("array : 1-5\nconstraint : gpu\nlicenses : foo:2", ["array"]),
+        ("array : 1-5%2\nconstraint : gpu\nlicenses : foo:2\ndependency : singleton", []),
+        ("array : 1-5,x", ["array"]),
         ("dependency : afterok:1\nmem-per-cpu : 100", ["dependency"]),
         ("something-new : 1", ["something-new"]),
         ("cpus-per-task : 2\nnodes : 1\nntasks-per-node : 1\nmem : 0?\nexclusive : user", []),
@@ -139,10 +141,10 @@ def test_what_a_partner_cannot_be_told_keeps_a_job_at_home(options: str, kept: l
 
 def test_what_a_job_leaves_behind_is_told() -> None:
     """What is of the home alone, and how it would have been laid out."""
-    text = "comment : x\ndistribution : cyclic\nmem : 1G\narray : 1-5"
+    text = "comment : x\ndistribution : cyclic\nmem : 1G\nbegin : now+1"
     trial = read_dry_run(printed(text, ESTIMATE), 0)
     assert not_told(trial) == ["comment", "distribution"]
-    assert not_told(trial, frozenset(("mem", "array"))) == ["comment", "distribution", "mem"]
+    assert not_told(trial, frozenset(("mem", "begin"))) == ["comment", "distribution", "mem"]
 
 
 def test_what_a_job_asks_for_is_read_without_what_it_may_go_without() -> None:
@@ -164,10 +166,10 @@ def test_a_job_that_is_too_much_for_this_cluster_is_told_from_a_mistake() -> Non
 
 
 def test_a_job_may_go_without_an_option_unless_it_would_be_another() -> None:
-    """An array without its indexes is not what was asked for."""
-    trial = read_dry_run(printed("array : 1-5\ntmp : 100M\nconstraint : a|b", ESTIMATE), 0)
-    assert sorted(kept_at_home(trial, frozenset(("tmp", "array")))) == ["array", "constraint"]
-    assert list(kept_at_home(trial, frozenset(("tmp", "constraint")))) == ["array"]
+    """One that begins at once is not what was asked for."""
+    trial = read_dry_run(printed("begin : now+1\ntmp : 100M\nconstraint : a|b", ESTIMATE), 0)
+    assert sorted(kept_at_home(trial, frozenset(("tmp", "begin")))) == ["begin", "constraint"]
+    assert list(kept_at_home(trial, frozenset(("tmp", "constraint")))) == ["begin"]
 
 
 def test_a_job_of_several_parts_stays_at_home() -> None:
@@ -295,8 +297,46 @@ def test_what_is_said_reaches_sbatch_at_home_as_it_was_said() -> None:
     assert found.streams == ("--open-mode=append", "--output=/users/ann/a%%b_c-%j")
     assert found.others == (*words[:6], "--partition=main")
     assert options_at_home(["--error=/a/b\\\\%x"], "n", 1).streams == ("--error=/a/b\\\\%x",)
+    array = ("12", "7")
+    words = ("--output=%A_%4a-%%a%x", "--error=%20a", "--mem=1")
+    found = options_at_home(words, "n%a", 1, array)
+    assert found.streams == ("--output=12_0007-%%an%%a", "--error=0000000007")
     assert options_at_home(["--error=%5x%%x"], "n", 1).streams == ("--error=n%%x",)
     assert words_at_home(read_dry_run(printed("exclusive : user", ESTIMATE), 0)) == (
         "--exclusive=user",
     )
     assert words_at_home(read_dry_run(printed("mem : 0?", ESTIMATE), 0)) == ("--mem=0",)
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "text"),
+    [
+        (["-n", "2"], ["-n", "2"], ""),
+        (["-n", "2", "-d", "afterok:a-1", "--mem=1"], ["-n", "2", "--mem=1"], "afterok:a-1"),
+        (["-dafterok:a-1", "-J", "-d"], ["-J", "-d"], "afterok:a-1"),
+        (["--dependency=afterok:a-1_3,singleton"], [], "afterok:a-1_3,singleton"),
+        (["--dependency", "afterany:a-1"], [], "afterany:a-1"),
+        (["--dependency=afterok:12:13_1+5"], ["--dependency=afterok:12:13_1+5"], ""),
+        (["-d", "singleton"], ["-d", "singleton"], ""),
+        (["-d", "afterok:a-1", "-d", "afterok:7"], ["-d", "afterok:7"], ""),
+    ],
+)
+def test_a_dependency_on_jobs_of_a_site_is_not_for_slurm(
+    words: list[str], kept: list[str], text: str
+) -> None:
+    """One on its own jobs is; the last that is given counts, as with sbatch."""
+    assert take_dependency(words) == (tuple(kept), text)
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("afterok:a-1:12", "cannot wait for both"),
+        ("afterok:a-1?afterok:a-2", "alternatives"),
+        ("after:a-1", "none that a site knows"),
+    ],
+)
+def test_what_a_site_cannot_wait_for_is_said(word: str, says: str) -> None:
+    """Slurm would only say that there is no such job."""
+    with pytest.raises(ValueError, match=says):
+        take_dependency([f"--dependency={word}"])

@@ -8,11 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
+from lrms_sim.util.messages import shorten
+
 ELEMENTS_MAX: Final = 100_000
 """Most elements of an array."""
 
 INDEX_MAX: Final = 4_000_000
 """Greatest index of an element, as with Slurm."""
+
+SHOWN: Final = 60
+"""Most characters of a text that messages repeat."""
 
 VARIABLES: Final = {
     "HANSE_ARRAY_JOB_ID": ("SLURM_ARRAY_JOB_ID", ""),
@@ -77,14 +82,15 @@ class ArraySpec:
         listed, percent, limit = text.partition("%")
         if percent and not (limit.isascii() and limit.isdigit() and int(limit[:10]) > 0):
             raise ValueError(
-                f"array {text!r}: after % comes how many may run at a time, at least 1"
+                f"array {shorten(text, SHOWN)!r}: after % comes how many may run at a time, at least 1"
             )
         indices: set[int] = set()
+        named = 0
         for part in listed.split(","):
             found = _PART.fullmatch(part)
             if found is None:
                 raise ValueError(
-                    f"array {text!r}: {part!r} is no index and no range; say for example 0-9, 1,3,5 "
+                    f"array {shorten(text, SHOWN)!r}: {shorten(part, SHOWN)!r} is no index and no range; say for example 0-9, 1,3,5 "
                     f"or 0-15:4, and %2 behind it for at most two at a time"
                 )
             first, last, step = (int(word) if word else None for word in found.groups())
@@ -93,10 +99,14 @@ class ArraySpec:
             step = 1 if step is None else step
             if last < first or step < 1 or last > INDEX_MAX:
                 raise ValueError(
-                    f"array {text!r}: {part!r} has no elements; indices ascend to at most {INDEX_MAX}"
+                    f"array {shorten(text, SHOWN)!r}: {shorten(part, SHOWN)!r} has no elements; indices ascend to at most {INDEX_MAX}"
                 )
-            if (last - first) // step >= ELEMENTS_MAX:
-                raise ValueError(f"array {text!r} has more than {ELEMENTS_MAX} elements")
+            # Of what is named twice as well: a text must not cost more than an array.
+            named += (last - first) // step + 1
+            if named > ELEMENTS_MAX:
+                raise ValueError(
+                    f"array {shorten(text, SHOWN)!r} has more than {ELEMENTS_MAX} elements"
+                )
             indices.update(range(first, last + 1, step))
         return cls.of(sorted(indices), int(limit or 0))
 

@@ -56,6 +56,7 @@ def test_the_notation_of_slurm(
         ("١", "is no index and no range"),
         (f"0-{INDEX_MAX + 1}", "indices ascend to at most"),
         (f"0-{ELEMENTS_MAX}", f"more than {ELEMENTS_MAX} elements"),
+        (",".join(["0-59999"] * 50_000), f"more than {ELEMENTS_MAX} elements"),
     ],
 )
 def test_what_is_no_array(text: str, says: str) -> None:

@@ -255,9 +255,12 @@ async def test_the_machine_is_as_large_as_slurm_says(cluster: SlurmCluster) -> N
             "PD" not in shown.split()
             for shown in iter(lambda: cluster.ask("squeue", "-h", "-o", "%t"), None)
         )
-        counts = cluster.ask("sinfo", "-h", "-o", "%C").strip().split("/")
-        allocated, idle, _, everything = map(int, counts)
-        seen = await system(cluster).look()
+        before, counts = "", "-"
+        while before != counts:  # a node may come or go between the two
+            before = cluster.ask("sinfo", "-h", "-o", "%C")
+            seen = await system(cluster).look()
+            counts = cluster.ask("sinfo", "-h", "-o", "%C")
+        allocated, idle, _, everything = map(int, counts.strip().split("/"))
         assert (seen.processors, seen.free) == (allocated + idle, idle)
         assert seen.processors_all == everything
     resume(cluster, "n3")

@@ -323,8 +323,11 @@ async def test_who_gives_up_ends_it_for_the_others_no_less(tmp_path: Path) -> No
     assert [answer for answer in answers if answer is True] == [True] * 3
 
 
-async def test_looks_go_on_while_very_many_jobs_are_released(tmp_path: Path) -> None:
+async def test_looks_go_on_while_very_many_jobs_are_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The load does not grow old meanwhile, and each job is released once."""
+    monkeypatch.setattr("grms.lrms.batch.poller.ORDERS_POLLS", 2)
     system = Many(60)
     told: list[str] = []
     gap = most = 0

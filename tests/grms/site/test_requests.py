@@ -124,6 +124,7 @@ def test_what_a_partner_that_declines_has_been_told(tmp_path: Path) -> None:
                 await here.linked()
                 given = asks(NAMED)
                 given.name = "a word of mine"
+                given.request.requested_time_s = 2.0  # so long it runs here
                 given.request.ClearField("simulated")
                 given.request.program.script = "#!/bin/sh\necho secret\n"
                 given.request.home.folder = str(tmp_path)
@@ -135,7 +136,7 @@ def test_what_a_partner_that_declines_has_been_told(tmp_path: Path) -> None:
     assert violations(crossed) == []
     said = [message(each, answer=False) for each in crossed]
     (offer,) = [one for one in said if isinstance(one, partner_pb2.OfferRequest)]
-    assert read_needs(offer.job.needs, 60.0) == replace(NAMED, wall_time=60.0)
+    assert read_needs(offer.job.needs, 2.0) == replace(NAMED, wall_time=2.0)
     assert {type(one).__name__ for one in said} == {"DescribeRequest", "OfferRequest"}
     for secret in (b"secret", b"SECRET", b"word of mine", str(tmp_path).encode()):
         assert not any(secret in each.request for each in crossed)

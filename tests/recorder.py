@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import grpc
 from grpc import aio
@@ -34,6 +34,10 @@ class Exchange:
     code: grpc.StatusCode = grpc.StatusCode.OK
     details: str = ""
     trailing: tuple[tuple[str, Any], ...] = ()
+
+
+NOT_REACHED: Final = "failed to connect to all addresses"
+"""The library's own words where the callee is not there yet or no more: nothing has passed."""
 
 
 class Recorder(grpc.GenericRpcHandler):
@@ -92,10 +96,10 @@ class Recorder(grpc.GenericRpcHandler):
                 response: bytes = await call
             except aio.AioRpcError as error:
                 trailing = tuple(error.trailing_metadata() or ())
-                self._note(
-                    method, metadata, request, b"", error.code(), error.details() or "", trailing
-                )
-                await context.abort(error.code(), error.details() or "", trailing)
+                details = error.details() or ""
+                if not details.startswith(NOT_REACHED):
+                    self._note(method, metadata, request, b"", error.code(), details, trailing)
+                await context.abort(error.code(), details, trailing)
             self._note(method, metadata, request, response)
             return response
 

@@ -21,9 +21,9 @@ class FakeLrmsJob:
         lost: the batch system has forgotten it; it never ran.
         by_others: somebody else has cancelled it.
         let_go: it was cancelled as it waited, by whoever wanted no more than that.
-        told_to_leave: how often the batch system was told to let it go, whether it has answered or
-            not.
-        refused: it has said that it does not.
+        told_to_leave: how often the batch system was to be told to let it go.
+        unanswered: such an attempt had no answer in time.
+        kept: it has answered that it does not: it refuses, or there was nothing to let go.
     """
 
     key: str
@@ -38,7 +38,8 @@ class FakeLrmsJob:
     let_go: bool = False
     runs: int = 0
     told_to_leave: int = 0
-    refused: bool = False
+    unanswered: bool = False
+    kept: bool = False
 
 
 @dataclass(slots=True)

@@ -40,10 +40,12 @@ def has_left(site: SimulatedSite, ran: FakeLrmsJob) -> bool:
 
     That makes no difference: it has left, and runs elsewhere. The same holds for a partner's job
     that was to go home, as nothing started it, unless its site has noted that it stays. But if the
-    batch system has refused to let the job go, the first and only time that it was told to by a
-    daemon that has never died, it is over.
+    batch system has answered a daemon that has never died that it does not let the job go, the first
+    and only time that it was told to, the job is over: whether the cancel of the others was told
+    before that answer or after it.
     """
-    if ran.refused and ran.told_to_leave == 1 and site.crash_count == 0:
+    once = ran.told_to_leave == 1 and not ran.unanswered
+    if ran.kept and once and site.crash_count == 0:
         return False
     home = ran.key.startswith(f"{site.settings.name}/")
     if not home and ran.by_others and ran.runs == 0:

@@ -35,6 +35,7 @@ from grms.site.model.jobs import Load, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import Record
 from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.runtime.executor_queue import cancelled
 from grms.site.scheduler.state import SiteState
 from lrms_sim.machine.stepped import Machine
 from lrms_sim.workload.jobs import concatenate
@@ -209,9 +210,14 @@ class ReplayedSite(Host):
         # In a replay nobody ends a job but to let a partner have it; it may have been let go before.
         assert command.only_waiting
         job = self.keys.index(command.lrms_key) if command.lrms_key in self.keys else -1
-        if job >= 0 and self.machine.withdraw(job, pass_later=True):
+        done = job >= 0 and self.machine.withdraw(job, pass_later=True)
+        if done:
             self.keys[job] = ""
             self.owes_pass = True
+        life = self._life
+        for news in cancelled(command, done=done):
+            self.lrms_told(news)
+        if done and self._life == life:
             self._let_go(command.lrms_key)
 
     def _let_go(self, key: str) -> None:

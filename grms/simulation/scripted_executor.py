@@ -169,9 +169,6 @@ class ScriptedLrms:
     async def cancel(self, key: str, *, only_waiting: bool = False) -> bool:
         """Cancels a job."""
         done = refused = False
-        job = self.machine.find(key)
-        if only_waiting and job is not None:
-            job.told_to_leave += 1
 
         def do() -> None:
             nonlocal done, refused
@@ -183,8 +180,6 @@ class ScriptedLrms:
 
         await self._asked(do)
         if refused:
-            assert job is not None
-            job.refused = True
             raise LrmsRefusedError("this job is not to be cancelled")
         return done
 

@@ -14,7 +14,7 @@ from grms.lrms.base import (
     LrmsUnavailableError,
     Program,
 )
-from grms.simulation.batch_system import FakeLrmsJob
+from grms.simulation.batch_system import FakeLrms, FakeLrmsJob
 from grms.simulation.clock import sleep
 from grms.simulation.random_source import RandomSource
 from grms.simulation.scripted_executor import LrmsFaults, ScriptedLrms
@@ -118,6 +118,9 @@ class ScriptedSite(SimulatedSite):
         self._take(command)
 
     def _take(self, command: LrmsSubmit | LrmsCancel) -> None:
+        job = _leaves(self.lrms, command)
+        if job is not None:
+            job.told_to_leave += 1
         self._commands.add(command)
         if not self._looking:
             self._looking = True
@@ -137,13 +140,15 @@ class ScriptedSite(SimulatedSite):
             if answered or self._life != life:
                 return
             answered = True
+            self._note_answer(call, answer, error)
             if error is None:
                 self._hand_over(self._commands.answered(call, answer, self.now), life)
             elif isinstance(error, LrmsRefusedError):
                 self._refused(call, error, life)
             elif isinstance(error, LrmsUnavailableError):
-                pause = self._commands.unanswered(call, began)
+                pause, news = self._commands.unanswered(call, began)
                 self.clock.after(pause, again)
+                self._hand_over(news, life)
             else:
                 raise error
 
@@ -154,6 +159,13 @@ class ScriptedSite(SimulatedSite):
 
         self.clock.after(TIMEOUT_S, done, None, LrmsUnavailableError("no answer in time"))
         self.clock.run(self._ask(call), done)
+
+    def _note_answer(self, call: Call, answer: Any, error: Exception | None) -> None:
+        # For those who judge the run: what the site knows of its cancels of a job that waits.
+        job = _leaves(self.lrms, call.command)
+        if job is not None:
+            job.unanswered |= isinstance(error, LrmsUnavailableError)
+            job.kept |= isinstance(error, LrmsRefusedError) or answer is False
 
     def _refused(self, call: Call, error: LrmsRefusedError, life: int) -> None:
         def resume() -> None:
@@ -188,6 +200,13 @@ class ScriptedSite(SimulatedSite):
         if self.draws.chance(self.crashes.probability):
             self.crash()
         return None
+
+
+def _leaves(lrms: FakeLrms, command: LrmsSubmit | LrmsCancel) -> FakeLrmsJob | None:
+    # The job that a batch system is told to let go by a command, if any.
+    if isinstance(command, LrmsCancel) and command.only_waiting:
+        return lrms.find(command.lrms_key)
+    return None
 
 
 def excused(job: HomeJob, runs: list[FakeLrmsJob], sites: Iterable[SimulatedSite]) -> bool:

@@ -32,6 +32,7 @@ from grms.site.model.invariants import check
 from grms.site.model.jobs import Load, OfferId
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import Record
+from grms.site.runtime.executor_queue import cancelled
 
 
 class Rubbish(Command):
@@ -278,7 +279,11 @@ class SimulatedSite(Host):
             self._lrms_tells(job)
 
     def _lrms_cancel(self, command: LrmsCancel) -> None:
-        self.lrms.cancel(command.lrms_key, only_waiting=command.only_waiting)
+        life = self._life
+        done = self.lrms.cancel(command.lrms_key, only_waiting=command.only_waiting)
+        for news in cancelled(command, done=done):
+            if self._life == life:
+                self.lrms_told(news)
 
     def _lrms_tells(self, job: FakeLrmsJob) -> None:
         if job.key not in self._watched:

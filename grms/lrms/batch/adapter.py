@@ -246,7 +246,8 @@ class BatchLrms:
                     await self._system.release(left)
                 return False
             try:
-                await self._system.cancel(row)
+                if await self._system.cancel(row) is False:
+                    return False  # somebody else has ended it since
             except LrmsRefusedError:
                 await self._system.release(row)
                 raise

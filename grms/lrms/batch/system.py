@@ -47,8 +47,11 @@ class BatchSystem(Protocol):
     async def hold(self, row: JobRow) -> None:
         """Holds a waiting job; has no effect on a started one."""
 
-    async def cancel(self, row: JobRow) -> None:
-        """Ends a job; one that has ended is left as it is."""
+    async def cancel(self, row: JobRow) -> bool:
+        """Ends a job; one that has ended is left as it is.
+
+        Returns whether this call may have ended it: False only if the batch system said that it had no such job.
+        """
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
         """Ends jobs, in one call if possible; ended ones are left as they are.

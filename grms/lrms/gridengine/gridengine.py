@@ -63,8 +63,10 @@ _UNAVAILABLE = (
 """Messages of Grid Engine's programs without an answer of the master; everything else is an answer."""
 
 
+_NO_JOB = "does not exist"
+
 _DELETED = (
-    "does not exist",
+    _NO_JOB,
     "already in deletion",
     "has deleted job",
     "has registered the job",
@@ -252,13 +254,15 @@ class GridEngine:
         """Holds a job again."""
         await self._ask("qhold", "-h", "u", row.number)
 
-    async def cancel(self, row: JobRow) -> None:
-        """Ends a job."""
+    async def cancel(self, row: JobRow) -> bool:
+        """Ends a job; returns whether Grid Engine still had it."""
         try:
             await self._ask("qdel", row.number)
         except LrmsRefusedError as error:
             if not any(word in error.reason for word in _DELETED):
                 raise
+            return _NO_JOB not in error.reason
+        return True
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
         """Ends jobs in one call; numbers are never reused here."""

@@ -412,15 +412,15 @@ class Slurm:
         """Holds a job again."""
         await self._ask("scontrol", "hold", row.number, account=self._other(row.name))
 
-    async def cancel(self, row: JobRow) -> None:
-        """Ends a job."""
+    async def cancel(self, row: JobRow) -> bool:
+        """Ends a job; returns whether Slurm still had it."""
         # With the name: after a crash of the controller the number may belong to another job.
         name, account = row.name, self._other(row.name)
         if row.phase is LrmsPhase.UNKNOWN:
             # No poll has shown its full name.
             fields = await self._shown(row.number, name, account=account)
             if fields is None:
-                return
+                return False
             name = fields["JobName"]
         try:
             words = (f"--name={name}", *_only(row), row.number)
@@ -428,6 +428,9 @@ class Slurm:
         except LrmsRefusedError as error:
             if not any(word in error.reason for word in _OVER):
                 raise
+            # That it is over already may also be the answer to scancel's own second attempt.
+            return _NO_JOB not in error.reason
+        return True
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
         """Ends jobs in one call.

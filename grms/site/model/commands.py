@@ -221,7 +221,8 @@ class LrmsSubmit(Command):
 class LrmsCancel(Command):
     """Ends a job in the batch system, if it is there; leads to `Ended`, unless it has ended.
 
-    `only_waiting`: a job that has started is left alone, and nothing follows.
+    `only_waiting`: a job that has started is left alone. What the batch system answers then is told: `LrmsLetGo`, or
+    `LrmsStays`.
     """
 
     lrms_key: str

@@ -512,6 +512,18 @@ class LrmsStays:
 
 
 @dataclass(frozen=True, slots=True)
+class LrmsLetGo:
+    """The batch system was told to release a waiting job, and has not refused.
+
+    `done`: whether it has. False: it had nothing to release, as the job has started, somebody else has ended it, or it
+    is not there. `None`: it has not answered, and may have done it, or still do it.
+    """
+
+    key: str
+    done: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class LrmsAppeared:
     """The batch system has an unfinished job that was not there before, or is an old one."""
 
@@ -531,6 +543,7 @@ LrmsNews = (
     | base.Back
     | LrmsRefused
     | LrmsStays
+    | LrmsLetGo
     | LrmsAppeared
     | ProgramsAway
     | ProgramCame

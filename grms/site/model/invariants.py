@@ -80,6 +80,8 @@ def _check_lrms(memory: StateTables) -> None:
     everybody: list[HomeJob | GuestJob] = [*memory.jobs.values(), *guests]
     there = {job.lrms_key: job for job in everybody if job.state in _AT_LRMS}
     assert memory.at_lrms == there, "at_lrms"
+    for key, one in there.items():
+        assert one.end_told is None or (one.leaving and not one.begun), key
     unconfirmed = sum(
         job.request.processors for job in everybody if job.state is JobState.SUBMITTING
     )
@@ -91,7 +93,7 @@ def _check_lrms(memory: StateTables) -> None:
         assert job.state is JobState.RECEIVED, "unplaced"
     reserved = {guest.lrms_key: guest for guest in guests if guest.reserved}
     assert memory.reserved == reserved, "reserved"
-    assert all(one.state is JobState.SUBMITTING for one in reserved.values()), "reserved"
+    assert all(guest.state is JobState.SUBMITTING for guest in reserved.values()), "reserved"
 
 
 def _check_reservations(book: ReservationBook, kept: int) -> None:
@@ -115,7 +117,6 @@ def _check_place(job: HomeJob, memory: StateTables) -> None:
     # A job's state says where it is, and the book of its partner says the same.
     deciding = job.state is JobState.RECEIVED or job.state in _UNDECIDED
     assert deciding or job.remaining is None, job.job_id
-    assert job.leaving or job.state is not JobState.LEAVING, job.job_id
     if job.state in _OFFERED:
         assert memory.books[job.partner].undecided.get(job.offer_number) is job, job.job_id
     elif job.state in _AWAY:

@@ -12,6 +12,7 @@ from typing import ClassVar, Final, Protocol, Self
 
 import msgspec
 
+from grms.lrms.base import LrmsEnd
 from grms.site.model.lifecycle import (
     GUEST_MOVES,
     GUEST_SHOWN_AS,
@@ -285,6 +286,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         kept_time: from when on the batch system is to have it, seconds; nan before.
         leaving: the batch system was told to release it, and may do so, or still do so.
         told_once: it was told so once, by this process, and has not answered.
+        end_told: its end, as a job that was cancelled as it waited, until that answer tells whose cancel it was.
         lost: how often the batch system has lost it before its start.
         hindered: what it waits for other than room: the batch system does not accept it now, or the part of the
             machine that would run it is shut. Not durable; the batch system reports it again after a restart.
@@ -307,6 +309,7 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     kept_time: float = math.nan
     leaving: bool = False
     told_once: bool = False
+    end_told: LrmsEnd | None = None
     lost: int = 0
     hindered: str = ""
     begun: bool = False

@@ -159,7 +159,7 @@ class JobLeaving(Record, frozen=True):
 
 
 class JobStays(Record, frozen=True):
-    """The batch system will not release a job; a later cancellation has another origin."""
+    """The batch system does not release a job as it was told to; who cancels it is somebody else."""
 
     job: JobRef
 

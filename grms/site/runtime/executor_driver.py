@@ -46,6 +46,7 @@ from grms.site.runtime.executor_queue import (
     Call,
     LrmsQueue,
     LrmsStep,
+    cancelled,
 )
 from grms.site.runtime.executor_recovery import lrms_job
 from grms.site.wire.convert import is_to_fetch
@@ -236,8 +237,8 @@ class LrmsDriver:
     def _do_now(self, lrms: ImmediateLrms, command: LrmsSubmit | LrmsCancel) -> list[LrmsNews]:
         # Nothing is ever under way, so that nothing has to wait for its turn.
         if isinstance(command, LrmsCancel):
-            lrms.cancel_now(command.lrms_key, only_waiting=command.only_waiting)
-            return []
+            done = lrms.cancel_now(command.lrms_key, only_waiting=command.only_waiting)
+            return cancelled(command, done=done)
         if command.lookup:
             known, now = lrms.look_up_now(command.lrms_key), self._clock.now()
             news = self._queue.looked_up(command, known, command.since, now)
@@ -315,7 +316,10 @@ class LrmsDriver:
                 self._note("lrms_not_handed_in", call, error)
                 news = self._queue.refused(call, str(error), undelivered=True)
             else:
-                pause_s = self._queue.unanswered(call, began)
+                pause_s, news = self._queue.unanswered(call, began)
+                if news:
+                    self._hear(*news)
+                    news = []
                 if isinstance(error, LrmsDiskError):
                     # It may be this job's folder alone, and nothing was said to the batch system.
                     self._queue.park(call)

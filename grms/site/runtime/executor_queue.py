@@ -24,7 +24,7 @@ from grms.daemon.backoff import pause_after
 from grms.lrms import base as port
 from grms.lrms.base import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
-from grms.site.model.events import LrmsAppeared, LrmsNews, LrmsRefused, LrmsStays
+from grms.site.model.events import LrmsAppeared, LrmsLetGo, LrmsNews, LrmsRefused, LrmsStays
 from grms.util.outcomes import Outcome
 from grms.util.values import QuickEnum, dataclass
 
@@ -142,7 +142,8 @@ class LrmsQueue:
     def answered(self, call: Call, answer: LrmsRecord | bool | None, now: float) -> list[LrmsNews]:
         """Takes the answer to a call, and returns the news.
 
-        `answer` is what is known of the job, for a look-up; it is ignored for other steps.
+        `answer` is what is known of the job, for a look-up; for a cancellation, whether it ends the job; it is ignored
+        for a submission.
         """
         key = call.key
         pending = self._pending[key][0]
@@ -154,10 +155,12 @@ class LrmsQueue:
                 pending.step, pending.since = LrmsStep.LOOK_UP, now
             self._make_ready(key, first=True, at_once=True)
             return []
+        if isinstance(command, LrmsCancel):
+            self._done(key)
+            return cancelled(command, done=answer is True, first=pending.attempts == 0)
         if call.step is not LrmsStep.LOOK_UP:
             self._done(key)
             return []
-        assert isinstance(command, LrmsSubmit)
         assert not isinstance(answer, bool)
         news = self.looked_up(command, answer, pending.since, now)
         if news is not None:
@@ -248,18 +251,23 @@ class LrmsQueue:
             for pending in self._pending.get(key, ())
         )
 
-    def unanswered(self, call: Call, began: float) -> float:
-        """Notes that a call had no answer, and returns the pause before `again` is to be called, seconds.
+    def unanswered(self, call: Call, began: float) -> tuple[float, list[LrmsNews]]:
+        """Notes that a call had no answer.
 
         `began` is when it was made, on the site's clock, seconds: the batch system may have carried it out at once,
         and have forgotten the job that much sooner.
+
+        Returns the pause before `again` is to be called, seconds, and the news.
         """
         pending = self._pending[call.key][0]
         if pending.step is LrmsStep.SUBMIT:
             pending.step, pending.since = LrmsStep.LOOK_UP, began
+        news: list[LrmsNews] = []
+        if isinstance(call.command, LrmsCancel):
+            news = cancelled(call.command, done=None, first=pending.attempts == 0)
         pending.attempts += 1
         pending.tried = True
-        return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S)
+        return pause_after(pending.attempts, PAUSE_FIRST_S, PAUSE_MOST_S), news
 
     def is_first(self, call: Call) -> bool:
         """Returns whether nothing about a job can have reached the batch system before a call."""
@@ -338,3 +346,14 @@ class LrmsQueue:
         if record.end is not None:
             news.append(port.Ended(key, record.end))
         return news
+
+
+def cancelled(command: LrmsCancel, *, done: bool | None, first: bool = True) -> list[LrmsNews]:
+    """Returns the news of a cancellation that was not refused.
+
+    `done`: whether it ends the job, `None` without an answer; `first`: no earlier attempt went unanswered.
+    """
+    if not command.only_waiting or not (first or done):
+        # If a later attempt finds nothing, the one before may have ended the job.
+        return []
+    return [LrmsLetGo(command.lrms_key, done)]

@@ -9,7 +9,14 @@ from typing import Any, Generic, TypeVar
 
 from grms.lrms import base
 from grms.site.model.commands import LrmsCancel
-from grms.site.model.events import Event, LrmsAppeared, LrmsNews, LrmsRefused, LrmsStays
+from grms.site.model.events import (
+    Event,
+    LrmsAppeared,
+    LrmsLetGo,
+    LrmsNews,
+    LrmsRefused,
+    LrmsStays,
+)
 from grms.site.model.jobs import NO_EXIT, Exit, GuestJob, HomeJob, end_of_lost
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobExited, JobLost, JobRequeued, JobStarted, JobStays
@@ -96,6 +103,7 @@ class LocalJobHandler:
             base.Lost: self._lost,
             LrmsRefused: self._refused,
             LrmsStays: self._stays,
+            LrmsLetGo: self._let_go,
         }
 
     def handlers(self) -> dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]]:
@@ -129,7 +137,7 @@ class LocalJobHandler:
     def _started(
         self, job: HomeJob | GuestJob, news: base.Started, transaction: Transaction
     ) -> None:
-        self._owner(job).stays(job, transaction)
+        self._is_there(job, transaction)
         job.hindered = ""
         if job.state in _NOT_STARTED:
             self._start(job, max(news.start_time, job.came), transaction)  # by another clock
@@ -144,7 +152,7 @@ class LocalJobHandler:
     ) -> None:
         # It has started, also where nobody has told of that: then its start is taken to be now, until the
         # next record says that it waits. So it is not given away, and not taken for one that has left.
-        self._owner(job).stays(job, transaction)
+        self._is_there(job, transaction)
         if job.state in _NOT_STARTED and not job.begun:
             self._start(job, transaction.now, transaction)
         if job.state is JobState.RUNNING:
@@ -156,7 +164,8 @@ class LocalJobHandler:
     def _hindered(
         self, job: HomeJob | GuestJob, news: base.Hindered, transaction: Transaction
     ) -> None:
-        self._owner(job).hindered(job, news, transaction)
+        if job.end_told is None:
+            self._owner(job).hindered(job, news, transaction)
 
     def _refused(
         self, job: HomeJob | GuestJob, news: LrmsRefused, transaction: Transaction
@@ -164,15 +173,32 @@ class LocalJobHandler:
         self._owner(job).refused(job, news, transaction)
 
     def _stays(self, job: HomeJob | GuestJob, news: LrmsStays, transaction: Transaction) -> None:
-        # Where the batch system was told to let it go once, by this process, and has answered at once, there is
-        # nothing that it may still do: should the job be cancelled later, that is somebody else's doing.
         self._owner(job).stays(job, transaction)
+        self._answered(job, transaction, certainly_not=news.certain)
+
+    def _let_go(self, job: HomeJob | GuestJob, news: LrmsLetGo, transaction: Transaction) -> None:
+        # If there was nothing to let go, the batch system tells what has happened to the job.
+        self._answered(job, transaction, certainly_not=news.done is False)
+
+    def _answered(
+        self, job: HomeJob | GuestJob, transaction: Transaction, *, certainly_not: bool
+    ) -> None:
+        # Where the batch system was told to let it go once, by this process, and has answered at once that it does
+        # not, there is nothing that it may still do: that the job is cancelled is somebody else's doing, whether that
+        # is told before the answer or later.
         once, job.told_once = job.told_once, False
-        if once and news.certain and job.leaving:
+        if once and certainly_not and job.leaving:
             transaction.note(JobStays(transaction.now, job.ref))
+        end, job.end_told = job.end_told, None
+        if end is not None:
+            self._ended(job, base.Ended(job.lrms_key, end), transaction)
+
+    def _is_there(self, job: HomeJob | GuestJob, transaction: Transaction) -> None:
+        job.end_told = None
+        self._owner(job).stays(job, transaction)
 
     def _lost(self, job: HomeJob | GuestJob, news: base.Lost, transaction: Transaction) -> None:
-        self._owner(job).stays(job, transaction)
+        self._is_there(job, transaction)
         end = end_of_lost(job, news.reason, started=job.state is JobState.RUNNING)
         if end is None:
             transaction.note(
@@ -193,7 +219,12 @@ class LocalJobHandler:
         undone = end.outcome is Outcome.CANCELLED and end.run_time == 0.0
         # One that waits again after a start is let go by nobody of ours: somebody else has cancelled it.
         if job.leaving and undone and not (job.begun or job.cancel_requested):
-            self._owner(job).let_go(job, end, transaction)
+            if job.told_once:
+                job.end_told = (
+                    end  # the answer to the site's own cancel tells whether it was that one
+                )
+            else:
+                self._owner(job).let_go(job, end, transaction)
             return
         self._owner(job).stays(job, transaction)
         left = Exit.known(end.exit_code, end.signal)

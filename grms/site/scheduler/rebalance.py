@@ -261,7 +261,7 @@ class RebalanceHandler:
 
     def take_up(self, job: HomeJob, transaction: Transaction) -> None:
         """Resumes, after a restart, a job whose place was asked for, or that was to leave."""
-        if job.state is JobState.REOFFERING:
+        if job.state is JobState.REOFFERING or not job.leaving:
             # It is withdrawn with all others that were given up on.
             number = job.offer_number
             transaction.note(
@@ -281,5 +281,6 @@ def _may_leave(job: HomeJob) -> bool:
         job.state is JobState.QUEUED
         and not job.begun
         and not job.cancel_requested
+        and job.end_told is None
         and not has_left_before(job)
     )

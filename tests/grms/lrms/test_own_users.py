@@ -384,11 +384,11 @@ async def test_a_user_who_lifts_the_hold_keeps_the_job(
         system = world.lrms._system  # the moment between two calls
         right = system.cancel
 
-        async def cancel(row: JobRow) -> None:
+        async def cancel(row: JobRow) -> bool:
             await system.release(row)
             place = world.lrms.folders.place("north/1/1")
             await until(lambda: (place / "begun").read_text() != "")
-            await right(row)
+            return await right(row)
 
         monkeypatch.setattr(system, "cancel", cancel)
         assert not await world.lrms.cancel("north/1/1", only_waiting=True)

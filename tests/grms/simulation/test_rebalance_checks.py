@@ -7,7 +7,6 @@ from grms.policy.rebalancing import Rebalancing
 from grms.simulation.fault_run import Trial, run_trial
 from grms.simulation.random_source import RandomSource
 from grms.simulation.rebalance_checks import draw_rounds, has_left
-from grms.site.model.events import LrmsStays
 from grms.site.model.jobs import GuestJob, HomeJob
 from grms.site.model.lifecycle import JobState
 from grms.site.model.records import JobRequeued
@@ -67,13 +66,37 @@ def test_a_site_that_takes_every_cancel_for_its_own_is_found_out(
 ) -> None:
     """It would run once more what an administrator has cancelled."""
 
-    def stays(
-        desk: LocalJobHandler, job: HomeJob | GuestJob, _: LrmsStays, turn: Transaction
+    def answered(
+        desk: LocalJobHandler, job: HomeJob | GuestJob, turn: Transaction, *, certainly_not: bool
     ) -> None:
-        desk._owner(job).stays(job, turn)
+        del certainly_not
+        everything(desk, job, turn, certainly_not=False)
 
     assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
-    monkeypatch.setattr(LocalJobHandler, "_stays", stays)
+    everything = LocalJobHandler._answered
+    monkeypatch.setattr(LocalJobHandler, "_answered", answered)
+    assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+
+
+AWAITED = (1005757, 1005853)
+"""Seeds of runs in which somebody else cancels a job, which is told before a batch system refuses to let it go."""
+
+
+@pytest.mark.parametrize("seed", AWAITED)
+def test_a_site_that_does_not_await_the_answer_to_its_cancel_is_found_out(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would give a partner what an administrator has cancelled."""
+    ended = LocalJobHandler._ended
+
+    def at_once(
+        desk: LocalJobHandler, job: HomeJob | GuestJob, news: base.Ended, turn: Transaction
+    ) -> None:
+        job.told_once = False
+        ended(desk, job, news, turn)
+
+    assert not run_trial(seed, rails=True, reoffers=True, rogues=True).problems
+    monkeypatch.setattr(LocalJobHandler, "_ended", at_once)
     assert run_trial(seed, rails=True, reoffers=True, rogues=True).problems
 
 

@@ -120,13 +120,18 @@ class ShellQueue:
         """Keeps a waiting job from starting."""
         self._set_held(row.name, held=True)
 
-    async def cancel(self, row: JobRow) -> None:
-        """Takes out a job that waits; ends one that runs with all its processes, which a look will find."""
-        for entry in self._entries():
-            if entry.name == row.name and not entry.process:
+    async def cancel(self, row: JobRow) -> bool:
+        """Takes out a job that waits; ends one that runs with all its processes, which a look will find.
+
+        Returns whether it was there.
+        """
+        entries = [entry for entry in self._entries() if entry.name == row.name]
+        for entry in entries:
+            if not entry.process:
                 self._file(entry.name).unlink()
-            elif entry.name == row.name and self._runs(entry):
+            elif self._runs(entry):
                 os.killpg(entry.process, signal.SIGTERM)
+        return bool(entries)
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
         """Ends jobs."""

@@ -58,12 +58,13 @@ class Forgetful:
     async def hold(self, row: JobRow) -> None:
         """See `BatchSystem.hold`."""
 
-    async def cancel(self, row: JobRow) -> None:
+    async def cancel(self, row: JobRow) -> bool:
         """See `BatchSystem.cancel`."""
         del row
         self.told.append("cancel")
         end = LrmsEnd(Outcome.CANCELLED, self.now, 0.0)
         self.rows = (replace(HELD, phase=LrmsPhase.ENDED, end=end),)
+        return True
 
     async def cancel_all(self, rows: Sequence[JobRow]) -> None:
         """See `BatchSystem.cancel_all`."""

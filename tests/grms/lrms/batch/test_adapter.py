@@ -95,6 +95,29 @@ async def test_one_that_no_table_shows_does_not_leave_the_queue(tmp_path: Path) 
     assert system.told == ["submit", "hold", "release"]
 
 
+class Overtaken(Forgetful):
+    """A batch system in which an administrator ends a held job just before it is cancelled."""
+
+    async def hold(self, row: JobRow) -> None:
+        """See `BatchSystem.hold`."""
+        del row
+        self.told.append("hold")
+        self.rows = (HELD,)
+
+    async def cancel(self, row: JobRow) -> bool:
+        """See `BatchSystem.cancel`."""
+        await super().cancel(row)
+        return False
+
+
+async def test_what_an_administrator_was_faster_to_end_is_not_let_go(tmp_path: Path) -> None:
+    """The batch system has no such job any more when it is to end it, and the answer says so."""
+    system = Overtaken()
+    lrms = await waiting(system, tmp_path)
+    assert not await lrms.cancel(KEY, only_waiting=True)
+    assert system.told == ["submit", "hold", "cancel"]
+
+
 class Blinking(Forgetful):
     """A batch system whose table is empty once it has held a job, where the test says so."""
 

@@ -420,8 +420,9 @@ async def test_a_number_that_is_another_jobs_by_now_is_not_cancelled(tmp_path: P
     await scene.looks(1)
     cancelled: list[str] = []
 
-    async def cancel(row: JobRow) -> None:
+    async def cancel(row: JobRow) -> bool:
         cancelled.append(row.name)
+        return True
 
     scene.system.cancel = cancel  # type: ignore[method-assign]  # of a test
     await asyncio.gather(scene.lrms.cancel("A/1/1"), scene.lrms.cancel("A/1/2"))

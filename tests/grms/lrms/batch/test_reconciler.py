@@ -239,11 +239,12 @@ class Many(Forgetful):
         if gone & self.refuses:
             raise LrmsRefusedError("some are not yours")
 
-    async def cancel(self, row: JobRow) -> None:
+    async def cancel(self, row: JobRow) -> bool:
         """See `BatchSystem.cancel`."""
         self.named.append(row.number)
         if row.number in self.refuses:
             raise LrmsRefusedError(f"{row.number} is not yours")
+        return True
 
 
 def many(system: Many, folder: Path, *, settle_s: float = 0.0) -> BatchLrms:

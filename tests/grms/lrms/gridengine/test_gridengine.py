@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.base import LrmsUnavailableError
-from grms.lrms.batch.queue_snapshot import Question
+from grms.lrms.base import LrmsPhase, LrmsUnavailableError
+from grms.lrms.batch.queue_snapshot import JobRow, Question
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
 
@@ -63,6 +63,23 @@ async def test_the_master_is_asked_for_the_one_job(tmp_path: Path) -> None:
     with pytest.raises(LrmsUnavailableError):
         await grid(tmp_path, away).knows(ASKED)
     assert not grid(tmp_path, away).forgets
+
+
+@pytest.mark.parametrize(
+    ("answer", "ended"),
+    [
+        (Answer(0, b"grid has deleted job 12\n", ""), True),
+        (Answer(1, b'denied: job "12" does not exist\n', ""), False),
+        (Answer(1, b"job 12 is already in deletion\n", ""), True),
+    ],
+    ids=["deleted", "gone", "over"],
+)
+async def test_whether_a_job_was_still_there_is_answered(
+    answer: Answer, ended: bool, tmp_path: Path
+) -> None:
+    """What has no job to delete has deleted none; what is in deletion may be so by the first of two attempts."""
+    row = JobRow(NAME, NUMBER, 1.0, LrmsPhase.HELD, 1)
+    assert await grid(tmp_path, answer).cancel(row) is ended
 
 
 async def test_absence_from_the_accounting_file_says_nothing(tmp_path: Path) -> None:

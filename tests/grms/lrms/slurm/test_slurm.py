@@ -297,7 +297,8 @@ async def test_one_that_no_table_shows_is_cancelled_by_its_whole_name() -> None:
     row = replace(ROW, phase=LrmsPhase.UNKNOWN, name=NAME)
     for shown, words in ((f"my-job@{NAME}", [f"--name=my-job@{NAME}", NUMBER]), ("another", [])):
         programs = Records(shown)
-        await Slurm(programs, SlurmSettings("A", "grid")).cancel(row)
+        ended = await Slurm(programs, SlurmSettings("A", "grid")).cancel(row)
+        assert ended == bool(words)
         ends = [each[2:] for each in programs.words if each[1] == "scancel"]
         assert ends == ([tuple(words)] if words else [])
 
@@ -344,6 +345,28 @@ class Ends(Says):
 
 OVER = "scancel: error: Kill job error on job id {}: Invalid job id specified\n"
 DENIED = "scancel: error: Kill job error on job id 7: Access/permission denied\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "ended"),
+    [
+        (NOTHING, True),
+        (Answer(1, b"", OVER.format(12)), False),
+        (
+            Answer(
+                1,
+                b"",
+                "scancel: error: Kill job error on job id 12: Job/step already completing or completed\n",
+            ),
+            True,
+        ),
+    ],
+    ids=["ended", "gone", "over"],
+)
+async def test_whether_a_job_was_still_there_is_answered(answer: Answer, ended: bool) -> None:
+    """What has no job to end has ended none; that it is over already, `scancel` may also say of its own repetition."""
+    system = Slurm(Ends(answer), SlurmSettings("A", "grid"))
+    assert await system.cancel(ROW) is ended
 
 
 async def test_many_jobs_are_ended_in_one_call() -> None:

@@ -11,6 +11,7 @@ from grms.site.model.commands import SendResolve
 from grms.site.model.events import (
     Drain,
     Event,
+    LrmsLetGo,
     LrmsRefused,
     LrmsStays,
     OfferAnswered,
@@ -64,6 +65,7 @@ class Counted(Conversation):
         """Holds a round in which the job leaves for b; returns the confirmation's question."""
         self(RoundDue, load=FULL)
         self(OfferAnswered, load=FULL, accepted=True, **B1)
+        self(LrmsLetGo, key=KEY, done=True)
         ended = {"outcome": Outcome.CANCELLED, "end_time": 5.0, "run_time": 0.0}
         return one(self(base.Ended, key=KEY, **ended), SendResolve).cause
 

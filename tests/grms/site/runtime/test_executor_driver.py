@@ -31,6 +31,7 @@ from grms.lrms.simulated.simulated import SimulatedLrms
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
 from grms.site.model.events import (
     LrmsAppeared,
+    LrmsLetGo,
     LrmsNews,
     LrmsRefused,
     LrmsStays,
@@ -124,6 +125,21 @@ def test_a_cancelled_job_has_an_end() -> None:
         base.Ended("a", base.LrmsEnd(Outcome.CANCELLED, 3.0, 3.0))
     ]
     assert driver.do(LrmsCancel(0, "a")) == []
+
+
+def test_whether_a_job_is_let_go_is_answered() -> None:
+    """One that waits is, and has an end; of one that runs, or is not there, nothing else is told."""
+    driver, _ = immediate()
+    driver.do(submission("a"))
+    driver.do(submission("b"))
+    driver.due()
+    assert driver.do(LrmsCancel(0, "b", only_waiting=True)) == [
+        base.Ended("b", base.LrmsEnd(Outcome.CANCELLED, 0.0, 0.0)),
+        LrmsLetGo("b", done=True),
+    ]
+    for key in "abc":
+        answer = LrmsLetGo(key, done=False)
+        assert driver.do(LrmsCancel(0, key, only_waiting=True)) == [answer]
 
 
 def test_a_lookup_comes_before_a_repetition() -> None:
@@ -266,6 +282,12 @@ def test_an_answer_comes_later(monkeypatch: Any) -> None:
             driver.do(LrmsCancel(0, "a", only_waiting=True))
             await until(lambda: len(told) == 4)
             assert told[3] == LrmsStays("a", certain=True)
+            lrms.answers["let go"] = [LrmsUnavailableError("no controller"), False, False, True]
+            for key in "aab":
+                driver.do(LrmsCancel(0, key, only_waiting=True))
+                await until(lambda: driver.commands_open == 0)
+            maybe = [LrmsLetGo("a", done=None), LrmsLetGo("a", done=False)]
+            assert told[4:] == [*maybe, LrmsLetGo("b", done=True)]
 
     run(scene)
 

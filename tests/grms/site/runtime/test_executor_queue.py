@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grms.lrms import base
 from grms.lrms.base import LrmsEnd, LrmsEvent, LrmsPhase, LrmsRecord
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
-from grms.site.model.events import LrmsAppeared, LrmsNews, LrmsRefused, LrmsStays
+from grms.site.model.events import LrmsAppeared, LrmsLetGo, LrmsNews, LrmsRefused, LrmsStays
 from grms.site.model.jobs import Request
 from grms.site.runtime.executor_queue import (
     ENDS_AT_ONCE,
@@ -52,7 +52,7 @@ def test_commands_about_one_key_come_in_order() -> None:
     assert waiting.answered(first[1], None, 1.0) == []
     (let_go,) = waiting.calls()
     assert (let_go.step, let_go.command) == (LrmsStep.CANCEL, leaves)
-    assert waiting.answered(let_go, True, 1.0) == []
+    assert waiting.answered(let_go, True, 1.0) == [LrmsLetGo("a", done=True)]
     assert steps(waiting.calls()) == [("cancel", "a")]
     assert len(waiting) == 2
 
@@ -69,7 +69,7 @@ def test_ends_hold_up_nothing_and_are_asked_for_together() -> None:
     assert steps(waiting.calls()) == [("submit", "a"), ("submit", "b")]
     assert waiting.answered(ends[7], True, 1.0) == []
     assert steps(waiting.calls()) == [("cancel", f"e{ENDS_AT_ONCE}")]
-    waiting.unanswered(ends[0], 1.0)
+    assert waiting.unanswered(ends[0], 1.0) == (PAUSE_FIRST_S, [])
     assert waiting.calls() == []
     waiting.again(ends[0])
     assert steps(waiting.calls()) == [("cancel", "e0")]
@@ -139,10 +139,29 @@ def test_a_refusal_is_certain_where_nothing_came_before() -> None:
     waiting = queue()
     waiting.add(LrmsCancel(0, "a", only_waiting=True))
     (call,) = waiting.calls()
-    waiting.unanswered(call, 5.0)
+    assert waiting.unanswered(call, 5.0) == (PAUSE_FIRST_S, [LrmsLetGo("a", done=None)])
     waiting.again(call)
     (call,) = waiting.calls()
     assert waiting.refused(call, "not allowed") == [LrmsStays("a", certain=False)]
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_what_has_let_a_job_go_is_told(attempts: int, done: bool) -> None:
+    """Where the first attempt had no answer, it may have been that one: that a later finds nothing says nothing."""
+    waiting = queue()
+    waiting.add(LrmsCancel(0, "a", only_waiting=True))
+    told: list[LrmsNews] = []
+    for _ in range(attempts - 1):
+        (call,) = waiting.calls()
+        told += waiting.unanswered(call, 5.0)[1]
+        waiting.again(call)
+    (call,) = waiting.calls()
+    told += waiting.answered(call, done, 9.0)
+    maybe = [LrmsLetGo("a", done=None)] * (attempts > 1)
+    said = [LrmsLetGo("a", done=done)] * (done or attempts == 1)
+    assert told == maybe + said
+    assert len(waiting) == 0
 
 
 def test_a_submission_without_an_answer_is_looked_up_first() -> None:
@@ -150,12 +169,12 @@ def test_a_submission_without_an_answer_is_looked_up_first() -> None:
     waiting = queue()
     waiting.add(submission("a"))
     (call,) = waiting.calls()
-    assert waiting.unanswered(call, 5.0) == PAUSE_FIRST_S
+    assert waiting.unanswered(call, 5.0) == (PAUSE_FIRST_S, [])
     assert waiting.calls() == []
     waiting.again(call)
     (call,) = waiting.calls()
     assert call.step is LrmsStep.LOOK_UP
-    assert waiting.unanswered(call, 6.0) == 2 * PAUSE_FIRST_S
+    assert waiting.unanswered(call, 6.0) == (2 * PAUSE_FIRST_S, [])
     waiting.again(call)
     (call,) = waiting.calls()
     assert waiting.answered(call, None, 7.0) == []
@@ -182,7 +201,7 @@ def test_a_first_attempt_is_one_before_which_nothing_was_asked() -> None:
     (second,) = waiting.calls()
     assert second.step is LrmsStep.SUBMIT
     assert not waiting.is_first(second)
-    assert waiting.unanswered(second, 3.0) == PAUSE_FIRST_S  # the pauses begin anew
+    assert waiting.unanswered(second, 3.0) == (PAUSE_FIRST_S, [])  # the pauses begin anew
 
 
 def test_what_came_later_is_what_is_submitted() -> None:

@@ -16,6 +16,7 @@ from grms.site.model.commands import (
 )
 from grms.site.model.events import (
     Drain,
+    LrmsLetGo,
     LrmsRefused,
     LrmsStays,
     OfferReceived,
@@ -325,6 +326,7 @@ def test_a_guest_that_nothing_starts_any_more_goes_home_undone(restarts: bool) -
     site(base.Accepted, key=KEY)
     let_go = one(hindered(site), LrmsCancel)
     assert (let_go.lrms_key, let_go.only_waiting) == (KEY, True)
+    assert site(LrmsLetGo, key=KEY, done=True) == []
     if restarts:
         site.restart()
         assert one(site(Restarted, load=FREE), LrmsSubmit).lookup
@@ -363,6 +365,30 @@ def test_who_cancels_a_guest_that_was_not_let_go_has_ended_it(
             site.restart()
             site(Restarted, load=FREE)
         assert gone(site) is outcome
+
+
+@pytest.mark.parametrize(
+    ("done", "outcome"),
+    [(True, Outcome.LOST), (None, Outcome.LOST), (False, Outcome.CANCELLED)],
+)
+@pytest.mark.parametrize("first", ["answer", "end"])
+def test_the_answer_tells_who_has_cancelled_a_guest(
+    first: str, done: bool | None, outcome: Outcome
+) -> None:
+    """Its home runs it elsewhere if it was let go, or may have been; what an administrator cancels is over."""
+    site = Conversation()
+    offered(site)
+    site(base.Accepted, key=KEY)
+    hindered(site)
+    if first == "answer":
+        assert site(LrmsLetGo, key=KEY, done=done) == []
+        assert gone(site) is outcome
+        return
+    end = {"outcome": Outcome.CANCELLED, "end_time": 9.0, "run_time": 0.0}
+    assert site(base.Ended, key=KEY, **end) == []
+    assert hindered(site, "another reason") == []
+    told = site(LrmsLetGo, key=KEY, done=done)
+    assert one(told, SendReport).completion.outcome is outcome
 
 
 def test_only_a_guest_that_is_to_run_is_let_go() -> None:

@@ -21,6 +21,7 @@ from grms.site.model.commands import (
 )
 from grms.site.model.events import (
     Cancel,
+    LrmsLetGo,
     LrmsStays,
     OfferAnswered,
     OfferDisputed,
@@ -93,14 +94,16 @@ def test_a_job_that_may_not_leave_stays() -> None:
 
 
 def let_go(site: Conversation, **changes: Any) -> list[Command]:
-    """Has the batch system say that it has let the job go."""
+    """Has the batch system answer that it lets the job go, and then tell its end."""
     given: dict[str, Any] = {
         "key": KEY,
         "outcome": Outcome.CANCELLED,
         "end_time": 5.0,
         "run_time": 0.0,
+        **changes,
     }
-    return site(base.Ended, **{**given, **changes})
+    site(LrmsLetGo, key=given["key"], done=True)
+    return site(base.Ended, **given)
 
 
 def left() -> tuple[Conversation, SendResolve]:

@@ -1,18 +1,28 @@
 """A job that waits is cancelled: by the site that has it leave for a partner, or by somebody else.
 
 The batch system says the same of both. Only as long as a cancel of the site's own may still be carried
-out, it may have been that.
+out, it may have been that; and where its answer is under way, that answer tells.
 """
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms import base
-from grms.site.model.commands import Command, LrmsCancel, LrmsSubmit, SendOffer, SendWithdraw
+from grms.site.model.commands import (
+    Command,
+    LrmsCancel,
+    LrmsSubmit,
+    SendOffer,
+    SendResolve,
+    SendWithdraw,
+)
 from grms.site.model.events import (
+    Cancel,
+    LrmsLetGo,
     LrmsStays,
     OfferAnswered,
     OfferDisputed,
@@ -47,7 +57,9 @@ class Waits(Conversation):
         assert self.job().leaving
 
     def refused(self, *, certain: bool) -> None:
-        """Has the batch system refuse; the partner gets its place back."""
+        """Has the batch system refuse, a later attempt if not `certain`; the partner gets its place back."""
+        if not certain:
+            assert self(LrmsLetGo, key=KEY, done=None) == []
         withdraw = one(self(LrmsStays, key=KEY, certain=certain), SendWithdraw)
         self(
             StatusAnswered,
@@ -66,9 +78,9 @@ class Waits(Conversation):
         self.come_up()
         self(base.Accepted, key=KEY)
 
-    def cancelled(self) -> HomeJob:
-        """Has the batch system tell that the job was cancelled as it waited; returns it as it is then."""
-        self(
+    def end(self) -> list[Command]:
+        """Has the batch system tell that the job was cancelled as it waited."""
+        return self(
             base.Ended,
             key=KEY,
             outcome=Outcome.CANCELLED,
@@ -76,6 +88,10 @@ class Waits(Conversation):
             run_time=0.0,
             reason="by root",
         )
+
+    def cancelled(self) -> HomeJob:
+        """Has the batch system tell that the job was cancelled as it waited; returns it as it is then."""
+        self.end()
         return self.job()
 
 
@@ -156,6 +172,102 @@ def test_of_two_cancels_one_may_be_carried_out_late() -> None:
     site.refused(certain=True)
     assert site.job().leaving
     assert site.cancelled().state is JobState.SUBMITTING
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_what_an_administrator_cancels_as_it_is_to_leave_is_over(died: bool) -> None:
+    """There is nothing left to let go, and the batch system says so before it tells the end."""
+    site = Waits()
+    site.told_to_leave()
+    assert site(LrmsLetGo, key=KEY, done=False) == []
+    assert (site.job().state, site.journal[-1]) == (JobState.LEAVING, JobStays(site.now, 1))
+    if died:
+        site.restart()
+        told = site(Restarted, load=FULL)
+        assert [type(command) for command in told] == [LrmsSubmit, SendWithdraw]
+        site.come_up()
+    job = site.cancelled()
+    assert (job.state, job.outcome) == (JobState.ENDED, Outcome.CANCELLED)
+    assert job.reason == "cancelled in the batch system: by root"
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ({"event": LrmsLetGo, "done": True}, True),
+        ({"event": LrmsLetGo, "done": None}, True),
+        ({"event": LrmsLetGo, "done": False}, False),
+        ({"event": LrmsStays, "certain": True}, False),
+    ],
+    ids=["done", "unanswered", "nothing to let go", "refused"],
+)
+def test_an_end_that_is_told_before_the_answer_waits_for_it(
+    answer: dict[str, Any], left: bool
+) -> None:
+    """A poll may be quicker; whose cancel that was, the answer says, and nobody is asked to run it before."""
+    site = Waits()
+    site.told_to_leave()
+    assert site.end() == []
+    assert (site.job().state, site.job().outcome) == (JobState.LEAVING, None)
+    told = site(**answer, key=KEY)
+    assert (SendResolve in map(type, told)) == left
+    assert (SendWithdraw in map(type, told)) == (not left)
+    assert any(isinstance(record, JobLeft) for record in site.journal) == left
+    job = site.job()
+    assert job.state is (JobState.RESOLVING if left else JobState.ENDED)
+    assert job.reason == ("" if left else "cancelled in the batch system: by root")
+
+
+def test_an_end_whose_answer_is_lost_with_the_daemon_may_be_either() -> None:
+    """The next daemon finds the end, and cannot know whose cancel that was."""
+    site = Waits()
+    site.told_to_leave()
+    site.end()
+    site.restart()
+    site(Restarted, load=FULL)
+    assert one(site.end(), SendResolve).confirm
+
+
+def test_a_user_may_cancel_while_the_answer_is_awaited() -> None:
+    """Then it does not matter whose cancel it was."""
+    site = Waits()
+    site.told_to_leave()
+    site.end()
+    site(Cancel, load=FULL, job_id="a-1", user="ann")
+    told = site(LrmsLetGo, key=KEY, done=True)
+    assert [type(command) for command in told] == [SendWithdraw]
+    assert site.job().outcome is Outcome.CANCELLED
+
+
+def test_a_job_whose_end_is_told_is_not_offered_again() -> None:
+    """Its partner loses the place before the answer is there; the answer still tells."""
+    for done in (True, False):
+        site = Waits()
+        site.told_to_leave()
+        site.end()
+        told = site(OfferDisputed, load=FULL, partner="b", offer=site.job().offer)
+        assert SendOffer not in map(type, told)
+        site.now += 1000.0
+        assert SendOffer not in map(type, site(RoundDue, load=FULL))
+        site(LrmsLetGo, key=KEY, done=done)
+        assert site.job().state is (JobState.SUBMITTING if done else JobState.ENDED)
+
+
+@pytest.mark.parametrize("news", ["started", "requeued", "lost"])
+def test_what_is_told_later_of_the_job_counts(news: str) -> None:
+    """It is there after all: an answer does not end it then."""
+    site = Waits()
+    site.told_to_leave()
+    site.end()
+    if news == "started":
+        site(base.Started, key=KEY, start_time=site.now)
+    elif news == "requeued":
+        requeued(site)
+    else:
+        site(base.Lost, key=KEY, reason="restored")
+    state = site.job().state
+    assert site(LrmsLetGo, key=KEY, done=True) == []
+    assert site.job().state is state
 
 
 def requeued(site: Waits) -> list[Command]:

@@ -67,7 +67,7 @@ _SLURM: Final = "hanse.sbatch"
 _STDIN: Final = "hanse.stdin"
 _ARRAY_HELP: Final = "An array: a job for each index, such as 0-15:4 or 1,3,5-7; 1-1000%50 has at most 50 under way at a time."
 _DEPENDENCY_HELP: Final = (
-    "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB...], afterany, afternotok, "
+    "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB…], afterany, afternotok, "
     "aftercorr (element by element), singleton (those of its name); several with commas."
 )
 _OPTIONS: Final = {"outputs": "result", "inputs": "input"}

@@ -287,7 +287,7 @@ def _handed_in(
 ) -> "Job":
     # `nowhere` is told why no site at all can run a job; it does not return.
     from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
-    from grms.client.values import check_values  # noqa: PLC0415  # see the module's docstring
+    from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
 
     names = ("processors", "script", "run_time_s", "key", "array", "dependency")
     try:

@@ -17,7 +17,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
 from lrms_sim.cli.main import cli as lrms_sim
-from lrms_sim.cli.sections import SectionedGroup
+from lrms_sim.cli.running import SectionedGroup
 from scenarios.cli.main import cli as scenario
 
 FOLDER = Path(__file__).resolve().parent

@@ -17,8 +17,7 @@ from broker.cli.search_options import Wanted
 from broker.cli.status_cli import status
 from broker.io.import_options import ImportOptions
 from lrms_sim.cli.field_options import field_options, taken
-from lrms_sim.cli.running import open_console, run_group
-from lrms_sim.cli.sections import SectionedGroup, file_or_second_word
+from lrms_sim.cli.running import SectionedGroup, file_or_second_word, open_console, run_group
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.version import __version__
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 
@@ -11,7 +11,6 @@ from broker.runtime.replanner import Searching
 from broker.scheduler.commands import (
     PublishPlan,
     PublishWorkflow,
-    Refusal,
     Refuse,
     ReplyPlan,
     ReplyResource,
@@ -30,7 +29,6 @@ from broker.v1 import (
     workflow_pb2_grpc,
 )
 from broker.wire.convert import (
-    WireError,
     read_supply,
     read_workflow,
     read_workflow_state,
@@ -38,7 +36,8 @@ from broker.wire.convert import (
     write_plan,
     write_supply,
 )
-from grms.daemon.loop import NotWrittenError
+from grms.daemon.messages import WireError
+from grms.daemon.rpc.questions import Questions
 from grms.daemon.rpc_errors import Context, refuse
 from grms.daemon.web.access import LINK_S
 
@@ -48,71 +47,28 @@ NO_PAGE: Final = (
     "this broker serves no page: its configuration has no [dashboard], or the log says why not"
 )
 
-STATUS: Final = {
-    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
-    Refusal.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
-    Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
-    Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-}
 NEWS_MAX: Final = 1000
 """Updates queued for a slow watcher; the oldest are dropped."""
 
 
-class Frontend:
-    """Shared by the services: the engine and the watchers.
+class Frontend(Questions[Event, BrokerState]):
+    """Shared by the services: the engine and the watchers."""
 
-    While `stopping`, nothing new is accepted.
-    """
+    refuse = Refuse
+    daemon = "broker"
+    engine: Engine
 
     def __init__(self, engine: Engine, watchers_max: int) -> None:
-        self.engine = engine
-        self.stopping = False
+        super().__init__(engine)
         self._watchers_max = watchers_max
         self._workflows: dict[asyncio.Event, str] = {}
         self._plans: set[asyncio.Queue[plan_pb2.PlanNews | None]] = set()
-
-    async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
-        """Returns what is read in the answer to a question; a refusal ends the call.
-
-        `read` is called with the answer while the state is exactly what the journal says.
-        """
-        await self.check(context)
-        try:
-            found = await self.engine.ask(
-                event, lambda answer: answer if isinstance(answer, Refuse) else read(answer)
-            )
-        except NotWrittenError as error:
-            reason = f"the journal cannot be written ({error}); this is done when it can be"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
-        if isinstance(found, Refuse):
-            await refuse(context, STATUS[found.refusal], found.reason, field=found.field)
-        return found
-
-    async def look(self, context: Context, read: Callable[[BrokerState], T]) -> T:
-        """Returns what is read in the state, which is durable; ends the call if that is impossible."""
-        try:
-            return await self.engine.look(read)
-        except NotWrittenError as error:
-            reason = f"the journal cannot be written ({error}); what is not in it is not shown"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
-
-    async def check(self, context: Context) -> None:
-        """Ends a call that would change something while that cannot be."""
-        if self.stopping:
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, "the broker is being stopped")
-        if self.engine.problem:
-            reason = f"the journal cannot be written ({self.engine.problem}); nothing new is taken"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, reason)
-
-    async def invalid(self, context: Context, error: WireError) -> NoReturn:
-        """Ends a call whose request means nothing."""
-        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)
 
     # --- those who watch -----------------------------------------------------------------------
 
     async def room(self, context: Context) -> None:
         """Ends a watching call if there are too many."""
-        await self.check(context)
+        await self.check_journal(context)
         if len(self._workflows) + len(self._plans) >= self._watchers_max:
             reason = f"{self._watchers_max} calls watch, the most; use Get, or try again later"
             await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, reason)
@@ -247,7 +203,7 @@ class WorkflowService(workflow_pb2_grpc.WorkflowServiceServicer):
                 if message.HasField("end_time_s"):
                     return
                 if self._frontend.stopping:
-                    await self._frontend.check(context)
+                    await self._frontend.check_stopping(context)
                 await changed.wait()
                 changed.clear()
         finally:
@@ -322,7 +278,7 @@ class PlanService(plan_pb2_grpc.PlanServiceServicer):
                 yield plan_pb2.PlanNews(progress=write_progress(searching))
             while (news := await queue.get()) is not None:
                 yield news
-            await self._frontend.check(context)
+            await self._frontend.check_stopping(context)
         finally:
             self._frontend.unwatch(queue)
 

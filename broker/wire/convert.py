@@ -11,6 +11,7 @@ from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.records import Program, Supply
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
+from grms.daemon.messages import WireError
 from grms.v1 import request_pb2
 
 LISTS_SHARED: Final = 256
@@ -18,14 +19,6 @@ LISTS_SHARED: Final = 256
 
 ALTERNATIVES_SHARED: Final = 65_536
 """The same for single alternatives."""
-
-
-class WireError(ValueError):
-    """A meaningless message; `field` is the one that is wrong."""
-
-    def __init__(self, field: str, reason: str) -> None:
-        self.field = field
-        super().__init__(reason)
 
 
 # --- workflows -----------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from lrms_sim.cli.running import open_console, run_group
-from lrms_sim.cli.sections import SectionedGroup
+from lrms_sim.cli.running import SectionedGroup, open_console, run_group
 from lrms_sim.util.version import __version__
 
 

@@ -2,30 +2,20 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
-from lrms_sim.workload.requests import (
-    Gpus,
-    GpuScope,
-    Memory,
-    MemoryScope,
-    Request,
-    RequestError,
-    check_names,
-)
+if TYPE_CHECKING:
+    from lrms_sim.workload.requests import Gpus, GpuScope, Memory, MemoryScope, Request
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SIZE: Final = re.compile(r"(\d+)([MGT])(?:i?B)?(?:/(node|core|gpu))?", re.IGNORECASE)
+_SIZE: Final = r"(?i:(\d+)([MGT])(?:i?B)?(?:/(node|core|gpu))?)"
 _UNITS: Final = {"M": 1, "G": 1024, "T": 1024**2}
-_GPUS: Final = re.compile(
-    r"(?:(?P<type>[A-Za-z_][\w.-]*):)?(?P<count>\d+)(?:/(?P<per>node|task|job))?"
-)
-_NODES: Final = re.compile(r"(\d+)(?:-(\d+))?")
-_LICENCE: Final = re.compile(r"([\w.@+/-]+?)(?::(\d+))?")
+_GPUS: Final = r"(?:(?P<type>[A-Za-z_][\w.-]*):)?(?P<count>\d+)(?:/(?P<per>node|task|job))?"
+_NODES: Final = r"(\d+)(?:-(\d+))?"
+_LICENCE: Final = r"([\w.@+/-]+?)(?::(\d+))?"
 
 NAMES: Final = (
     *("nodes", "cores_per_task", "tasks_per_node", "memory", "gpus", "features", "exclusive"),
@@ -71,7 +61,7 @@ def needs_options(command: F) -> F:
     return command
 
 
-def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -> Request | None:
+def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -> "Request | None":
     """Returns what a job asks for besides processors; `None` for nothing.
 
     Raises:
@@ -80,6 +70,10 @@ def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -
     given = {name: values[name] for name in NAMES if values.get(name)}
     if not given:
         return None
+    from dataclasses import replace  # noqa: PLC0415  # most jobs ask for nothing else, and are to be submitted fast
+
+    from lrms_sim.workload.requests import Request, RequestError, check_names  # noqa: PLC0415  # same
+
     cores = given.pop("cores_per_task", 1)
     if processors % cores:
         text = f"{processors} processors are no whole number of tasks with {cores} cores each"
@@ -102,8 +96,8 @@ def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -
     return request
 
 
-def _read(pattern: re.Pattern[str], text: str, option: str, what: str) -> re.Match[str]:
-    found = pattern.fullmatch(text)
+def _read(pattern: str, text: str, option: str, what: str) -> re.Match[str]:
+    found = re.fullmatch(pattern, text)
     if found is None:
         raise click.BadParameter(f"{text!r} is {what}", param_hint=f"'{option}'")
     return found
@@ -114,13 +108,17 @@ def _nodes(text: str) -> dict[str, Any]:
     return {"nodes_min": int(found[1]), "nodes_max": int(found[2] or found[1])}
 
 
-def _memory(text: str) -> Memory:
+def _memory(text: str) -> "Memory":
+    from lrms_sim.workload.requests import Memory  # noqa: PLC0415  # same
+
     found = _read(_SIZE, text, "--memory", "no amount of memory; write 4G, or 64G/node")
     per = (found[3] or "core").lower()
     return Memory(int(found[1]) * _UNITS[found[2].upper()], cast("MemoryScope", per))
 
 
-def _gpus(text: str) -> Gpus:
+def _gpus(text: str) -> "Gpus":
+    from lrms_sim.workload.requests import Gpus  # noqa: PLC0415  # same
+
     found = _read(_GPUS, text, "--gpus", "no number of GPUs; write 2, a100:2 or 1/task")
     return Gpus(int(found["count"]), cast("GpuScope", found["per"] or "job"), found["type"] or "")
 

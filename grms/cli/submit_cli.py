@@ -12,7 +12,6 @@ Heavy modules are imported by the commands that need them, so that help and erro
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
 
     from grms.client import Job
     from grms.lrms.base import HomeRun
-    from grms.lrms.slurm.sbatch_text import DryRun, SbatchWords
+    from grms.lrms.slurm.sbatch_text import DryRun
+    from grms.lrms.slurm.sbatch_words import SbatchWords
 
 OWN: Final = {
     "--socket": True,
@@ -67,7 +67,7 @@ _SLURM: Final = "hanse.sbatch"
 _STDIN: Final = "hanse.stdin"
 _ARRAY_HELP: Final = "An array: a job for each index, such as 0-15:4 or 1,3,5-7; 1-1000%50 has at most 50 under way at a time."
 _DEPENDENCY_HELP: Final = (
-    "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB...], afterany, afternotok, "
+    "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB…], afterany, afternotok, "
     "aftercorr (element by element), singleton (those of its name); several with commas."
 )
 _OPTIONS: Final = {"outputs": "result", "inputs": "input"}
@@ -76,7 +76,7 @@ _OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 class _Submit(click.Command):
     # Two forms in one command: of the second click is shown what is this command's own.
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from grms.lrms.slurm.sbatch_text import UnknownOptionError, has_option, split_words  # noqa: PLC0415  # see the module's docstring
+        from grms.lrms.slurm.sbatch_words import UnknownOptionError, has_option, split_words  # noqa: PLC0415  # see the module's docstring
 
         try:
             mine, slurm = split_words(args, OWN | NUMBERS)
@@ -254,10 +254,9 @@ def submit(
     if in_place and script is not None:
         wanted |= _shared(script, wanted["inputs"], wanted["outputs"])
     job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait, nowhere=nowhere)
-    # A job that was ended by a signal has status 1 with `sbatch --wait`.
-    status = 1 if slurm is not None and job.signal is not None else exit_status(job)
-    if wait and status:
-        ctx.exit(status)
+    if job is not None:
+        # A job that was ended by a signal has status 1 with `sbatch --wait`.
+        ctx.exit(1 if slurm is not None and job.signal is not None else exit_status(job))
 
 
 def _check_text(wanted: Mapping[str, Any]) -> None:
@@ -284,26 +283,29 @@ def _handed_in(
     *,
     wait: bool,
     nowhere: Callable[[str], None] | None,
-) -> "Job":
-    # `nowhere` is told why no site at all can run a job; it does not return.
+) -> "Job | None":
+    # Returns a job that was waited for. `nowhere` is told why no site at all can run one; it does not return.
     from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
-    from grms.client.values import check_values  # noqa: PLC0415  # see the module's docstring
+    from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
 
     names = ("processors", "script", "run_time_s", "key", "array", "dependency")
     try:
         check_values(**{name: wanted[name] for name in names})
         wanted["key"] = wanted["key"] or os.urandom(16).hex()
         await_site(socket, timeout_s)
-        job = _quickly(socket, timeout_s, wanted)
-        if job is not None and not wait:
-            click.echo(job.job_id)
-            return job
+        job_id = _quickly(socket, timeout_s, wanted)
+        if job_id is not None:
+            click.echo(job_id)
+            if not wait:
+                return None
         with client_of(socket, timeout_s) as site:
-            job = job or site.submit(**wanted)
-            click.echo(job.job_id)
-            if wait:
-                job = site.wait(job.job_id)
-                click.echo(job_words(job), err=True)
+            if job_id is None:
+                job_id = site.submit(**wanted).job_id
+                click.echo(job_id)
+            if not wait:
+                return None
+            job = site.wait(job_id)
+            click.echo(job_words(job), err=True)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except SiteError as error:
@@ -313,7 +315,7 @@ def _handed_in(
     return job
 
 
-def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> "Job | None":
+def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> str | None:
     from grms.client.submission import submit_quickly  # noqa: PLC0415  # see the module's docstring
 
     if wanted["inputs"]:
@@ -394,7 +396,7 @@ class _Handed(NamedTuple):
 
     @property
     def wrapped(self) -> str:
-        from grms.lrms.slurm.sbatch_text import wrapped  # noqa: PLC0415  # as above
+        from grms.lrms.slurm.sbatch_words import wrapped  # noqa: PLC0415  # as above
 
         return wrapped(self.words.options)
 
@@ -419,17 +421,18 @@ def _for_slurm(
     travels: bool,
 ) -> dict[str, Any]:
     # What the site is asked for; does not return where the job stays at home.
-    from grms.lrms.slurm.sbatch_text import (  # noqa: PLC0415  # see the module's docstring
+    from dataclasses import replace  # noqa: PLC0415  # see the module's docstring
+
+    from grms.lrms.slurm.sbatch_text import (  # noqa: PLC0415  # same
         ESSENTIAL,
         SINGLETON,
         exported,
-        has_option,
         kept_at_home,
         read_dry_run,
         says_test_only,
         take_dependency,
-        without_quiet,
     )
+    from grms.lrms.slurm.sbatch_words import has_option, without_quiet  # noqa: PLC0415  # same
 
     if needed := sorted(without & ESSENTIAL):
         text = f"without --{needed[0]} it would be another job; it cannot be left out"
@@ -438,7 +441,7 @@ def _for_slurm(
         options, dependency = take_dependency(job.words.options)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--dependency'") from error
-    job = job._replace(words=replace(job.words, options=options))
+    job = job._replace(words=job.words._replace(options=options))
     try:
         script = job.text()
     except OSError as error:

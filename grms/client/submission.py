@@ -1,4 +1,7 @@
-"""What a program says of a job that it submits, as its site is told; nothing of gRPC is imported for it."""
+"""What a program says of a job that it submits, as its site is told.
+
+gRPC is not imported, and what few jobs have is imported for those alone: most of the time of `grms submit` is imports.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,19 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import DecodeError
 
-from grms.client.answers import Job, read_job
 from grms.client.errors import SiteError
 from grms.client.unary import ask
-from grms.client.values import check_values
-from grms.daemon.job_needs import write_needs
-from grms.util.dependencies import parse_dependencies
-from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2
-from lrms_sim.workload.requests import Request, check_names
 
 if TYPE_CHECKING:
     from grms.daemon.shared_folders import SharedFile
     from grms.lrms.base import HomeRun  # of a job for a real batch system alone
+    from lrms_sim.workload.requests import Request
+
 
 QUICK_S: Final = 1.0
 """So long an answer is waited for without gRPC, seconds; with it a call is tried until its time is over."""
@@ -29,7 +28,7 @@ def submit_request(
     *,
     processors: int | None = None,
     requested_time_s: float | None = None,
-    needs: Request | None = None,
+    needs: "Request | None" = None,
     unfit: str = "",
     script: str | None = None,
     arguments: Sequence[str] = (),
@@ -59,11 +58,19 @@ def submit_request(
     request.request.processors = processors
     request.request.requested_time_s = requested_time_s
     request.unfit = unfit
-    request.array = str(ArraySpec.parse(array)) if array else ""
-    for each in parse_dependencies(dependency) if dependency else ():
-        kind = job_pb2.DependencyKind.Value(f"DEPENDENCY_KIND_{each.kind.upper()}")
-        request.dependencies.add(kind=kind, job_id=each.job_id)
-    if needs is not None and needs != Request.of_processors(processors, needs.wall_time):
+    if array:
+        from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # see the module's docstring
+
+        request.array = str(ArraySpec.parse(array))
+    if dependency:
+        from grms.util.dependencies import parse_dependencies  # noqa: PLC0415  # same
+
+        for each in parse_dependencies(dependency):
+            kind = job_pb2.DependencyKind.Value(f"DEPENDENCY_KIND_{each.kind.upper()}")
+            request.dependencies.add(kind=kind, job_id=each.job_id)
+    if needs is not None and needs != needs.of_processors(processors, needs.wall_time):
+        from grms.daemon.job_needs import write_needs  # noqa: PLC0415  # same
+
         request.request.needs.CopyFrom(write_needs(needs))
     if run_time_s is not None:
         request.request.simulated.run_time_s = run_time_s
@@ -76,7 +83,7 @@ def submit_request(
         program.environment.update(environment or {})
         program.outputs.extend(outputs)
         if shared:
-            from grms.daemon.shared_folders import check_shared  # noqa: PLC0415  # few jobs have some
+            from grms.daemon.shared_folders import check_shared  # noqa: PLC0415  # same
 
             for file in map(check_shared, shared):
                 program.inputs.add(name=file.name, shared_path=file.path, written=file.written)
@@ -88,9 +95,11 @@ def submit_request(
 
 
 def _size(
-    processors: int | None, requested_time_s: float | None, needs: Request | None
+    processors: int | None, requested_time_s: float | None, needs: "Request | None"
 ) -> tuple[int, float]:
     if needs is not None:
+        from lrms_sim.workload.requests import check_names  # noqa: PLC0415  # as above
+
         check_names(needs)
         processors = needs.processors if processors is None else processors
         requested_time_s = needs.wall_time if requested_time_s is None else requested_time_s
@@ -101,8 +110,8 @@ def _size(
     return processors, requested_time_s
 
 
-def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> Job | None:
-    """Submits a job without input files and without gRPC; None where that does not do.
+def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> str | None:
+    """Submits a job without input files and without gRPC, and returns its id; None where that does not do.
 
     The site may have taken the job all the same: whoever submits it by gRPC then uses the same key.
 
@@ -118,7 +127,43 @@ def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> Job | None:
     request = submit_request(**wanted).SerializeToString()
     answer = ask(socket, "/grms.v1.JobService/Submit", request, min(timeout_s, QUICK_S))
     try:
-        return None if answer is None else read_job(job_pb2.Job.FromString(answer))
+        return None if answer is None else job_pb2.Job.FromString(answer).job_id or None
     except DecodeError:
         reason = f"what answers on {socket} does not say what becomes of the job; does a site listen there?"
         raise SiteError("INTERNAL", reason) from None
+
+
+PROCESSORS_MAX: Final = 2**31 - 1
+
+
+def check_values(
+    *,
+    processors: int,
+    script: str | None = None,
+    run_time_s: float | None = None,
+    user_group: int | None = None,
+    key: str | None = None,
+    array: str = "",
+    dependency: str = "",
+) -> None:
+    """Checks arguments of `grms.client.Client.submit`; `ValueError` if no site could accept such a job."""
+    if abs(processors) > PROCESSORS_MAX:
+        # Limits of the message format; the site has limits of its own.
+        raise ValueError(f"processors is {processors}; 1 to {PROCESSORS_MAX} are possible")
+    if key == "":
+        # From an unset variable: each repetition would be another job.
+        raise ValueError("key is empty; leave it out, or give each job one of its own")
+    if script is not None and run_time_s is not None:
+        raise ValueError("run_time_s is for a job without a script, where it is simulated")
+    if array:
+        from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # as above
+
+        ArraySpec.parse(array)
+    if dependency:
+        from grms.util.dependencies import parse_dependencies  # noqa: PLC0415  # as above
+
+        parse_dependencies(dependency)
+    if user_group is not None and (run_time_s is None or not 1 <= user_group <= 5):
+        raise ValueError(
+            f"user_group is {user_group}; 1 to 5 is possible, for a job with run_time_s"
+        )

@@ -1,13 +1,17 @@
 """What a job asks for besides processors, as a message between programs."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.v1 import request_pb2
-from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError, check_names
+
+if TYPE_CHECKING:
+    from lrms_sim.machine.node_kinds import (
+        NodeKind,  # not for users' commands, which it would slow down
+    )
 
 NODES_MAX: Final = 2**20
 """Most nodes that a site tells of: whoever asks what fits there has to go through them."""
@@ -101,7 +105,7 @@ def _gpus(message: request_pb2.Gpus) -> Gpus:
     return Gpus(message.count, _GPUS_READ[message.per], message.type)
 
 
-def write_kinds(kinds: tuple[NodeKind, ...]) -> list[request_pb2.NodeKind]:
+def write_kinds(kinds: "tuple[NodeKind, ...]") -> list[request_pb2.NodeKind]:
     """Returns what a site tells of its nodes: numbers, and no names."""
     return [
         request_pb2.NodeKind(
@@ -111,12 +115,14 @@ def write_kinds(kinds: tuple[NodeKind, ...]) -> list[request_pb2.NodeKind]:
     ]
 
 
-def read_kinds(messages: Iterable[request_pb2.NodeKind]) -> tuple[NodeKind, ...]:
+def read_kinds(messages: Iterable[request_pb2.NodeKind]) -> "tuple[NodeKind, ...]":
     """Returns what a site has told of its nodes; nothing where it has not.
 
     Raises:
         ValueError: no site has such nodes.
     """
+    from lrms_sim.machine.node_kinds import NodeKind, NodeMachine  # noqa: PLC0415  # see above
+
     messages = list(messages)
     if sum(each.nodes for each in messages) > NODES_MAX:
         raise ValueError(f"more than {NODES_MAX} nodes")

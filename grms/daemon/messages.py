@@ -1,9 +1,17 @@
-"""Protobuf messages as plain values, for the output of commands."""
+"""Protobuf messages as plain values, for the output of commands, and those that mean nothing."""
 
 import re
 from typing import Any
 
 from google.protobuf.message import Message
+
+
+class WireError(ValueError):
+    """A message that means nothing; `field` is the one that is wrong."""
+
+    def __init__(self, field: str, text: str) -> None:
+        self.field = field
+        super().__init__(text)
 
 
 def of_message(message: Message, *names: str) -> dict[str, Any]:

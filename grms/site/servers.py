@@ -156,7 +156,6 @@ class Servers:
         # Else gRPC counts calls that have ended and whose memory it has not freed, and refuses the next ones.
         counted = ("grpc.http.overload_protection", 0)
         server = self._server(self._unexpected(), streams, counted)
-        links = core.links
 
         async def bring_to(context: Context, moment: float) -> None:
             assert replay is not None
@@ -168,7 +167,7 @@ class Servers:
         self._pseudonyms = pseudonyms(core)
         service = PartnerService(
             admission,
-            lambda name: links.links[name].heard(),
+            core.links.heard,
             results=self._kept.results,
             inputs=self._kept.inputs,
             pseudonyms=self._pseudonyms,

@@ -5,20 +5,46 @@ merged once, before.
 """
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from grms.federation.federation import Federation
+from grms.federation.federation import Federation, ReplayWorkspace
 from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.transfer.encoding import compile_genome, rule_count
 from grms.learning.transfer.options import Objective
-from grms.learning.transfer.workspace import Workspace
-from grms.policy._decisions import CompiledTransfer
+from grms.policy._decisions import CompiledTransfer, MembershipTable
 from grms.policy.constraints import ExchangeConstraints
 from grms.policy.transfer import AcceptWhenFit, AlwaysAgree
+
+
+class Workspace:
+    """Membership tables and memory of replays, of each thread its own; a copy in another process begins with none."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def __reduce__(self) -> tuple[type["Workspace"], tuple[()]]:
+        return Workspace, ()
+
+    def table(self, processors: int, rules: int) -> MembershipTable:
+        """Returns a table for machines of a size and rule bases of so many rules."""
+        tables: dict[tuple[int, int], MembershipTable] = vars(self._local).setdefault("tables", {})
+        key = processors, rules
+        if key not in tables:
+            tables[key] = MembershipTable(processors, rules)
+        return tables[key]
+
+    def replay(self, case: int, federation: Federation) -> ReplayWorkspace:
+        """Returns the memory for replays of a case."""
+        memory: dict[int, ReplayWorkspace] = vars(self._local).setdefault("memory", {})
+        if case not in memory:
+            memory[case] = ReplayWorkspace(len(federation.jobs))
+        return memory[case]
+
 
 OBJECTIVES: tuple[Objective, ...] = ("egoistic", "no_loser")
 

@@ -13,9 +13,8 @@ from grms.learning.evolution.evaluation import Evaluation
 from grms.learning.evolution.genes import Genome
 from grms.learning.evolution.self_play import parted
 from grms.learning.transfer.encoding import RuleBaseSettings, compile_genome
-from grms.learning.transfer.fitness import OBJECTIVES, PENALTY, awrt_alone
+from grms.learning.transfer.fitness import OBJECTIVES, PENALTY, Workspace, awrt_alone
 from grms.learning.transfer.options import Objective
-from grms.learning.transfer.workspace import Workspace
 from grms.policy._decisions import CompiledTransfer
 from grms.policy.constraints import ExchangeConstraints
 from grms.policy.transfer import Constrained

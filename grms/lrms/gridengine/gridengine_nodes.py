@@ -13,8 +13,7 @@ from typing import Final
 from grms.lrms.gridengine.gridengine_request import ONE_HOST, Cell, resource_options
 from grms.lrms.nodes import Licence, NodeGroup, NodeTable, grouped
 from grms.lrms.partitions import Partition
-from grms.lrms.slurm.slurm_request import read_memory
-from lrms_sim.workload.requests import COUNT_MAX, MEMORY_MAX, Request, RequestError
+from lrms_sim.workload.requests import COUNT_MAX, MEMORY_MAX, Request, RequestError, mib_of
 
 _QUEUE: Final = re.compile(r"<Queue-List>(.*?)(?:<job_list|</Queue-List>)", re.DOTALL)
 _FIELD: Final = re.compile(r"<(\w+)>([^<\n]*)</\1>")
@@ -188,4 +187,9 @@ def _amount(resources: Mapping[str, tuple[str, str]], name: str) -> float | None
     text = resources[name][1]
     if text.upper() in {"INFINITY", "NONE", "UNDEFINED"}:
         return math.inf
-    return read_memory(text) if text[-1:] in set("KMGTP") else float(text)
+    if text[-1:] not in set("KMGTP"):
+        return float(text)
+    amount = mib_of(text)
+    if amount is None:
+        raise ValueError(f"qstat says {text[:40]!r} of {name}, which is no amount")
+    return amount

@@ -9,6 +9,12 @@ disciplines have none between two passes.
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from grms.lrms.base import (
     Ended,
@@ -21,11 +27,10 @@ from grms.lrms.base import (
     Started,
 )
 from grms.lrms.simulated.followed import FollowedJobs
-from grms.lrms.simulated.local_job import LocalJob, end_of, group_of, run_time_of, submitted
-from grms.lrms.simulated.moments import Kind, moments
 from grms.util.outcomes import Outcome
-from lrms_sim.machine.stepped import Machine
+from lrms_sim.machine.stepped import SUBMITTED, Machine
 from lrms_sim.scheduling.disciplines import Discipline
+from lrms_sim.workload.groups import GROUPS
 
 FORGOTTEN_AFTER = 4096
 """An ended job is forgotten after this many further ones have ended."""
@@ -34,8 +39,92 @@ REBUILT_AFTER = 1_000_000
 """A machine with this many jobs is rebuilt without the ended ones."""
 
 
+NOT_RUN: Final = "simulated: its script was not run"
+"""The end reason of a job with a script."""
+
+CUT_OFF: Final = "ended at the limit of its requested time"
+"""The end reason of a job that would have run longer."""
+
 MachineEvent = Started | Ended
 """Events of the machine itself, and of `cancel`."""
+
+
+@dataclass(slots=True)
+class LocalJob:
+    """A job the machine has had; `number` is its number in the present machine."""
+
+    job: LrmsJob
+    run_time: float
+    number: int
+    submit_time: float | None = None  # None for a job of a machine that is gone
+    phase: LrmsPhase = LrmsPhase.WAITING
+    start_time: float | None = None
+    end: LrmsEnd | None = None
+    followed: bool = False
+
+
+def run_time_of(job: LrmsJob) -> float:
+    """Returns how long a job runs, seconds; a batch system kills what exceeds its request."""
+    run = job.simulated
+    return job.requested_time if run is None else min(run.run_time, job.requested_time)
+
+
+def group_of(job: LrmsJob) -> int:
+    """Returns the user group of a job, 1 to 5."""
+    return (job.simulated.group if job.simulated is not None else None) or GROUPS[-1]
+
+
+def submitted(jobs: Sequence[LocalJob], time: float) -> npt.NDArray[np.void]:
+    """Returns a machine's input for jobs submitted together, one row each.
+
+    Jobs whose machine is gone wait since `time`, seconds.
+    """
+    rows = (
+        (
+            known.job.processors,
+            known.job.requested_time,
+            known.run_time,
+            group_of(known.job),
+            time if known.submit_time is None else known.submit_time,
+        )
+        for known in jobs
+    )
+    return np.fromiter(rows, SUBMITTED, len(jobs))
+
+
+def end_of(known: LocalJob, time: float) -> LrmsEnd:
+    """Returns how a job ends that runs until a moment."""
+    job = known.job
+    if job.program is not None:
+        return LrmsEnd(Outcome.NOT_RUN, time, known.run_time, reason=NOT_RUN)
+    if job.simulated is not None and job.simulated.run_time > job.requested_time:
+        return LrmsEnd(Outcome.TIMEOUT, time, known.run_time, reason=CUT_OFF)
+    return LrmsEnd(Outcome.COMPLETED, time, known.run_time)
+
+
+class Kind(IntEnum):
+    """What it was; of one moment the least comes first."""
+
+    END = 0
+    START = 1
+    END_AT_ONCE = 2
+
+
+def moments(machine: Machine) -> list[tuple[float, Kind, int]]:
+    """Returns events since the last call: moment in seconds, kind, and the job's number."""
+    started, ended = machine.collect()
+    if not started and not ended:
+        return []
+    # Both are in order of time; merged, ends of a moment come before its starts.
+    found: list[tuple[float, Kind, int, int]] = []
+    for order, number in enumerate(ended):
+        start, end = machine.times_of(number)
+        # A job too short for the clock's resolution still starts before it ends.
+        found.append((end, Kind.END if end > start else Kind.END_AT_ONCE, order, number))
+    for order, number in enumerate(started):
+        found.append((machine.times_of(number)[0], Kind.START, order, number))
+    found.sort()
+    return [(time, kind, number) for time, kind, _, number in found]
 
 
 class SteppedMachine:

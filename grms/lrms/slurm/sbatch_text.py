@@ -14,41 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from grms.lrms.slurm.sbatch_words import has_value
 from grms.lrms.slurm.slurm_request import ASKED, UnsaidError, read_options
 from grms.util.dependencies import parse_dependencies
 from grms.util.job_arrays import ArraySpec
 from lrms_sim.workload.requests import Request, RequestError
-
-WITH_VALUE: Final = frozenset(
-    (
-        *("array", "account", "bb", "bbf", "begin", "comment", "cpu-freq", "cpus-per-task"),
-        *("dependency", "deadline", "delay-boot", "chdir", "error", "export", "export-file", "gid"),
-        *("gres", "gres-flags", "input", "job-name", "licenses", "clusters", "container"),
-        *("distribution", "mail-type", "mail-user", "mcs-label", "ntasks", "ntasks-per-node"),
-        *("nodes", "output", "open-mode", "partition", "power", "priority", "profile", "qos"),
-        *("core-spec", "signal", "switches", "thread-spec", "time", "time-min", "uid", "wckey"),
-        *("wrap", "cluster-constraint", "constraint", "nodefile", "mem", "mincpus", "reservation"),
-        *("tmp", "nodelist", "exclude", "mem-per-cpu", "sockets-per-node", "cores-per-socket"),
-        *("threads-per-core", "extra-node-info", "ntasks-per-core", "ntasks-per-socket", "hint"),
-        *("mem-bind", "cpus-per-gpu", "gpus", "gpu-bind", "gpu-freq", "gpus-per-node"),
-        *("gpus-per-socket", "gpus-per-task", "mem-per-gpu", "ntasks-per-gpu", "acctg-freq"),
-        *("kill-on-invalid-dep", "wait-all-nodes"),
-    )
-)
-"""Long options of sbatch 22.05 whose value may be the next word (sbatch(1))."""
-
-WITHOUT_VALUE: Final = frozenset(
-    (
-        *("get-user-env", "hold", "ignore-pbs", "no-kill", "nice", "no-requeue", "overcommit"),
-        *("parsable", "propagate", "quiet", "reboot", "requeue", "oversubscribe", "spread-job"),
-        *("use-min-nodes", "verbose", "wait", "contiguous", "exclusive", "test-only", "help"),
-        *("usage", "version"),
-    )
-)
-"""Those without a value, or only one after `=`."""
-
-SHORT_WITH_VALUE: Final = frozenset("aAbcdDeFiJLMmnNopqStCwxBG")
-"""Short options whose value may be the next word; all others have none."""
 
 CARRIED: Final = ASKED | {"array", "job-name", "export", "chdir", "wrap"}
 """Options that travel with a job: what it asks for, and how it is run.
@@ -135,65 +105,6 @@ _TOO_MUCH: Final = (
 _BEGIN, _END = "sbatch: defined options", "sbatch: end of defined options"
 
 
-@dataclass(frozen=True, slots=True)
-class SbatchWords:
-    """Split words of an `sbatch` command line; `script` is empty if there is none."""
-
-    options: tuple[str, ...]
-    script: str
-    arguments: tuple[str, ...]
-
-
-class UnknownOptionError(ValueError):
-    """An option that may have a value in the next word, or not."""
-
-
-def split_words(words: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str], SbatchWords]:
-    """Splits words into those of the caller and those of sbatch.
-
-    `own` are the caller's options, with their dashes, and whether each has a value; they are returned
-    first, with their values.
-
-    Raises:
-        UnknownOptionError: it is unknown whether an option before the script has a value.
-    """
-    mine: list[str] = []
-    options: list[str] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word == "--":
-            break
-        if not word.startswith("-") or word == "-":
-            at -= 1
-            break
-        name, is_given, _ = word.partition("=")
-        target = mine if name in own else options
-        target.append(word)
-        takes = own[name] if name in own else _has_value(word)
-        if takes and not (is_given and word.startswith("--")) and at < len(words):
-            target.append(words[at])
-            at += 1
-    script, *arguments = words[at:] or [""]
-    return mine, SbatchWords(tuple(options), script, tuple(arguments))
-
-
-def has_option(options: Sequence[str], name: str) -> bool:
-    """Returns whether an option is there by its long name, which may have a value behind `=`."""
-    return any(word == f"--{name}" or word.startswith(f"--{name}=") for word in options)
-
-
-def wrapped(options: Sequence[str]) -> str:
-    """Returns the script that sbatch makes of `--wrap`; empty without the option."""
-    for number, word in enumerate(options):
-        name, is_given, value = word.partition("=")
-        if name == "--wrap":
-            text = value if is_given else "".join(options[number + 1 : number + 2])
-            return f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{text}\n"
-    return ""
-
-
 def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Returns the options without a dependency on jobs of a site, and that; it is empty where there is none.
 
@@ -207,7 +118,7 @@ def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
     at = 0
     while at < len(options):
         word = options[at]
-        width = 1 + (word.startswith("-") and _has_value(word) and at + 1 < len(options))
+        width = 1 + (word.startswith("-") and has_value(word) and at + 1 < len(options))
         name, is_given, value = word.partition("=")
         if name == "--dependency":
             value = value if is_given else "".join(options[at + 1 : at + width])
@@ -242,43 +153,6 @@ def says_test_only(script: str) -> bool:
     """Returns whether a script says itself that it is not to be submitted."""
     lines = (line for line in script.splitlines() if line.startswith("#SBATCH"))
     return any("--test-only" in line.partition(" #")[0].split() for line in lines)
-
-
-def without_quiet(options: Sequence[str]) -> list[str]:
-    """Returns options of sbatch without `--quiet`, with which it does not say what is in force."""
-    found: list[str] = []
-    is_value = False
-    for word in options:
-        if is_value or not word.startswith("-"):
-            found.append(word)
-            is_value = False
-            continue
-        is_value = _has_value(word)
-        if word.startswith("--"):
-            found += [] if word == "--quiet" else [word]
-            continue
-        letters = list(word[1:])
-        place = next(
-            (at for at, one in enumerate(letters) if one in SHORT_WITH_VALUE), len(letters)
-        )
-        plain = "".join(one for one in letters[:place] if one != "Q") + "".join(letters[place:])
-        found += [f"-{plain}"] if plain else []
-    return found
-
-
-def _has_value(word: str) -> bool:
-    # Whether the next word is the value of an option of sbatch.
-    if word.startswith("--"):
-        name, is_given, _ = word[2:].partition("=")
-        if is_given or name in WITHOUT_VALUE:
-            return False
-        if name not in WITH_VALUE:
-            raise UnknownOptionError(f"--{name} is not known here; write it as --{name}=VALUE")
-        return True
-    for position, letter in enumerate(word[1:], 2):
-        if letter in SHORT_WITH_VALUE:
-            return position == len(word)
-    return False
 
 
 @dataclass(frozen=True, slots=True)

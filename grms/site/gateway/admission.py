@@ -4,42 +4,27 @@ Every refusal has a gRPC status, a reason for a person, and details for programs
 defines them; it is counted.
 """
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Final, TypeVar
 
 import grpc
 import structlog
 
-from grms.daemon.loop import NotWrittenError
 from grms.daemon.rates import Rate, Seldom
+from grms.daemon.rpc.questions import Questions
 from grms.daemon.rpc_errors import Context, refuse
 from grms.security.tls import NotAdmittedError, admit, shown_site
 from grms.site.gateway.peer_listener import Shown
 from grms.site.gateway.user_listener import User, UserSocket
-from grms.site.model.commands import Refusal, Refuse
+from grms.site.model.commands import Refuse
 from grms.site.model.events import Event
 from grms.site.model.jobs import HomeJob
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
-from grms.site.wire.convert import WireError
 
 T = TypeVar("T")
-
-STATUS: Final = {
-    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
-    Refusal.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
-    Refusal.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
-    Refusal.PRECONDITION: grpc.StatusCode.FAILED_PRECONDITION,
-    Refusal.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Refusal.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    Refusal.DISPUTED: grpc.StatusCode.ALREADY_EXISTS,
-}
-
-LOOK_S: Final = 5.0
-"""Longest wait of a question about the state for a write of the journal that hangs, seconds."""
 
 REFUSALS_LOGGED_PER_S: Final = 0.1
 """Rate of logging refusals of one caller for one reason; all are counted."""
@@ -59,14 +44,13 @@ STRANGE: Final = frozenset(
 """Reasons worth attention; the others come with a busy day."""
 
 
-class Admission:
+class Admission(Questions[Event, SiteState]):
     """Lets callers in, and asks the engine for them.
 
     Attributes:
         refused: how many calls were refused, by reason.
         on_refused: called with the reason of each refusal.
-        stopping: the daemon ends; nothing is let in any more.
-        on_stopping: called when that begins.
+        on_stopping: called when the daemon begins to end.
         partners: whom partners' calls are taken from.
         operators: names of users who may use the operators' service.
         shown: tells what the other side of a connection has shown, by the connection's source.
@@ -82,6 +66,10 @@ class Admission:
         offers: how often partners may offer.
     """
 
+    refuse = Refuse
+    again = ": ask again then, with the same key"
+    engine: Engine
+
     def __init__(
         self,
         engine: Engine,
@@ -96,10 +84,9 @@ class Admission:
         offers: Rate,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
-        self.engine = engine
+        super().__init__(engine)
         self.refused: Counter[str] = Counter()
         self.on_refused: Callable[[str], None] | None = None
-        self.stopping = False
         self.on_stopping: list[Callable[[], None]] = []
         self.shown: Callable[[str], Shown] = lambda _: {}
         self.check_standing: Callable[[Container[str]], None] = lambda _: None
@@ -246,26 +233,6 @@ class Admission:
         await self._check_rate(context, self._offers, partner, "offers")
         await self.check_journal(context)
 
-    async def check_journal(self, context: Context) -> None:
-        """Refuses what would have to be journaled while the journal cannot be written."""
-        problem = self.engine.problem
-        if problem:
-            self.count("journal", context, problem)
-            await refuse(
-                context,
-                grpc.StatusCode.UNAVAILABLE,
-                f"the journal cannot be written ({problem}); nothing new is taken, but what was "
-                "asked just before is done when it can be: ask again then, with the same key",
-                retry_s=1.0,
-            )
-        await self.check_stopping(context)
-
-    async def check_stopping(self, context: Context) -> None:
-        """Refuses everything new once the daemon ends."""
-        if self.stopping:
-            self.count("stopping", context)
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, "the daemon is being stopped")
-
     async def _check_rate(self, context: Context, rate: Rate, caller: str, what: str) -> None:
         wait_s = rate.wait_s(caller)
         if wait_s > 0:
@@ -277,57 +244,13 @@ class Admission:
                 retry_s=wait_s,
             )
 
-    # --- asking --------------------------------------------------------------------------------
-
-    async def ask(self, context: Context, event: Event, read: Callable[[Any], T]) -> T:
-        """Returns what is read in the engine's answer to an event; a refusal ends the call.
-
-        `read` is called with the answer while the state is exactly what the journal says.
-        """
-        found: T | Refuse
-        try:
-            found = await self.engine.ask(
-                event, lambda reply: reply if isinstance(reply, Refuse) else read(reply)
-            )
-        except NotWrittenError as error:
-            reason = (
-                f"the journal cannot be written ({error}); this is done when it can be: ask "
-                "again then, with the same key"
-            )
-            found = Refuse(event.id, Refusal.UNAVAILABLE, reason)
-        if isinstance(found, Refuse):
-            self.count(found.refusal.name.lower(), context, found.reason)
-            await refuse(context, STATUS[found.refusal], found.reason, field=found.field)
-        return found
-
-    async def look(
+    async def look_at(
         self,
         context: Context,
         read: Callable[[SiteState], T],
-        of: Callable[[HomeJob], bool] | None = None,
-        then: str = "ask again then",
+        of: Callable[[HomeJob], bool],
     ) -> T:
-        """Returns what is read in the site's state, all of it durable; ends the call if it is not.
-
-        `of` are the own users' jobs it looks at, if it looks at nothing else: those without news are shown in any case.
-        `then` tells a caller who cannot be shown anything what to do, or what happens.
-        """
-        try:
-            async with asyncio.timeout(LOOK_S):
-                return await self.engine.look(read)
-        except TimeoutError:
-            text = f"the journal is being written, for more than {LOOK_S:g} s: {then}"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
-        except NotWrittenError as error:
-            if of is not None and not any(map(of, self.engine.unwritten())):
-                return read(self.engine.state)
-            self.count("journal", context, str(error))
-            text = (
-                f"the journal cannot be written ({error}); what is not in it is not shown: {then}"
-            )
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, text, retry_s=1.0)
-
-    async def invalid(self, context: Context, error: WireError) -> NoReturn:
-        """Ends a call whose request means nothing."""
-        self.count("invalid", context, str(error))
-        await refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error), field=error.field)
+        """As `look`, of local users' jobs alone: those without news are shown in any case."""
+        return await self.look(
+            context, read, settled=lambda: not any(map(of, self.engine.unwritten()))
+        )

@@ -20,6 +20,7 @@ import numpy as np
 from grpc import aio
 
 from grms.daemon.backoff import Backoff, BackoffSettings
+from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFolders
 from grms.site.model.events import (
     PartnerDown,
@@ -31,7 +32,7 @@ from grms.site.model.events import (
 from grms.site.model.jobs import OfferId
 from grms.site.peers.replies import ChannelMaker, Problems, SenselessError, answer_to, in_short
 from grms.site.runtime.event_loop import Engine
-from grms.site.wire.convert import PROTOCOL_VERSION, WireError, read_nodes, read_seen
+from grms.site.wire.convert import PROTOCOL_VERSION, read_nodes, read_seen
 from grms.v1 import partner_pb2, partner_pb2_grpc
 from lrms_sim.machine.node_kinds import NodeKind
 

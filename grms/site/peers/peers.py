@@ -65,6 +65,10 @@ class PeerClients:
         if self._group is not None and sender is not None:
             sender.send(command, self._group)
 
+    def heard(self, partner: str) -> None:
+        """Takes note that a partner has called."""
+        self.links[partner].heard()
+
     def list_partners(self, addresses: Mapping[str, str | None]) -> None:
         """Replaces the list of partners: links are made, moved and given up accordingly.
 

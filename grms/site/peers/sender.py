@@ -8,6 +8,7 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
+from grms.daemon.messages import WireError
 from grms.site.model.commands import (
     Send,
     SendOffer,
@@ -32,7 +33,6 @@ from grms.site.peers.peer import PeerClient, PeerClientSettings
 from grms.site.peers.replies import SenselessError, answer_to
 from grms.site.runtime.event_loop import Engine
 from grms.site.wire.convert import (
-    WireError,
     read_answer,
     read_status,
     shared_files,

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import grpc
 
+from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
@@ -21,7 +22,6 @@ from grms.site.staging.download import ResultServer
 from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     JOB_STATES,
-    WireError,
     element_part,
     read_array,
     read_dependencies,
@@ -208,7 +208,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         user = await self._admission.user(context)
         array = self._engine.state.memory.find_array(request.job_id)
         if array is not None and (array.user == user.name or self._admission.is_operator(user)):
-            return await self._admission.look(
+            return await self._admission.look_at(
                 context,
                 lambda _: self._write_array(array),
                 lambda job: job.array == array.array,
@@ -236,7 +236,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         most = min(request.page_size or PAGE_MAX, PAGE_MAX)
         owner = request.user if request.all_users else user.name
         page = partial(self._page, request, owner, states, first=first, most=most)
-        return await self._admission.look(context, page, lambda job: owner in {"", job.user})
+        return await self._admission.look_at(context, page, lambda job: owner in {"", job.user})
 
     def _page(
         self,
@@ -363,7 +363,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 return None
             return (read(job),)
 
-        found = await self._admission.look(context, look, lambda job: job.job_id == job_id)
+        found = await self._admission.look_at(context, look, lambda job: job.job_id == job_id)
         if found is None:
             self._admission.count("not_found", context, repr(job_id))
             await refuse(

@@ -9,6 +9,7 @@ from typing import Final
 import grpc
 
 from grms.daemon.clock import ahead_of
+from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.daemon.web.access import LINK_S
 from grms.policy.circuit_breaker import CircuitBreaker, CircuitBreakerFound
@@ -23,7 +24,7 @@ from grms.site.peers.peers import PeerClients
 from grms.site.rpc.reconfigure import Reloaded
 from grms.site.runtime.journal import Journal
 from grms.site.scheduler.state import SiteState
-from grms.site.wire.convert import WireError, write_job
+from grms.site.wire.convert import write_job
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
 from lrms_sim.util.version import __version__
 

@@ -9,6 +9,7 @@ from typing import Final
 import grpc
 
 from grms.daemon.job_needs import write_kinds
+from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
 from grms.site.model.commands import AnswerOffer, AnswerStatus
@@ -29,7 +30,6 @@ from grms.site.staging.download import NoResultsError, ResultServer
 from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     PROTOCOL_VERSION,
-    WireError,
     is_to_fetch,
     read_completion,
     read_offer,
@@ -194,7 +194,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     async def _accepted(self, context: Context, partner: str, offer: OfferId) -> HomeJob:
         deadline = time.monotonic() + ACCEPTANCE_S
         while True:
-            job, accepted = await self._admission.look(
+            job, accepted = await self._admission.look_at(
                 context,
                 partial(_offered, partner, offer),
                 lambda job: (job.partner, job.offer) == (partner, offer),

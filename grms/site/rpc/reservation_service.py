@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import grpc
 
+from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
 from grms.site.model.commands import ReplyReservation
@@ -21,7 +22,7 @@ from grms.site.model.lifecycle import Outcome
 from grms.site.model.reservations import Reservation
 from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.reservations import window_problem
-from grms.site.wire.convert import WireError, read_request
+from grms.site.wire.convert import read_request
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 
 UPDATES_MAX: Final = 1000

@@ -16,6 +16,7 @@ import structlog
 
 from grms.daemon.job_needs import write_needs
 from grms.daemon.loop import NotWrittenError
+from grms.daemon.messages import WireError
 from grms.lrms.base import LrmsError
 from grms.lrms.native_jobs import VARIABLE, Fate, NativeJob, NativeJobRow, Watched
 from grms.site.model.commands import Refusal, Refuse, ReplyJob
@@ -23,7 +24,7 @@ from grms.site.model.events import Cancel, Submit
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.runtime.event_loop import Engine
-from grms.site.wire.convert import WireError, read_request
+from grms.site.wire.convert import read_request
 from grms.v1 import request_pb2
 from lrms_sim.workload.requests import Request
 

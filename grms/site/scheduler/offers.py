@@ -26,7 +26,7 @@ from grms.site.model.jobs import (
     lrms_key,
 )
 from grms.site.model.lifecycle import GuestState, JobState, Outcome
-from grms.site.model.partners import PartnerBook
+from grms.site.model.partners import PartnerBook, asking_order
 from grms.site.model.records import (
     AbandonedSettled,
     JobAbandoned,
@@ -41,7 +41,6 @@ from grms.site.model.records import (
     ReportDisbelieved,
 )
 from grms.site.model.state_tables import StateTables
-from grms.site.scheduler.candidate_order import begin
 from grms.site.scheduler.exchange_constraints import entrusts, held_to, wants
 from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.report_validation import believable, senseless, violation
@@ -56,6 +55,15 @@ AWAY = (JobState.DELEGATED, JobState.SUSPECT)
 
 UNPLACED_AT_ONCE: Final = 100
 """Most jobs that can run nowhere so far about which partners are asked at one moment; the others are asked about next."""
+
+
+def begin_decision(job: HomeJob, memory: StateTables, now: float) -> None:
+    """Begins a decision, or resumes one after a restart: partners asked before still count."""
+    settings = memory.settings
+    most = settings.questions
+    job.questions_left = max(0, most - job.put) if most > 0 else most
+    job.remaining = asking_order(settings.location, memory.books, now, in_turn=most > 0)
+    job.decision_time = now
 
 
 class OfferHandler:
@@ -80,7 +88,7 @@ class OfferHandler:
         load = self.memory.load(load)
         unfit = self.unfit(job.request, job.unfit, load)
         if job.remaining is None:
-            begin(job, self.memory, transaction.now)
+            begin_decision(job, self.memory, transaction.now)
         late = transaction.now - job.decision_time > settings.decision_time_max
         job.weighed = Weighed(load, "")
         while job.remaining and job.questions_left and load is not None and not late:

@@ -9,6 +9,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from grms.daemon.file_names import check_outputs
 from grms.daemon.job_files import JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
+from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
@@ -64,14 +65,6 @@ _OFFER_STATES = {
     GuestState.ENDED: partner_pb2.OFFER_STATE_ENDED,
 }
 _OFFER_STATES_READ = {number: state for state, number in _OFFER_STATES.items()}
-
-
-class WireError(ValueError):
-    """An invalid message; `field` is the invalid field."""
-
-    def __init__(self, field: str, text: str) -> None:
-        self.field = field
-        super().__init__(text)
 
 
 def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, bytes]:

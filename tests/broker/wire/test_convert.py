@@ -13,7 +13,6 @@ from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Program, Supply
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from broker.wire.convert import (
-    WireError,
     read_supply,
     read_workflow,
     read_workflow_state,
@@ -22,6 +21,7 @@ from broker.wire.convert import (
     write_supply,
     write_workflow,
 )
+from grms.daemon.messages import WireError
 from grms.v1 import request_pb2
 from tests.broker import drawn
 from tests.broker.scheduler.test_state import running_world

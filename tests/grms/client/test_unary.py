@@ -49,15 +49,15 @@ def test_a_key_makes_it_the_same_job_either_way(tmp_path: Path) -> None:
         socket = tmp_path / "home.sock"
         async with running(document(tmp_path), tmp_path) as site:
             script = "#" * (REQUEST_BYTES_MAX - 1000)
-            job = await asyncio.to_thread(
+            job_id = await asyncio.to_thread(
                 submit_quickly, socket, 9.0, **JOB, script=script, name="job.sh", key="k"
             )
-            assert job is not None
+            assert job_id is not None
             path = tmp_path / "job.sh"
             path.write_text(script)
             numbers = ("-p", "1", "-t", "9", "--script", path, "--key", "k")
             assert await grms("submit", "--socket", socket, *numbers) == 0
-            assert [each.job_id for each in site.core.engine.state.jobs()] == [job.job_id]
+            assert [each.job_id for each in site.core.engine.state.jobs()] == [job_id]
 
     run(scene)
 

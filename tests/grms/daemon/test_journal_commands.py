@@ -61,6 +61,9 @@ def test_records_are_printed_a_line_each(path: Path) -> None:
         "request": {"processors": 2, "requested_time": 60.0, "needs": None},
         "payload": "/wA=",
         "unfit": "",
+        "array": 0,
+        "index": 0,
+        "dependencies": [],
     }
     assert second == {"record": 2, "kind": "JobKept", "time": 2.0, "job": 1}
     assert third["job"] == ["away", {"epoch": 4, "number": 5}]

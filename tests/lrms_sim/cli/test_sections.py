@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from broker.cli.main import cli as gorba
 from grms.cli.main import cli as grms
-from lrms_sim.cli.sections import SectionedGroup
+from lrms_sim.cli.running import SectionedGroup
 
 
 def every_command(group: click.Group, *names: str) -> list[tuple[str, ...]]:

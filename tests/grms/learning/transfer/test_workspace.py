@@ -4,7 +4,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 from grms.federation.federation import Federation
-from grms.learning.transfer.workspace import Workspace
+from grms.learning.transfer.fitness import Workspace
 from tests.training_grids import two_sites
 
 

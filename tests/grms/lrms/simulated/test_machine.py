@@ -19,12 +19,19 @@ from grms.lrms.base import (
     SimulatedRun,
     Started,
 )
-from grms.lrms.simulated.local_job import CUT_OFF, NOT_RUN
-from grms.lrms.simulated.machine import MachineEvent, SteppedMachine
+from grms.lrms.simulated.machine import (
+    CUT_OFF,
+    NOT_RUN,
+    Kind,
+    MachineEvent,
+    SteppedMachine,
+    moments,
+)
 from grms.util.outcomes import Outcome
 from lrms_sim.machine.machine import simulate
+from lrms_sim.machine.stepped import Machine
 from lrms_sim.scheduling.criteria import Criterion, CriterionOrder
-from lrms_sim.scheduling.disciplines import discipline_by_name
+from lrms_sim.scheduling.disciplines import Fcfs, discipline_by_name
 from lrms_sim.scheduling.selection import StrategyTable
 from lrms_sim.scheduling.strategies import Strategy
 from tests.strategies import OneMachine, disciplines, one_machine
@@ -464,3 +471,32 @@ def test_it_says_what_would_start_now() -> None:
     assert [event.key for event in lrms.poll(4.0)] == ["a"]
     assert not lrms.starts_now_at(10.0, 1, 1.0)  # b runs
     assert lrms.starts_now_at(20.0, 4, 99.0)
+
+
+def submit(machine: Machine, moment: float, processors: int, run_time: float) -> None:
+    """Submits a job that runs as long as it has asked for."""
+    machine.submit(
+        submit_time=moment, processors=processors, requested_time=run_time, run_time=run_time
+    )
+
+
+def test_an_end_makes_room_for_a_start_of_the_same_moment() -> None:
+    """The end of the first comes before the start of the second, and nothing is told twice."""
+    machine = Machine(2, Fcfs())
+    submit(machine, 1.0, 2, 4.0)
+    submit(machine, 1.0, 2, 3.0)
+    assert moments(machine) == []
+    machine.advance(6.0)
+    assert moments(machine) == [(1.0, Kind.START, 0), (5.0, Kind.END, 0), (5.0, Kind.START, 1)]
+    assert moments(machine) == []
+    machine.advance(8.0)
+    assert moments(machine) == [(8.0, Kind.END, 1)]
+
+
+def test_moments_of_a_job_too_short_for_the_clock_are_in_order() -> None:
+    """At 2**53 seconds a tenth of one is nothing."""
+    moment = 2.0**53
+    machine = Machine(1, Fcfs())
+    submit(machine, moment, 1, 0.1)
+    machine.advance(moment + 2.0)
+    assert moments(machine) == [(moment, Kind.START, 0), (moment, Kind.END_AT_ONCE, 0)]

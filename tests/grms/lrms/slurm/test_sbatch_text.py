@@ -5,10 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms.slurm.sbatch_text import (
-    SbatchWords,
-    UnknownOptionError,
     exported,
-    has_option,
     is_all,
     kept_at_home,
     not_told,
@@ -16,10 +13,15 @@ from grms.lrms.slurm.sbatch_text import (
     read_default_limit,
     read_dry_run,
     says_test_only,
-    split_words,
     take_dependency,
-    without_quiet,
     words_at_home,
+)
+from grms.lrms.slurm.sbatch_words import (
+    SbatchWords,
+    UnknownOptionError,
+    has_option,
+    split_words,
+    without_quiet,
 )
 from lrms_sim.workload.requests import Memory, Request
 

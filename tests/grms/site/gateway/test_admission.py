@@ -96,7 +96,7 @@ def test_what_the_journal_does_not_have_is_not_shown() -> None:
     there.engine = cast("Engine", FullEngine())
 
     async def look(*of: Any) -> str:
-        return await there.look(context, str, *of)
+        return await (there.look_at(context, str, *of) if of else there.look(context, str))
 
     assert asyncio.run(look(lambda job: job == "old")) == "the state"
     for of in ([], [lambda job: job == "new"]):

@@ -12,8 +12,8 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from grms.daemon.ports import free_port
+from grms.daemon.rpc import questions
 from grms.policy.circuit_breaker import CircuitBreaker
-from grms.site.gateway import admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.jobs import Request
 from grms.site.model.partners import PartnerBook
@@ -149,7 +149,7 @@ def test_who_drains_a_site_whose_disk_hangs_is_told_what_comes_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for the disk without end; the word is kept, and counts as soon as the write is over."""
-    monkeypatch.setattr(admission, "LOOK_S", 0.1)
+    monkeypatch.setattr(questions, "LOOK_S", 0.1)
 
     async def scene() -> None:
         configuration = document(tmp_path)

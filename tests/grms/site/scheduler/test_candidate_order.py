@@ -13,7 +13,7 @@ from grms.site.model.events import (
 )
 from grms.site.model.lifecycle import GuestState, JobState
 from grms.site.model.settings import PartnerSettings
-from grms.site.scheduler.candidate_order import begin
+from grms.site.scheduler.offers import begin_decision
 from tests.grms.site.conversation import FULL, Conversation, kinds, offer, one, settings
 
 B1 = {"partner": "b", "offer": offer(1)}
@@ -98,5 +98,5 @@ def test_a_bound_that_has_become_smaller_asks_nobody_more() -> None:
         site.submit()
         job = site.job()
         job.put = put
-        begin(job, site.state.memory, site.now)
+        begin_decision(job, site.state.memory, site.now)
         assert job.questions_left == left

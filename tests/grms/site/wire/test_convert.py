@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, WAITING, GuestState, JobState, Outcome
 from grms.site.wire.convert import (
-    WireError,
     declared_outputs,
     executed_on,
     given_inputs,

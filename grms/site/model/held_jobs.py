@@ -10,6 +10,7 @@ later ones.
 """
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -107,12 +108,13 @@ class HeldJobBook:
 
     def __init__(self) -> None:
         self.arrays: dict[int, JobArray] = {}
-        self.hopeless: dict[int, Dependency] = {}
+        # Emptied from the front, which a plain dict would search for anew each time.
+        self.hopeless: OrderedDict[int, Dependency] = OrderedDict()
         self._held: dict[int, _Held] = {}
-        self._ready: dict[int, None] = {}
+        self._ready: OrderedDict[int, None] = OrderedDict()
         self._with_room: dict[int, JobArray] = {}
         self._waiting: dict[Target, dict[int, None]] = {}
-        self._named: dict[tuple[str, str], dict[int, None]] = {}
+        self._named: dict[tuple[str, str], OrderedDict[int, None]] = {}
 
     def __contains__(self, number: int) -> bool:
         """Returns whether a job is held."""
@@ -148,7 +150,9 @@ class HeldJobBook:
             resolve: returns what a dependency names; None if it is forgotten.
             ended: returns whether the job of a number has ended, and completed; None if it has not ended.
         """
-        self._named.setdefault(named, {})[number] = None
+        if named not in self._named:
+            self._named[named] = OrderedDict()
+        self._named[named][number] = None
         if array is not None:
             array.received += 1
             array.open += 1
@@ -216,6 +220,7 @@ class HeldJobBook:
 
     def _element_ended(self, number: int, array: JobArray, *, ok: bool) -> None:
         array.open -= 1
+        first_not_ok = not (ok or array.not_ok)
         array.not_ok += not ok
         array.under_way.discard(number)
         if array.ready:
@@ -223,8 +228,8 @@ class HeldJobBook:
         target = Target(array.array, array=True)
         if not array.open:
             self._settle_all(target, ok=not array.not_ok)
-        elif not ok:
-            for waiting in list(self._waiting.get(target, ())):
+        elif first_not_ok:
+            for waiting in self._waiting.get(target, ()):
                 for dependency in self._held[waiting].terms[target]:
                     if dependency.kind == "afterok":
                         self.hopeless.setdefault(waiting, dependency)

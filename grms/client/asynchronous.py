@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from grpc import aio
 
-from grms.client.answers import Job, JobState, Results, read_job, read_results
+from grms.client.answers import (
+    Job,
+    JobState,
+    Preview,
+    Results,
+    read_job,
+    read_preview,
+    read_results,
+)
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
@@ -126,6 +134,19 @@ class Client:
             for file_name, path in (inputs or {}).items():
                 request.request.program.inputs.append(await self._put(file_name, Path(path)))
         return read_job(await self._calls.call(self._calls.jobs.Submit, request))
+
+    async def preview(self, **wanted: Any) -> Preview:
+        """Returns what would become of a job if it were submitted now, and submits nothing.
+
+        The arguments are those of `submit`; input files are neither read nor sent.
+
+        Raises:
+            ValueError: no site could accept such a job.
+            SiteUnavailable: the site cannot be reached, or takes no work now.
+            SiteError: it would be refused.
+        """
+        request = submit_request(**{name: it for name, it in wanted.items() if name != "inputs"})
+        return read_preview(await self._calls.call(self._calls.jobs.Preview, request))
 
     async def _put(self, name: str, path: Path) -> request_pb2.InputFile:
         # Uploads a file and returns its description for a job.

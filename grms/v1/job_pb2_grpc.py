@@ -45,6 +45,11 @@ class JobServiceStub(object):
                 request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.Preview = channel.unary_unary(
+                '/grms.v1.JobService/Preview',
+                request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.PreviewResponse.FromString,
+                _registered_method=True)
         self.Get = channel.unary_unary(
                 '/grms.v1.JobService/Get',
                 request_serializer=grms_dot_v1_dot_job__pb2.GetRequest.SerializeToString,
@@ -95,6 +100,14 @@ class JobServiceServicer(object):
         exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
         key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
         are at their limit), UNAVAILABLE (the site is draining).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Preview(self, request, context):
+        """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+        those of `Submit`, but for files that are not here.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,6 +173,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Submit,
                     request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'Preview': grpc.unary_unary_rpc_method_handler(
+                    servicer.Preview,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.PreviewResponse.SerializeToString,
             ),
             'Get': grpc.unary_unary_rpc_method_handler(
                     servicer.Get,
@@ -246,6 +264,33 @@ class JobService(object):
             '/grms.v1.JobService/Submit',
             grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Preview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/Preview',
+            grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.PreviewResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,6 +48,10 @@ class JobServiceStub:
     key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
+    Preview: _grpc.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.PreviewResponse]
+    """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+    those of `Submit`, but for files that are not here.
+    """
     Get: _grpc.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]
     """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
     ended so long ago that it has been forgotten.
@@ -86,6 +90,10 @@ class JobServiceAsyncStub(JobServiceStub):
     exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
     key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
+    """
+    Preview: _aio.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.PreviewResponse]  # type: ignore[assignment]
+    """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+    those of `Submit`, but for files that are not here.
     """
     Get: _aio.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
@@ -134,6 +142,16 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
         key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
         are at their limit), UNAVAILABLE (the site is draining).
+        """
+
+    @_abc_1.abstractmethod
+    def Preview(
+        self,
+        request: _job_pb2.SubmitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.PreviewResponse, _abc.Awaitable[_job_pb2.PreviewResponse]]:
+        """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+        those of `Submit`, but for files that are not here.
         """
 
     @_abc_1.abstractmethod

@@ -26,6 +26,10 @@ OK: Final = frozenset({Outcome.COMPLETED, Outcome.NOT_RUN})
 """Outcomes of a job that has completed; a simulated batch system runs no program."""
 
 
+SHOWN: Final = 3
+"""Most dependencies named to a person."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What is waited for: the job of that number, or the array; number 0: jobs of the same name before it."""
@@ -175,6 +179,29 @@ class HeldJobBook:
         self._perhaps_ready(number, held)
         return True
 
+    def outlook(
+        self,
+        number: int,
+        named: tuple[str, str],
+        dependencies: tuple[Dependency, ...],
+        *,
+        resolve: Callable[[Dependency], Target | None],
+        ended: Callable[[int], bool | None],
+    ) -> str:
+        """Returns what a job would wait for if it were received now, for a person; empty for nothing.
+
+        The arguments are those of `receive`.
+        """
+        waits: list[Dependency] = []
+        for dependency in dependencies:
+            target = SINGLETON if dependency.kind == "singleton" else resolve(dependency)
+            met = target is None or self._met(dependency, target, number, named, ended)
+            if met is None:
+                waits.append(dependency)
+            elif not met:
+                return f"its dependency {dependency} cannot be met: it would be cancelled at once"
+        return f"waits for {_listed(waits)}" if waits else ""
+
     def _met(
         self,
         dependency: Dependency,
@@ -185,7 +212,7 @@ class HeldJobBook:
     ) -> bool | None:
         # Whether it is met, or cannot be; None while that is open.
         if target is SINGLETON:
-            return next(iter(self._named[named])) == number or None
+            return next(iter(self._named.get(named, (number,)))) == number or None
         if not target.array:
             ok = ended(target.number)
             return None if ok is None else _satisfies(dependency.kind, ok=ok)
@@ -303,13 +330,18 @@ class HeldJobBook:
         held = self._held.get(number)
         if held is None:
             return ""
-        words = [str(each) for terms in held.terms.values() for each in terms]
-        if words:
-            shown = ", ".join(words[:3])
-            return f"waits for {shown}" + (f" and {len(words) - 3} more" if len(words) > 3 else "")
+        waits = [each for terms in held.terms.values() for each in terms]
+        if waits:
+            return f"waits for {_listed(waits)}"
         if held.array is not None and not held.array.has_room:
             return f"waits for room in its array: {held.array.spec.limit} elements at a time"
         return "is about to be decided"
+
+
+def _listed(dependencies: list[Dependency]) -> str:
+    shown = ", ".join(map(str, dependencies[:SHOWN]))
+    more = len(dependencies) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _satisfies(kind: str, *, ok: bool) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import grpc
 
@@ -11,9 +11,9 @@ from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
-from grms.site.model.events import Cancel, Submit
+from grms.site.model.events import Cancel, Preview, Submit
 from grms.site.model.held_jobs import JobArray
-from grms.site.model.jobs import HomeJob
+from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.result_service import sent, write_results
 from grms.site.scheduler.state import SiteState
@@ -30,7 +30,9 @@ from grms.site.wire.convert import (
     read_request,
     write_array,
     write_job,
+    write_preview,
 )
+from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
 from lrms_sim.util.messages import printable, shorten
@@ -122,6 +124,19 @@ class _Seen:
         return new
 
 
+class _Wanted(NamedTuple):
+    # What `Submit` and `Preview` have besides id and load.
+    user: str
+    idempotency_key: str
+    name: str
+    request: Request
+    payload: bytes
+    unfit: str
+    dependencies: tuple[Dependency, ...]
+    elements: ArraySpec | None
+    part: Callable[[str, int], bytes] | None
+
+
 class JobService(job_pb2_grpc.JobServiceServicer):
     """Implements `proto/grms/v1/job.proto`.
 
@@ -146,6 +161,40 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Takes a job."""
+        user, wanted = await self._wanted(request, context)
+        try:
+            lacking = await self._inputs.lacking(user.name, wanted.payload)
+        except OSError as error:
+            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+        if lacking:
+            text = f"{lacking} is not here; it is handed over before the job that is given it"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
+        if problem := await self._inputs.misplaced(wanted.payload):
+            await self._admission.invalid(context, WireError("request.program.inputs", problem))
+        event = Submit(*self._engine.stamp(), **wanted._asdict())
+        answer = await self._admission.ask(context, event, self._answer)
+        self._admission.audit(
+            "submit",
+            user,
+            job=answer.job_id,
+            processors=event.request.processors,
+            requested_time_s=event.request.requested_time,
+            cause=event.id,
+        )
+        return answer
+
+    async def Preview(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.SubmitRequest, context: Context
+    ) -> job_pb2.PreviewResponse:
+        """Says what would become of a job."""
+        _, wanted = await self._wanted(request, context)
+        event = Preview(*self._engine.stamp(), **wanted._asdict())
+        return await self._admission.ask(context, event, partial(write_preview, self._site))
+
+    async def _wanted(
+        self, request: job_pb2.SubmitRequest, context: Context
+    ) -> tuple[User, "_Wanted"]:
         user = await self._admission.user(context)
         await self._admission.check_submission(context, user)
         try:
@@ -154,18 +203,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             elements = read_array(request.array)
         except WireError as error:
             await self._admission.invalid(context, error)
-        try:
-            lacking = await self._inputs.lacking(user.name, payload)
-        except OSError as error:
-            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
-        if lacking:
-            text = f"{lacking} is not here; it is handed over before the job that is given it"
-            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
-        if problem := await self._inputs.misplaced(payload):
-            await self._admission.invalid(context, WireError("request.program.inputs", problem))
-        event = Submit(
-            *self._engine.stamp(),
+        return user, _Wanted(
             user.name,
             request.idempotency_key,
             request.name,
@@ -176,16 +214,6 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             elements,
             _part(elements, runs=request.request.HasField("program")),
         )
-        answer = await self._admission.ask(context, event, self._answer)
-        self._admission.audit(
-            "submit",
-            user,
-            job=answer.job_id,
-            processors=wanted.processors,
-            requested_time_s=wanted.requested_time,
-            cause=event.id,
-        )
-        return answer
 
     async def PutInput(  # noqa: N802  # gRPC's name
         self, request: job_pb2.PutInputRequest, context: Context

@@ -31,8 +31,9 @@ class HeldJobHandler:
     def carry_on(self, event: Event, transaction: Transaction) -> None:
         """Continues after an event; called after every one."""
         held, jobs = self.memory.held, self.memory.jobs
-        may_release = RELEASED_AT_ONCE if isinstance(event, LoadedEvent) else 0
-        if may_release:
+        loaded = event if isinstance(event, LoadedEvent) else None
+        may_release = RELEASED_AT_ONCE
+        if loaded is not None:
             self._asked = False
         while True:
             hopeless = held.next_hopeless()
@@ -42,7 +43,7 @@ class HeldJobHandler:
             number = held.next_ready()
             if not number:
                 return
-            if not may_release:
+            if loaded is None or not may_release:
                 # Where a job runs is decided by the load, and the batch system's news come without.
                 if not self._asked:
                     self._asked = True
@@ -51,7 +52,7 @@ class HeldJobHandler:
             may_release -= 1
             transaction.note(JobReleased(transaction.now, number))
             transaction.publish(jobs[number])
-            self.offers.decide(jobs[number], event.load, transaction)
+            self.offers.decide(jobs[number], loaded.load, transaction)
 
     def _end(self, number: int, dependency: Dependency, transaction: Transaction) -> None:
         transaction.end(

@@ -6,8 +6,8 @@ A job is journaled before its user is told that it was accepted. `offers` has wh
 from collections.abc import Iterable
 
 from grms.lrms import base
-from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob
-from grms.site.model.events import Cancel, LrmsRefused, ReportReceived, Submit
+from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob, ReplyPreview
+from grms.site.model.events import Cancel, LrmsRefused, Preview, ReportReceived, Submit
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
@@ -54,6 +54,27 @@ class SubmissionHandler(Owner[HomeJob]):
         job = memory.jobs[number]
         transaction.do(ReplyJob(event.id, job.job_id))
         self._begin(job, event.load, transaction)
+
+    def preview(self, event: Preview, transaction: Transaction) -> None:
+        """Says what would become of a job, by the decision that would be made now; of an array, of the first element."""
+        memory = self.memory
+        known = memory.keys.get((event.user, event.idempotency_key))
+        if known is not None:
+            answer = self._known(known, event)
+            if isinstance(answer, ReplyJob):
+                transaction.do(ReplyPreview(event.id, known=answer.job_id))
+            else:
+                transaction.do(answer)
+            return
+        refusal = self._refusal(event)
+        if refusal is not None:
+            transaction.do(refusal)
+            return
+        index = event.elements.first if event.elements is not None else -1
+        record = _received(event, transaction.now, memory.next_job, event.payload)
+        held = memory.held_first(record, index)
+        job = memory.made(record)
+        transaction.do(self.offers.preview(job, event.load, transaction, held))
 
     def _receive_array(
         self, event: Submit, array: int, elements: ArraySpec, transaction: Transaction

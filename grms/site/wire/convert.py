@@ -10,6 +10,7 @@ from grms.daemon.file_names import check_outputs
 from grms.daemon.job_files import JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.shared_folders import SharedFile, check_shared
+from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
@@ -452,6 +453,22 @@ def _write_dependencies(dependencies: Iterable[Dependency]) -> list[job_pb2.Depe
         job_pb2.Dependency(kind=_DEPENDENCIES[each.kind], job_id=each.job_id)
         for each in dependencies
     ]
+
+
+def write_preview(site: str, preview: ReplyPreview) -> job_pb2.PreviewResponse:
+    """Returns what would become of a job at a site."""
+    return job_pb2.PreviewResponse(
+        site=site,
+        asked=preview.asked,
+        kept=preview.kept,
+        reason=preview.reason,
+        passed_over=[
+            job_pb2.PartnerPassedOver(partner=partner, reason=reason)
+            for partner, reason in preview.passed_over
+        ],
+        held=preview.held,
+        known=preview.known,
+    )
 
 
 def read_job_state(number: int) -> JobState:

@@ -3,6 +3,7 @@
     python -m benchmarks.batch_faults                    300 jobs for each of three seeds
     python -m benchmarks.batch_faults --seeds 7 --jobs 40 --dry
     python -m benchmarks.batch_faults --kinds slurm gridengine --seeds 1 --dry
+    python -m benchmarks.batch_faults --elements 1000 --at-once 50 --jobs 20 --nodes 0 --seconds 400
 
 Two clusters of one's own, with pretended processors and a `grms serve` above each, exchange real jobs by
 mutual TLS. Meanwhile controllers, daemons and node daemons are killed (SIGKILL) and started again, jobs are
@@ -11,6 +12,10 @@ what operators do (`batch_operators`). Which, when and for how long is drawn fro
 every job has ended, it is judged: by what each job has written when it started and ended (`batch_verdict`), by
 what users are told, and by both journals. No job may be lost, told as ended while it runs, told as failed though
 it never began, or run twice: its launcher does not run a script again that a batch system starts a second time.
+
+With `--elements` the first site's user also submits an array of so many jobs within a diamond of dependencies
+(`batch_arrays`): then no job may begin before those that it waits for are over, none that may not run may run, and no
+more elements than `--at-once` may run at a time, at both sites together.
 
 Writes figures-batch-faults.json.
 """
@@ -27,16 +32,17 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.batch_arrays import Diamond
 from benchmarks.batch_operators import SPARE_LINE, Certificates, Operators, Scene, disks
 from benchmarks.batch_sites import Cluster, Daemon, daemons
-from benchmarks.batch_verdict import SCRIPT, anomalies_of, judge, read_lines, releases
+from benchmarks.batch_verdict import SCRIPT, Line, anomalies_of, judge, read_lines, releases
 from benchmarks.exactly_once import Federation
 from benchmarks.run import machine
 from grms.client import Client, Job
@@ -81,6 +87,8 @@ class Plan:
         partitions: an operator's changes of partitions, and moves of waiting jobs.
         spools: temporarily full disks of jobs' folders; none without root privileges.
         certificates: expiring while in use, and renewed later.
+        elements: of an array within a diamond of dependencies; 0 for none.
+        at_once: how many of these may run at a time.
     """
 
     seed: int = 1
@@ -97,6 +105,8 @@ class Plan:
     spools: int = 2
     certificates: int = 2
     poll_s: float = 2.0
+    elements: int = 0
+    at_once: int = 50
 
 
 @dataclass(slots=True)
@@ -224,6 +234,7 @@ class Users:
         self._rng = random.Random(f"jobs {plan.seed}")  # noqa: S311  # no secrets
         self._number = 0
         self.taken: dict[str, tuple[str, str]] = {}
+        self.diamond = Diamond(plan.elements, plan.at_once) if plan.elements else None
 
     async def submit(self, site: str) -> None:
         """Submits the next job to a site, and returns when it is acknowledged."""
@@ -245,6 +256,9 @@ class Users:
         names = list(self._clients)
         moments = sorted(rng.uniform(0.0, plan.seconds) for _ in range(plan.jobs))
         begin = time.monotonic()
+        if self.diamond is not None:
+            site = names[0]
+            self.taken |= await self.diamond.submit(self._clients[site], site, str(self._notes))
         async with asyncio.TaskGroup() as group:
             for moment in moments:
                 site = names[0] if rng.random() < BUSY else names[1]
@@ -354,7 +368,8 @@ def _judge(
         if log.exists():
             released.update(releases(log.read_text(errors="replace"), f"jobs-{name}"))
     written = {word: read_lines(notes / word) for word in taken}
-    verdict = judge(jobs, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
+    may_run = _judge_diamond(outcome, users, jobs, written)
+    verdict = judge(may_run, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
     outcome.problems += verdict.problems
     counts.update(verdict.counts)
     journals, epochs = {}, {}
@@ -377,6 +392,23 @@ def _judge(
                 outcome.problems.append(f"{site.name} wrote: {line:.2000}")
 
 
+def _judge_diamond(
+    outcome: Outcome,
+    users: Users,
+    jobs: Mapping[str, Job],
+    written: Mapping[str, Sequence[Line]],
+) -> dict[str, Job]:
+    # Returns the jobs that may have run.
+    diamond = users.diamond
+    if diamond is None or set(users.taken) - set(jobs):
+        return dict(jobs)
+    kept_to = diamond.judge(jobs, written)
+    outcome.problems += kept_to.problems
+    outcome.counts.update(kept_to.counts)
+    hopeless = diamond.hopeless(jobs)
+    return {word: job for word, job in jobs.items() if word not in hopeless}
+
+
 def run(plan: Plan, folder: Path) -> Outcome:
     """Runs jobs under faults in an empty folder, and judges."""
     with tempfile.TemporaryDirectory(prefix="hanse-", dir="/tmp") as sockets:  # short
@@ -395,8 +427,9 @@ def figures_of(plan: Plan, outcome: Outcome, seconds: float) -> dict[str, Any]:
     }
 
 
-def _mark(figures: dict[str, Any]) -> tuple[tuple[str, ...], int]:
-    return tuple(figures["plan"]["kinds"]), figures["plan"]["seed"]
+def _mark(figures: dict[str, Any]) -> tuple[tuple[str, ...], int, int]:
+    plan = figures["plan"]
+    return tuple(plan["kinds"]), plan.get("elements", 0), plan["seed"]
 
 
 def main() -> int:

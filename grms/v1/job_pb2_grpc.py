@@ -139,7 +139,8 @@ class JobServiceServicer(object):
 
     def Watch(self, request, context):
         """Sends a job's present state, and then every change until its end. States that become durable
-        together are sent as the last of them.
+        together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+        once when it is over.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

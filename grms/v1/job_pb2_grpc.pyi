@@ -65,7 +65,8 @@ class JobServiceStub:
     """
     Watch: _grpc.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]
     """Sends a job's present state, and then every change until its end. States that become durable
-    together are sent as the last of them.
+    together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+    once when it is over.
     """
     Results: _grpc.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]
     """Says which files a job has left, and whether they are here. Of a job that runs at this site they
@@ -108,7 +109,8 @@ class JobServiceAsyncStub(JobServiceStub):
     """
     Watch: _aio.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Sends a job's present state, and then every change until its end. States that become durable
-    together are sent as the last of them.
+    together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+    once when it is over.
     """
     Results: _aio.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
     """Says which files a job has left, and whether they are here. Of a job that runs at this site they
@@ -190,7 +192,8 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_job_pb2.Job], _abc.AsyncIterator[_job_pb2.Job]]:
         """Sends a job's present state, and then every change until its end. States that become durable
-        together are sent as the last of them.
+        together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+        once when it is over.
         """
 
     @_abc_1.abstractmethod

@@ -417,7 +417,12 @@ def write_array(array: JobArray, elements: Iterable[HomeJob], held: int) -> job_
         request=write_request(array.request, array.payload),
         state=JOB_STATES[state],
         submit_time_s=jobs[0].submit_time,
-        cancel_requested=all(job.cancel_requested for job in jobs),
+        # Of one that is in part over what goes on counts.
+        cancel_requested=all(
+            job.cancel_requested
+            for job in jobs
+            if job.state is not JobState.ENDED or not array.open
+        ),
         revision=sum(job.revision for job in jobs),
         dependencies=_write_dependencies(array.dependencies),
         array=job_pb2.ArraySummary(
@@ -499,7 +504,7 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         ).decode(),  # half a character would end the daemon
         offered_to=job.partner if job.state in PROVISIONAL else "",
         leaving=job.state is JobState.LEAVING,
-        array_id=job.job_id.rpartition("_")[0] if job.array else "",
+        array_id=job.array_id,
         array_index=job.index,
         dependencies=_write_dependencies(job.dependencies),
     )

@@ -7,11 +7,12 @@ one may not: `good`, if all of `wide` completed, and `bad`, if it did not. What 
 each job has written itself when it started and ended (`batch_verdict`), on the one clock of this host.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from benchmarks.batch_verdict import SCRIPT, JobsVerdict, Line
 from grms.client import Client, Job, Outcome
+from grms.site.model.records import ArrayReceived, JobEnded, JobReceived, JobReleased, Record
 
 PAIRS: Final = 20
 """Most elements of the second array."""
@@ -124,6 +125,30 @@ class Diamond:
             dependents_cancelled=len(hopeless),
         )
         return verdict
+
+
+def most_under_way(records: Iterable[Record]) -> dict[str, int]:
+    """Returns how many elements were decided and had not ended at one moment at most, of each array with a limit.
+
+    By the records of its site's journal; arrays by their idempotency keys.
+    """
+    keys: dict[int, str] = {}
+    of: dict[int, str] = {}
+    under_way: dict[str, set[int]] = {}
+    most: dict[str, int] = {}
+    for record in records:
+        if isinstance(record, ArrayReceived) and "%" in record.elements:
+            keys[record.array] = record.idempotency_key
+            most[record.idempotency_key] = 0
+        elif isinstance(record, JobReceived) and record.array in keys:
+            of[record.job] = keys[record.array]
+        elif isinstance(record, JobReleased) and record.job in of:
+            key = of[record.job]
+            under_way.setdefault(key, set()).add(record.job)
+            most[key] = max(most[key], len(under_way[key]))
+        elif isinstance(record, JobEnded) and isinstance(record.job, int) and record.job in of:
+            under_way.get(of[record.job], set()).discard(record.job)
+    return most
 
 
 def most_at_once(written: Sequence[Sequence[Line]]) -> int:

@@ -3,7 +3,7 @@
     python -m benchmarks.batch_faults                    300 jobs for each of three seeds
     python -m benchmarks.batch_faults --seeds 7 --jobs 40 --dry
     python -m benchmarks.batch_faults --kinds slurm gridengine --seeds 1 --dry
-    python -m benchmarks.batch_faults --elements 1000 --at-once 50 --jobs 20 --nodes 0 --seconds 400
+    python -m benchmarks.batch_faults --elements 1000 --cpus 16 --jobs 40 --nodes 0 --seconds 400
 
 Two clusters of one's own, with pretended processors and a `grms serve` above each, exchange real jobs by
 mutual TLS. Meanwhile controllers, daemons and node daemons are killed (SIGKILL) and started again, jobs are
@@ -39,13 +39,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.batch_arrays import Diamond
+from benchmarks.batch_arrays import Diamond, most_under_way
 from benchmarks.batch_operators import SPARE_LINE, Certificates, Operators, Scene, disks
 from benchmarks.batch_sites import Cluster, Daemon, daemons
 from benchmarks.batch_verdict import SCRIPT, Line, anomalies_of, judge, read_lines, releases
 from benchmarks.exactly_once import Federation
 from benchmarks.run import machine
 from grms.client import Client, Job
+from grms.site.model.records import Record
 from grms.site.runtime.journal import Journal
 from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster
@@ -53,7 +54,6 @@ from tests.clusters.slurm import SlurmCluster
 FIGURES: Final = Path(__file__).with_name("figures-batch-faults.json")
 SITES: Final = ("north", "south")
 NODES: Final = 2
-CPUS: Final = 8
 BUSY: Final = 0.85
 """The first site's share of the jobs: more than it can run at once."""
 
@@ -89,6 +89,7 @@ class Plan:
         certificates: expiring while in use, and renewed later.
         elements: of an array within a diamond of dependencies; 0 for none.
         at_once: how many of these may run at a time.
+        cpus: pretended processors of each of a cluster's nodes.
     """
 
     seed: int = 1
@@ -107,6 +108,7 @@ class Plan:
     poll_s: float = 2.0
     elements: int = 0
     at_once: int = 50
+    cpus: int = 8
 
 
 @dataclass(slots=True)
@@ -118,11 +120,11 @@ class Outcome:
     anomalies: Counter[str] = field(default_factory=Counter)
 
 
-def cluster_of(kind: str, folder: Path) -> Cluster:
-    """Returns a cluster that is not up yet."""
+def cluster_of(kind: str, folder: Path, cpus: int) -> Cluster:
+    """Returns a cluster that is not up yet; `cpus` are the pretended processors of a node."""
     if kind == "slurm":
-        return SlurmCluster(folder, nodes=NODES, cpus=CPUS, more=SPARE_LINE)
-    return GridEngineCluster(folder, slots=NODES * CPUS)
+        return SlurmCluster(folder, nodes=NODES, cpus=cpus, more=SPARE_LINE)
+    return GridEngineCluster(folder, slots=NODES * cpus)
 
 
 class Faults:
@@ -290,7 +292,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
     async with AsyncExitStack() as stack:
         clusters: dict[str, Cluster] = {}
         for name, kind in zip(SITES, plan.kinds, strict=True):
-            clusters[name] = cluster_of(kind, folder / f"cluster-{name}")
+            clusters[name] = cluster_of(kind, folder / f"cluster-{name}", plan.cpus)
             stack.push_async_callback(asyncio.to_thread, clusters[name].down)
             await asyncio.to_thread(clusters[name].up)
         certificates = Certificates(folder / "pki", list(SITES))
@@ -299,7 +301,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
             folder,
             sockets,
             clusters,
-            dict.fromkeys(SITES, NODES * CPUS),
+            dict.fromkeys(SITES, NODES * plan.cpus),
             lrms={"poll_s": plan.poll_s, "grace_s": GRACE_S},
             tables={name: {"tls": certificates.table(name)} for name in SITES},
         )
@@ -368,14 +370,14 @@ def _judge(
         if log.exists():
             released.update(releases(log.read_text(errors="replace"), f"jobs-{name}"))
     written = {word: read_lines(notes / word) for word in taken}
-    may_run = _judge_diamond(outcome, users, jobs, written)
-    verdict = judge(may_run, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
-    outcome.problems += verdict.problems
-    counts.update(verdict.counts)
     journals, epochs = {}, {}
     for name in sites:
         with Journal(folder / f"{name}.journal", name) as journal:
             journals[name], epochs[name] = list(journal.records()), journal.epoch
+    may_run = _judge_diamond(outcome, users, jobs, written, journals[SITES[0]])
+    verdict = judge(may_run, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
+    outcome.problems += verdict.problems
+    counts.update(verdict.counts)
     by_journals = Federation(journals, epochs, {}).hands()
     outcome.problems += by_journals.problems
     counts.update(by_journals.counts)
@@ -397,6 +399,7 @@ def _judge_diamond(
     users: Users,
     jobs: Mapping[str, Job],
     written: Mapping[str, Sequence[Line]],
+    journal: Sequence[Record],
 ) -> dict[str, Job]:
     # Returns the jobs that may have run.
     diamond = users.diamond
@@ -405,6 +408,10 @@ def _judge_diamond(
     kept_to = diamond.judge(jobs, written)
     outcome.problems += kept_to.problems
     outcome.counts.update(kept_to.counts)
+    for key, most in most_under_way(journal).items():
+        outcome.counts[f"{key}_under_way"] = most
+        if most > diamond.at_once:
+            outcome.problems.append(f"{most} elements of {key} were under way at a time")
     hopeless = diamond.hopeless(jobs)
     return {word: job for word, job in jobs.items() if word not in hopeless}
 

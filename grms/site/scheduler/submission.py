@@ -17,6 +17,7 @@ from grms.site.scheduler.local_jobs import Owner, accept, end_what_waits, look_u
 from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction
+from grms.util.dependencies import ALL_MAX
 from grms.util.job_arrays import ArraySpec
 
 _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
@@ -134,6 +135,12 @@ class SubmissionHandler(Owner[HomeJob]):
     def _misdepends(self, event: Submit) -> str:
         # Why the dependencies cannot be; empty if they can.
         memory = self.memory
+        elements = 1 if event.elements is None else len(event.elements)
+        if elements * len(event.dependencies) > ALL_MAX:
+            return (
+                f"an array of {elements} elements that wait for {len(event.dependencies)} jobs each; {ALL_MAX} in all "
+                f"are possible: let one job wait for these, and the array for that"
+            )
         for dependency in event.dependencies:
             if dependency.kind == "singleton":
                 if not event.name:
@@ -146,17 +153,20 @@ class SubmissionHandler(Owner[HomeJob]):
                     f"{dependency}: this site has no job {dependency.job_id!r} of {event.user}, or it ended "
                     f"so long ago that it has forgotten how"
                 )
-            if dependency.kind != "aftercorr":
-                continue
-            if other is None or event.elements is None:
-                return f"{dependency}: both have to be arrays; of other jobs say afterok"
-            missing = next((i for i in event.elements if other.spec.position(i) < 0), None)
-            if missing is not None:
-                return f"{dependency}: {other.array_id} has no element {missing}"
-            gone = next((i for i in event.elements if other.element(i) not in memory.jobs), None)
-            if gone is not None:
-                return f"{dependency}: how element {gone} ended is forgotten"
+            if dependency.kind == "aftercorr" and (wrong := self._mispairs(event, other)):
+                return f"{dependency}: {wrong}"
         return ""
+
+    def _mispairs(self, event: Submit, other: JobArray | None) -> str:
+        # Why the elements of an array cannot each follow one of another; empty if they can.
+        if other is None or event.elements is None:
+            return "both have to be arrays; of other jobs say afterok"
+        missing = next((i for i in event.elements if other.spec.position(i) < 0), None)
+        if missing is not None:
+            return f"{other.array_id} has no element {missing}"
+        jobs = self.memory.jobs
+        gone = next((i for i in event.elements if other.element(i) not in jobs), None)
+        return "" if gone is None else f"how element {gone} ended is forgotten"
 
     def _refusal(self, event: Submit) -> Refuse | None:
         limits = self.memory.settings.limits

@@ -10,7 +10,7 @@ from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import ArrayReceived, JobReceived
 from grms.site.model.settings import Limits
 from grms.site.scheduler.held_jobs import RELEASED_AT_ONCE
-from grms.util.dependencies import Dependency, parse_dependencies
+from grms.util.dependencies import ALL_MAX, Dependency, parse_dependencies
 from grms.util.job_arrays import ArraySpec
 from tests.grms.site.conversation import FREE, KEEP, Conversation, kinds, one, settings
 
@@ -200,6 +200,18 @@ def test_what_cannot_be_waited_for_is_refused(elements: str, after: str, says: s
     assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
     assert says in refused.reason
     assert len(site.journal) == before
+
+
+def test_what_an_array_waits_for_is_bounded() -> None:
+    """It is counted for each element; the message says how to do without."""
+    site = at_home(limits=Limits(jobs_open=10**6, jobs_open_per_user=10**6))
+    for _ in range(3):
+        site.submit(load=FREE)
+    commands = array(site, f"1-{ALL_MAX // 2}", "afterok:a-1:a-2:a-3")
+    refused = one(commands, Refuse)
+    assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
+    assert "let one job wait for these, and the array for that" in refused.reason
+    assert "ReplyJob" in kinds(array(site, "1-3", "afterok:a-1:a-2:a-3"))
 
 
 def test_limits_count_elements() -> None:

@@ -3,6 +3,7 @@
     python -m benchmarks.batch_faults                    300 jobs for each of three seeds
     python -m benchmarks.batch_faults --seeds 7 --jobs 40 --dry
     python -m benchmarks.batch_faults --kinds slurm gridengine --seeds 1 --dry
+    python -m benchmarks.batch_faults --elements 1000 --cpus 16 --jobs 40 --nodes 0 --seconds 400
 
 Two clusters of one's own, with pretended processors and a `grms serve` above each, exchange real jobs by
 mutual TLS. Meanwhile controllers, daemons and node daemons are killed (SIGKILL) and started again, jobs are
@@ -11,6 +12,10 @@ what operators do (`batch_operators`). Which, when and for how long is drawn fro
 every job has ended, it is judged: by what each job has written when it started and ended (`batch_verdict`), by
 what users are told, and by both journals. No job may be lost, told as ended while it runs, told as failed though
 it never began, or run twice: its launcher does not run a script again that a batch system starts a second time.
+
+With `--elements` the first site's user also submits an array of so many jobs within a diamond of dependencies
+(`batch_arrays`): then no job may begin before those that it waits for are over, none that may not run may run, and no
+more elements than `--at-once` may run at a time, at both sites together.
 
 Writes figures-batch-faults.json.
 """
@@ -27,19 +32,21 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.batch_arrays import Diamond, most_under_way
 from benchmarks.batch_operators import SPARE_LINE, Certificates, Operators, Scene, disks
 from benchmarks.batch_sites import Cluster, Daemon, daemons
-from benchmarks.batch_verdict import SCRIPT, anomalies_of, judge, read_lines, releases
+from benchmarks.batch_verdict import SCRIPT, Line, anomalies_of, judge, read_lines, releases
 from benchmarks.exactly_once import Federation
 from benchmarks.run import machine
 from grms.client import Client, Job
+from grms.site.model.records import Record
 from grms.site.runtime.journal import Journal
 from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster
@@ -47,7 +54,6 @@ from tests.clusters.slurm import SlurmCluster
 FIGURES: Final = Path(__file__).with_name("figures-batch-faults.json")
 SITES: Final = ("north", "south")
 NODES: Final = 2
-CPUS: Final = 8
 BUSY: Final = 0.85
 """The first site's share of the jobs: more than it can run at once."""
 
@@ -81,6 +87,9 @@ class Plan:
         partitions: an operator's changes of partitions, and moves of waiting jobs.
         spools: temporarily full disks of jobs' folders; none without root privileges.
         certificates: expiring while in use, and renewed later.
+        elements: of an array within a diamond of dependencies; 0 for none.
+        at_once: how many of these may run at a time.
+        cpus: pretended processors of each of a cluster's nodes.
     """
 
     seed: int = 1
@@ -97,6 +106,9 @@ class Plan:
     spools: int = 2
     certificates: int = 2
     poll_s: float = 2.0
+    elements: int = 0
+    at_once: int = 50
+    cpus: int = 8
 
 
 @dataclass(slots=True)
@@ -108,11 +120,11 @@ class Outcome:
     anomalies: Counter[str] = field(default_factory=Counter)
 
 
-def cluster_of(kind: str, folder: Path) -> Cluster:
-    """Returns a cluster that is not up yet."""
+def cluster_of(kind: str, folder: Path, cpus: int) -> Cluster:
+    """Returns a cluster that is not up yet; `cpus` are the pretended processors of a node."""
     if kind == "slurm":
-        return SlurmCluster(folder, nodes=NODES, cpus=CPUS, more=SPARE_LINE)
-    return GridEngineCluster(folder, slots=NODES * CPUS)
+        return SlurmCluster(folder, nodes=NODES, cpus=cpus, more=SPARE_LINE)
+    return GridEngineCluster(folder, slots=NODES * cpus)
 
 
 class Faults:
@@ -224,6 +236,7 @@ class Users:
         self._rng = random.Random(f"jobs {plan.seed}")  # noqa: S311  # no secrets
         self._number = 0
         self.taken: dict[str, tuple[str, str]] = {}
+        self.diamond = Diamond(plan.elements, plan.at_once) if plan.elements else None
 
     async def submit(self, site: str) -> None:
         """Submits the next job to a site, and returns when it is acknowledged."""
@@ -245,6 +258,9 @@ class Users:
         names = list(self._clients)
         moments = sorted(rng.uniform(0.0, plan.seconds) for _ in range(plan.jobs))
         begin = time.monotonic()
+        if self.diamond is not None:
+            site = names[0]
+            self.taken |= await self.diamond.submit(self._clients[site], site, str(self._notes))
         async with asyncio.TaskGroup() as group:
             for moment in moments:
                 site = names[0] if rng.random() < BUSY else names[1]
@@ -276,7 +292,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
     async with AsyncExitStack() as stack:
         clusters: dict[str, Cluster] = {}
         for name, kind in zip(SITES, plan.kinds, strict=True):
-            clusters[name] = cluster_of(kind, folder / f"cluster-{name}")
+            clusters[name] = cluster_of(kind, folder / f"cluster-{name}", plan.cpus)
             stack.push_async_callback(asyncio.to_thread, clusters[name].down)
             await asyncio.to_thread(clusters[name].up)
         certificates = Certificates(folder / "pki", list(SITES))
@@ -285,7 +301,7 @@ async def ordeal(plan: Plan, folder: Path, sockets: Path) -> Outcome:
             folder,
             sockets,
             clusters,
-            dict.fromkeys(SITES, NODES * CPUS),
+            dict.fromkeys(SITES, NODES * plan.cpus),
             lrms={"poll_s": plan.poll_s, "grace_s": GRACE_S},
             tables={name: {"tls": certificates.table(name)} for name in SITES},
         )
@@ -354,13 +370,14 @@ def _judge(
         if log.exists():
             released.update(releases(log.read_text(errors="replace"), f"jobs-{name}"))
     written = {word: read_lines(notes / word) for word in taken}
-    verdict = judge(jobs, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
-    outcome.problems += verdict.problems
-    counts.update(verdict.counts)
     journals, epochs = {}, {}
     for name in sites:
         with Journal(folder / f"{name}.journal", name) as journal:
             journals[name], epochs[name] = list(journal.records()), journal.epoch
+    may_run = _judge_diamond(outcome, users, jobs, written, journals[SITES[0]])
+    verdict = judge(may_run, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
+    outcome.problems += verdict.problems
+    counts.update(verdict.counts)
     by_journals = Federation(journals, epochs, {}).hands()
     outcome.problems += by_journals.problems
     counts.update(by_journals.counts)
@@ -375,6 +392,28 @@ def _judge(
         for line in site.log_path.read_text(errors="replace").splitlines():
             if "Traceback" in line:
                 outcome.problems.append(f"{site.name} wrote: {line:.2000}")
+
+
+def _judge_diamond(
+    outcome: Outcome,
+    users: Users,
+    jobs: Mapping[str, Job],
+    written: Mapping[str, Sequence[Line]],
+    journal: Sequence[Record],
+) -> dict[str, Job]:
+    # Returns the jobs that may have run.
+    diamond = users.diamond
+    if diamond is None or set(users.taken) - set(jobs):
+        return dict(jobs)
+    kept_to = diamond.judge(jobs, written)
+    outcome.problems += kept_to.problems
+    outcome.counts.update(kept_to.counts)
+    for key, most in most_under_way(journal).items():
+        outcome.counts[f"{key}_under_way"] = most
+        if most > diamond.at_once:
+            outcome.problems.append(f"{most} elements of {key} were under way at a time")
+    hopeless = diamond.hopeless(jobs)
+    return {word: job for word, job in jobs.items() if word not in hopeless}
 
 
 def run(plan: Plan, folder: Path) -> Outcome:
@@ -395,8 +434,9 @@ def figures_of(plan: Plan, outcome: Outcome, seconds: float) -> dict[str, Any]:
     }
 
 
-def _mark(figures: dict[str, Any]) -> tuple[tuple[str, ...], int]:
-    return tuple(figures["plan"]["kinds"]), figures["plan"]["seed"]
+def _mark(figures: dict[str, Any]) -> tuple[tuple[str, ...], int, int]:
+    plan = figures["plan"]
+    return tuple(plan["kinds"]), plan.get("elements", 0), plan["seed"]
 
 
 def main() -> int:

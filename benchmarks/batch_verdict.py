@@ -19,9 +19,10 @@ from grms.client import Job, Outcome
 SCRIPT: Final = (
     "#!/bin/sh\n"
     'note() { echo "$1 $PWD ${SLURM_JOB_ID:-$JOB_ID} $(date +%s.%N)" >>"$2"; }\n'
-    'note start "$1"; sleep "$2"; note end "$1"\n'
+    'file="$1${HANSE_ARRAY_TASK_ID:+[$HANSE_ARRAY_TASK_ID]}"\n'
+    'note start "$file"; sleep "$2"; note end "$file"\n'
 )
-"""Script of the jobs; its arguments are the job's file and run time."""
+"""Script of the jobs; its arguments are the job's file, behind which an element puts its index, and the run time."""
 
 KILLED_AS: Final = frozenset(
     (Outcome.NODE_FAIL, Outcome.UNKNOWN, Outcome.FAILED, Outcome.TIMEOUT, Outcome.CANCELLED)

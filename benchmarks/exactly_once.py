@@ -16,6 +16,7 @@ from grms.site.model.records import (
     JobKept,
     JobOffered,
     JobReceived,
+    JobReleased,
     JobStarted,
     Record,
 )
@@ -40,14 +41,30 @@ class Home:
 
     Attributes:
         kept: how often it was kept at home.
+        held: it waited for others, or for room in its array, and was never released.
         ends: as shown to its user.
     """
 
     received: JobReceived
     keys: list[OfferKey] = field(default_factory=list)
     kept: int = 0
+    held: bool = False
     starts: list[float] = field(default_factory=list)
     ends: list[JobEnded] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """Its idempotency key; behind that of its array an element has its index, as in `key[7]`."""
+        received = self.received
+        key = received.idempotency_key
+        return f"{key}[{received.index}]" if received.array else key
+
+    @property
+    def never_began(self) -> bool:
+        """Whether it ended while it was held: it was given to nobody."""
+        return self.held and [(end.outcome, end.run_time) for end in self.ends] == [
+            (Outcome.CANCELLED, 0.0)
+        ]
 
 
 @dataclass(slots=True)
@@ -56,8 +73,8 @@ class Verdict:
 
     Attributes:
         problems: violations, in words.
-        counts: jobs, delegated, offers, declined or withdrawn, returned unstarted, tombstones, and records.
-        places: the executing site of each job, by home and idempotency key.
+        counts: jobs, those cancelled while they were held, delegated, offers, declined or withdrawn, returned unstarted, tombstones, and records.
+        places: the executing site of each job, by home and `Home.key`.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -91,7 +108,11 @@ class Federation:
             counts["jobs"] += 1
             if (site, record.job) in self._jobs:
                 self._verdict.problems.append(f"{site}-{record.job} was taken twice")
-            self._jobs[site, record.job] = Home(record)
+            self._jobs[site, record.job] = Home(
+                record, held=bool(record.dependencies or record.array)
+            )
+        elif isinstance(record, JobReleased):
+            self._jobs[site, record.job].held = False
         elif isinstance(record, JobOffered):
             counts["offers"] += 1
             key = (record.partner, site, epoch, record.number)
@@ -130,7 +151,7 @@ class Federation:
             run = self._run(site, number, home)
             if run is not None:
                 runs.append(run)
-                self._verdict.places[site, home.received.idempotency_key] = run.site
+                self._verdict.places[site, home.key] = run.site
                 self._verdict.counts["delegated"] += run.site != site
         problems += self._crowded(runs)
         return self._verdict
@@ -148,21 +169,22 @@ class Federation:
             if len(home.ends) != 1:
                 text = f"{site}-{number} has ended {len(home.ends)} times"
                 self._verdict.problems.append(text)
-            self._verdict.places[site, home.received.idempotency_key] = run.site
+            self._verdict.places[site, home.key] = run.site
             self._verdict.counts["delegated"] += run.site != site
         return self._verdict
 
     def _check_keys(self) -> None:
         problems = self._verdict.problems
-        names = Counter(
-            (site, home.received.idempotency_key) for (site, _), home in self._jobs.items()
-        )
+        names = Counter((site, home.key) for (site, _), home in self._jobs.items())
         problems += [f"{site} took {key!r} {n} times" for (site, key), n in names.items() if n > 1]
         problems += [f"{key} was accepted {n} times" for key, n in self._accepted.items() if n > 1]
         offered = {key for home in self._jobs.values() for key in home.keys}
         problems += [f"{key} ran without an offer" for key in self._guests.keys() - offered]
 
     def _hand(self, site: str, number: int, home: Home) -> Run | None:
+        if home.never_began and not (home.keys or home.kept):
+            self._verdict.counts["cancelled_while_held"] += 1
+            return None
         runs = [self._guests[key] for key in home.keys if key in self._guests]
         undone = [run for run in runs if _is_undone(run)]
         self._verdict.counts["went_home_undone"] += len(undone)

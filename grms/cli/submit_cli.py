@@ -11,7 +11,8 @@ Heavy modules are imported by the commands that need them, so that help and erro
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,7 +27,7 @@ from lrms_sim.util.messages import printable
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
-    from grms.client import Job
+    from grms.client import Job, Preview
     from grms.lrms.base import HomeRun
     from grms.lrms.slurm.sbatch_text import DryRun
     from grms.lrms.slurm.sbatch_words import SbatchWords
@@ -171,6 +172,12 @@ def _standard_input() -> bytes:
 @click.option("--array", "array", default="", metavar="INDICES", help=_ARRAY_HELP)
 @click.option("-d", "--dependency", "dependency", default="", metavar="LIST", help=_DEPENDENCY_HELP)
 @click.option("--parsable", is_flag=True, help="Print the id alone, as is done in any case.")
+@click.option(
+    "--test-only",
+    "test_only",
+    is_flag=True,
+    help="Submit nothing, and print which site would take it and why.",
+)
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
     "--without",
@@ -199,6 +206,7 @@ def submit(
     in_place: bool,
     wait: bool,
     parsable: bool,  # noqa: ARG001  # what is printed is so in any case
+    test_only: bool,
     **wanted: Any,
 ) -> None:
     """Hand in a job; its id is printed.
@@ -211,9 +219,12 @@ def submit(
 
     Then Slurm reads the options and the lines #SBATCH (-p is a partition and -t are minutes); --env,
     --input, --result, --key, --without and --wait are as here. A job with options that partners do not know
-    stays at home: it is handed to sbatch, with a message why. The script may come from standard input, and
-    --test-only submits nothing. An array is the site's, and so is a dependency on jobs that this
-    command has printed; one on numbers of Slurm's own is for sbatch.
+    stays at home: it is handed to sbatch, with a message why. The script may come from standard input. An array
+    is the site's, and so is a dependency on jobs that this command has printed; one on numbers of Slurm's own is
+    for sbatch.
+
+    --test-only submits nothing: the site says where it would run the job by the load of now, and which
+    partners it would offer it to. Partners are not asked, as they hear of no job that is not offered.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)
     names = wanted["inputs"]
@@ -232,14 +243,13 @@ def submit(
         script, arguments = Path(slurm.script or "-"), slurm.arguments
         given, wait = found.pop("environment"), found.pop("wait")
         tell, nowhere = found.pop("tell"), found.pop("nowhere")
+        test_only = found.pop("test_only")
         tell()
         text = None if in_place else found["script"]
         wanted |= found
     elif without:
         raise click.UsageError("--without goes with a job that is written for Slurm")
-    for name, words in (("processors", "-p / --processors"), ("requested_time_s", "-t / --time")):
-        if wanted[name] is None:
-            raise click.UsageError(f"Missing option '{words}'.")
+    _check_size(wanted)
     asked_needs = {name: wanted.pop(name) for name in NAMES}
     if slurm is None:
         wanted["needs"] = needs_of(wanted["processors"], wanted["requested_time_s"], asked_needs)
@@ -253,10 +263,20 @@ def submit(
     _check_text(wanted)
     if in_place and script is not None:
         wanted |= _shared(script, wanted["inputs"], wanted["outputs"])
-    job = _handed_in(socket, timeout_s, wanted | {"script": text}, wait=wait, nowhere=nowhere)
+    wanted |= {"script": text}
+    if test_only:
+        _preview(socket, timeout_s, wanted, nowhere=nowhere)
+        return
+    job = _handed_in(socket, timeout_s, wanted, wait=wait, nowhere=nowhere)
     if job is not None:
         # A job that was ended by a signal has status 1 with `sbatch --wait`.
         ctx.exit(1 if slurm is not None and job.signal is not None else exit_status(job))
+
+
+def _check_size(wanted: Mapping[str, Any]) -> None:
+    for name, words in (("processors", "-p / --processors"), ("requested_time_s", "-t / --time")):
+        if wanted[name] is None:
+            raise click.UsageError(f"Missing option '{words}'.")
 
 
 def _check_text(wanted: Mapping[str, Any]) -> None:
@@ -284,14 +304,8 @@ def _handed_in(
     wait: bool,
     nowhere: Callable[[str], None] | None,
 ) -> "Job | None":
-    # Returns a job that was waited for. `nowhere` is told why no site at all can run one; it does not return.
-    from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
-    from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
-
-    names = ("processors", "script", "run_time_s", "key", "array", "dependency")
-    try:
-        check_values(**{name: wanted[name] for name in names})
-        wanted["key"] = wanted["key"] or os.urandom(16).hex()
+    # Returns a job that was waited for.
+    with _checked(wanted, nowhere):
         await_site(socket, timeout_s)
         job_id = _quickly(socket, timeout_s, wanted)
         if job_id is not None:
@@ -306,13 +320,57 @@ def _handed_in(
                 return None
             job = site.wait(job_id)
             click.echo(job_words(job), err=True)
+    return job
+
+
+@contextmanager
+def _checked(wanted: dict[str, Any], nowhere: Callable[[str], None] | None) -> Iterator[None]:
+    # Checks what is wanted, and says what a site refuses; `nowhere` is told why no site at all can run a job, and does
+    # not return.
+    from grms.client.errors import SiteError  # noqa: PLC0415  # see the module's docstring
+    from grms.client.submission import check_values  # noqa: PLC0415  # see the module's docstring
+
+    names = ("processors", "script", "run_time_s", "key", "array", "dependency")
+    try:
+        check_values(**{name: wanted[name] for name in names})
+        wanted["key"] = wanted["key"] or os.urandom(16).hex()
+        yield
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except SiteError as error:
         if nowhere is not None and error.code == "INVALID_ARGUMENT":
             nowhere(error.reason)
         raise
-    return job
+
+
+def _preview(
+    socket: Path,
+    timeout_s: float,
+    wanted: dict[str, Any],
+    *,
+    nowhere: Callable[[str], None] | None,
+) -> None:
+    # Prints what would become of a job.
+    with _checked(wanted, nowhere), client_of(socket, timeout_s) as site:
+        for line in _preview_lines(site.preview(**wanted)):
+            click.echo(printable(line))
+
+
+def _preview_lines(preview: "Preview") -> Iterator[str]:
+    if preview.known:
+        yield f"nothing new: the key is that of {preview.known}"
+        return
+    if preview.held:
+        yield f"held first: {preview.held}; what follows is by the load of now"
+    home = preview.site if preview.kept else f"it waits at {preview.site}, to be offered again"
+    if preview.asked:
+        yield f"offered to {', then '.join(preview.asked)}: {preview.reason}"
+        yield "whether one of them accepts is not known: a partner hears of a job when it is offered"
+        yield f"if none accepts: {home}"
+    else:
+        yield f"{home}: {preview.reason}"
+    for partner, reason in preview.passed_over.items():
+        yield f"not offered to {partner}: {reason}"
 
 
 def _quickly(socket: Path, timeout_s: float, wanted: dict[str, Any]) -> str | None:
@@ -449,8 +507,6 @@ def _for_slurm(
         text = f"there is no script {shown}" if not Path(shown).exists() else f"{shown}: {error}"
         raise click.UsageError(text) from error
     asked = (*asked, *(["env"] if environment else ()), *(["dependency"] if dependency else ()))
-    if has_option(options, "test-only") or says_test_only(script.decode("utf-8", "replace")):
-        _hand_over(job, wait=wait)
     answer = _run(
         "sbatch",
         "--test-only",
@@ -475,9 +531,13 @@ def _for_slurm(
     def nowhere(reason: str) -> None:
         _stay(job, trial, {"": reason}, asked=asked, wait=wait)
 
+    test_only = has_option(options, "test-only") or says_test_only(script.decode())
+    if test_only and trial.estimate:
+        click.echo(trial.estimate, err=True)
     return {
         "tell": partial(_tell, trial, without, unfit),
         "nowhere": nowhere if unfit else None,
+        "test_only": test_only,
         "processors": request.processors,
         "requested_time_s": request.wall_time,
         "needs": request,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # Named like the constant of `typing`, as in `grms`.
     from typing import Final
 
-    from grms.client.answers import ArrayCounts, Job, JobState, ResultFile, Results
+    from grms.client.answers import ArrayCounts, Job, JobState, Preview, ResultFile, Results
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
     from grms.client.synchronous import SyncClient
@@ -34,6 +34,7 @@ _HOMES: Final = {
     "Job": "answers",
     "JobState": "answers",
     "Outcome": "answers",
+    "Preview": "answers",
     "ResultFile": "answers",
     "Results": "answers",
     "SiteError": "errors",
@@ -46,6 +47,7 @@ __all__ = [
     "Job",
     "JobState",
     "Outcome",
+    "Preview",
     "ResultFile",
     "Results",
     "SiteError",

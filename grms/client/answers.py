@@ -4,6 +4,7 @@
 """
 
 import enum
+from collections.abc import Mapping
 from typing import Final
 
 from grms.daemon.job_needs import read_needs
@@ -107,6 +108,29 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """What would become of a job that is not submitted; of an array, of its first element.
+
+    Attributes:
+        site: the site that was asked.
+        asked: partners that it would be offered to, in order, until one accepts; what they answer nobody knows before.
+        kept: the site runs it if none of them accepts; else it waits there, and is offered again later.
+        reason: of the site's own decision.
+        passed_over: partners that it would not be offered to, and why.
+        held: what it waits for first; empty for nothing.
+        known: the job with the same key, which a submission would return; else empty.
+    """
+
+    site: str
+    asked: tuple[str, ...]
+    kept: bool
+    reason: str
+    passed_over: Mapping[str, str]
+    held: str
+    known: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResultFile:
     """A file that a job has left, or should have left.
 
@@ -191,6 +215,19 @@ def read_job(message: job_pb2.Job) -> Job:
         array_index=message.array_index if message.array_id else None,
         dependencies=tuple(map(_dependency, message.dependencies)),
         array=_counts(message.array) if message.HasField("array") else None,
+    )
+
+
+def read_preview(message: job_pb2.PreviewResponse) -> Preview:
+    """Returns what would become of a job, from its message."""
+    return Preview(
+        site=message.site,
+        asked=tuple(message.asked),
+        kept=message.kept,
+        reason=message.reason,
+        passed_over={each.partner: each.reason for each in message.passed_over},
+        held=message.held,
+        known=message.known,
     )
 
 

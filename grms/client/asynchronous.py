@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from grpc import aio
 
-from grms.client.answers import Job, JobState, Results, read_job, read_results
+from grms.client.answers import (
+    Job,
+    JobState,
+    Preview,
+    Results,
+    read_job,
+    read_preview,
+    read_results,
+)
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
     from lrms_sim.workload.requests import Request
 
 PAGE: Final = 1000
-ARRAY_LOOKED_AT_S: Final = 1.0
 PUT_BYTES: Final = 256 << 10
 
 
@@ -126,6 +133,19 @@ class Client:
             for file_name, path in (inputs or {}).items():
                 request.request.program.inputs.append(await self._put(file_name, Path(path)))
         return read_job(await self._calls.call(self._calls.jobs.Submit, request))
+
+    async def preview(self, **wanted: Any) -> Preview:
+        """Returns what would become of a job if it were submitted now, and submits nothing.
+
+        The arguments are those of `submit`; input files are neither read nor sent.
+
+        Raises:
+            ValueError: no site could accept such a job.
+            SiteUnavailable: the site cannot be reached, or takes no work now.
+            SiteError: it would be refused.
+        """
+        request = submit_request(**{name: it for name, it in wanted.items() if name != "inputs"})
+        return read_preview(await self._calls.call(self._calls.jobs.Preview, request))
 
     async def _put(self, name: str, path: Path) -> request_pb2.InputFile:
         # Uploads a file and returns its description for a job.
@@ -247,7 +267,8 @@ class Client:
     async def watch(self, job_id: str) -> AsyncIterator[Job]:
         """Yields the state of a job, or of an array as a whole, and every change until its end.
 
-        Restarts of the daemon do not matter. Of changes that become durable together it is the last.
+        Restarts of the daemon do not matter. Of changes that become durable together it is the last; an array, which
+        changes with each of its elements, comes about once a second, and at once when it is over.
 
         Raises:
             SiteUnavailable: the site cannot be reached within the timeout.
@@ -256,27 +277,6 @@ class Client:
         if not job_id:
             # To the service it means all of the user's jobs, and has no end.
             raise SiteError("NOT_FOUND", "there is no job ''", "job_id")
-        try:
-            async for job in self._watch_one(job_id):
-                yield job
-        except SiteError as error:
-            if error.code != "NOT_FOUND":
-                raise
-            async for job in self._watch_array(job_id):
-                yield job
-
-    async def _watch_array(self, array_id: str) -> AsyncIterator[Job]:
-        # It changes with each of its elements, of which there may be very many: so it is looked at now and then.
-        shown: Job | None = None
-        while shown is None or not shown.has_ended:
-            job = await self.get(array_id)
-            if job != shown:
-                shown = job
-                yield job
-            if not job.has_ended:
-                await asyncio.sleep(ARRAY_LOOKED_AT_S)
-
-    async def _watch_one(self, job_id: str) -> AsyncIterator[Job]:
         request = job_pb2.WatchRequest(job_id=job_id)
         deadline, backoff = self._calls.attempts()
         shown: Job | None = None

@@ -7,7 +7,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from grms.client.answers import Job, Results
+from grms.client.answers import Job, Preview, Results
 from grms.client.asynchronous import PAGE, Client
 from grms.client.calls import TIMEOUT_S
 from grms.v1 import operator_pb2
@@ -49,6 +49,10 @@ class SyncClient:
     def submit(self, **wanted: Any) -> Job:
         """Submits a job."""
         return self._do(self._client.submit(**wanted))
+
+    def preview(self, **wanted: Any) -> Preview:
+        """Returns what would become of a job if it were submitted now, and submits nothing."""
+        return self._do(self._client.preview(**wanted))
 
     def get(self, job_id: str) -> Job:
         """Returns a job."""

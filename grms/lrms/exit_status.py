@@ -109,6 +109,9 @@ _KILLED: Final = frozenset((128 + 9, 128 + 15))
 _KILLING_S: Final = 60.0
 """How long a batch system may take to end a job, seconds: it terminates, and kills after a while."""
 
+_CLOCKS_S: Final = 2.0
+"""By which the times of node and batch system may differ, seconds; both are whole."""
+
 _END = re.compile(r"ended (\d{1,3}) (\d+)")
 
 
@@ -136,13 +139,40 @@ def read_begun_at(text: str) -> float | None:
     return float(begins[-1][2]) if begins and begins[-1][2] else None
 
 
-def is_fenced(end: LrmsEnd, script: ScriptEnd | None, *, begun: bool | None) -> bool:
-    """Returns whether a second run that skipped the script has ended.
+def is_fenced(
+    end: LrmsEnd,
+    script: ScriptEnd | None,
+    *,
+    begun: bool | None,
+    begun_at: float | None = None,
+    once: bool = False,
+) -> bool:
+    """Returns whether what has ended is a second run without the script.
 
-    The script itself may have returned that code (`script`, by the job's folder); `begun` is `None` if the folder
-    does not say.
+    Its launcher skipped the script, or the batch system did not even start that: a controller that has forgotten a run
+    in a crash may start the job anew, be turned away by the node, and record a failure at the very start.
+
+    Args:
+        end: by the batch system.
+        script: how the script has ended, by the job's folder; it may have returned the launcher's code itself.
+        begun: whether it has begun; `None` if the folder does not say.
+        begun_at: when, by its node's clock, seconds; `None` if unknown.
+        once: the script cannot run a second time.
     """
-    return bool(begun) and end.exit_code == FENCED and (script is None or script.code != FENCED)
+    if not begun:
+        return False
+    if end.exit_code == FENCED:
+        return script is None or script.code != FENCED
+    if not once or end.exit_code is None or not is_stillborn(end):
+        return False
+    if script is not None:
+        return script.code != end.exit_code
+    return begun_at is not None and end.end_time > begun_at + _CLOCKS_S
+
+
+def is_stillborn(end: LrmsEnd) -> bool:
+    """Returns whether a job failed at the moment of its start, as far as the batch system remembers."""
+    return end.outcome is Outcome.FAILED and end.run_time == 0.0
 
 
 def read_script_end(text: str) -> ScriptEnd | None:

@@ -17,6 +17,9 @@ KINDS: Final = {
 DEPENDENCIES_MAX: Final = 1000
 """Most jobs that one job may wait for; an array counts as one."""
 
+ALL_MAX: Final = 200_000
+"""Most jobs that the elements of an array may wait for, counted for each element."""
+
 _JOB: Final = re.compile(r"[^\s,:?+]+", re.ASCII)
 _JOB_ID: Final = re.compile(r"\S*\d\S*", re.ASCII)
 

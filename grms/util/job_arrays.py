@@ -4,8 +4,10 @@ The notation is that of Slurm: `0-15:4`, `1,3,5-7`, `1-1000%50`.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, Self
 
 from lrms_sim.util.messages import shorten
@@ -55,6 +57,7 @@ class ArraySpec:
     ranges: tuple[tuple[int, int, int], ...]
     limit: int = 0
     _count: int = field(init=False, repr=False, compare=False)
+    _begins: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Checks the bounds."""
@@ -65,12 +68,16 @@ class ArraySpec:
                     f"an array's indices ascend, and are from 0 to {INDEX_MAX}; not so {first}-{last}:{step}"
                 )
             last_before = last
-        count = sum((last - first) // step + 1 for first, last, step in self.ranges)
+        count, begins = 0, []
+        for first, last, step in self.ranges:
+            begins.append((first, count))
+            count += (last - first) // step + 1
         if not 1 <= count <= ELEMENTS_MAX:
             raise ValueError(f"an array of {count} elements; from 1 to {ELEMENTS_MAX} are possible")
         if self.limit < 0:
             raise ValueError(f"the limit is {self.limit}; it must be at least 1, or 0 for none")
         object.__setattr__(self, "_count", count)
+        object.__setattr__(self, "_begins", tuple(begins))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -153,12 +160,13 @@ class ArraySpec:
 
     def position(self, index: int) -> int:
         """Returns the position of an element by its index, from 0; -1 if there is none."""
-        before = 0
-        for first, last, step in self.ranges:
-            if first <= index <= last and (index - first) % step == 0:
-                return before + (index - first) // step
-            before += (last - first) // step + 1
-        return -1
+        at = bisect_right(self._begins, index, key=itemgetter(0)) - 1
+        if at < 0:
+            return -1
+        first, last, step = self.ranges[at]
+        if index > last or (index - first) % step:
+            return -1
+        return self._begins[at][1] + (index - first) // step
 
     def variables(self, array_id: str, index: int) -> dict[str, str]:
         """Returns what an element finds, in the order of `VARIABLES`."""

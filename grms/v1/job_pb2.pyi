@@ -131,6 +131,32 @@ class SubmitRequest(_message.Message):
     array: str
     def __init__(self, request: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., name: _Optional[str] = ..., unfit: _Optional[str] = ..., dependencies: _Optional[_Iterable[_Union[Dependency, _Mapping]]] = ..., array: _Optional[str] = ...) -> None: ...
 
+class PreviewResponse(_message.Message):
+    __slots__ = ("site", "asked", "kept", "reason", "passed_over", "held", "known")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PASSED_OVER_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    asked: _containers.RepeatedScalarFieldContainer[str]
+    kept: bool
+    reason: str
+    passed_over: _containers.RepeatedCompositeFieldContainer[PartnerPassedOver]
+    held: str
+    known: str
+    def __init__(self, site: _Optional[str] = ..., asked: _Optional[_Iterable[str]] = ..., kept: bool = ..., reason: _Optional[str] = ..., passed_over: _Optional[_Iterable[_Union[PartnerPassedOver, _Mapping]]] = ..., held: _Optional[str] = ..., known: _Optional[str] = ...) -> None: ...
+
+class PartnerPassedOver(_message.Message):
+    __slots__ = ("partner", "reason")
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    partner: str
+    reason: str
+    def __init__(self, partner: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
 class Dependency(_message.Message):
     __slots__ = ("kind", "job_id")
     KIND_FIELD_NUMBER: _ClassVar[int]

@@ -45,6 +45,11 @@ class JobServiceStub(object):
                 request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_job__pb2.Job.FromString,
                 _registered_method=True)
+        self.Preview = channel.unary_unary(
+                '/grms.v1.JobService/Preview',
+                request_serializer=grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.PreviewResponse.FromString,
+                _registered_method=True)
         self.Get = channel.unary_unary(
                 '/grms.v1.JobService/Get',
                 request_serializer=grms_dot_v1_dot_job__pb2.GetRequest.SerializeToString,
@@ -100,6 +105,14 @@ class JobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Preview(self, request, context):
+        """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+        those of `Submit`, but for files that are not here.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Get(self, request, context):
         """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
         ended so long ago that it has been forgotten.
@@ -126,7 +139,8 @@ class JobServiceServicer(object):
 
     def Watch(self, request, context):
         """Sends a job's present state, and then every change until its end. States that become durable
-        together are sent as the last of them.
+        together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+        once when it is over.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,6 +174,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.Submit,
                     request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
                     response_serializer=grms_dot_v1_dot_job__pb2.Job.SerializeToString,
+            ),
+            'Preview': grpc.unary_unary_rpc_method_handler(
+                    servicer.Preview,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.SubmitRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.PreviewResponse.SerializeToString,
             ),
             'Get': grpc.unary_unary_rpc_method_handler(
                     servicer.Get,
@@ -246,6 +265,33 @@ class JobService(object):
             '/grms.v1.JobService/Submit',
             grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
             grms_dot_v1_dot_job__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Preview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.JobService/Preview',
+            grms_dot_v1_dot_job__pb2.SubmitRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.PreviewResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,6 +48,10 @@ class JobServiceStub:
     key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
+    Preview: _grpc.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.PreviewResponse]
+    """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+    those of `Submit`, but for files that are not here.
+    """
     Get: _grpc.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]
     """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
     ended so long ago that it has been forgotten.
@@ -61,7 +65,8 @@ class JobServiceStub:
     """
     Watch: _grpc.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]
     """Sends a job's present state, and then every change until its end. States that become durable
-    together are sent as the last of them.
+    together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+    once when it is over.
     """
     Results: _grpc.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]
     """Says which files a job has left, and whether they are here. Of a job that runs at this site they
@@ -87,6 +92,10 @@ class JobServiceAsyncStub(JobServiceStub):
     key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
     are at their limit), UNAVAILABLE (the site is draining).
     """
+    Preview: _aio.UnaryUnaryMultiCallable[_job_pb2.SubmitRequest, _job_pb2.PreviewResponse]  # type: ignore[assignment]
+    """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+    those of `Submit`, but for files that are not here.
+    """
     Get: _aio.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
     ended so long ago that it has been forgotten.
@@ -100,7 +109,8 @@ class JobServiceAsyncStub(JobServiceStub):
     """
     Watch: _aio.UnaryStreamMultiCallable[_job_pb2.WatchRequest, _job_pb2.Job]  # type: ignore[assignment]
     """Sends a job's present state, and then every change until its end. States that become durable
-    together are sent as the last of them.
+    together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+    once when it is over.
     """
     Results: _aio.UnaryUnaryMultiCallable[_job_pb2.ResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
     """Says which files a job has left, and whether they are here. Of a job that runs at this site they
@@ -134,6 +144,16 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         exactly once. Errors: INVALID_ARGUMENT (a field and what is allowed), FAILED_PRECONDITION (the
         key was used for another request, or a file that the job is given is not here), RESOURCE_EXHAUSTED (open jobs of the site or of the user
         are at their limit), UNAVAILABLE (the site is draining).
+        """
+
+    @_abc_1.abstractmethod
+    def Preview(
+        self,
+        request: _job_pb2.SubmitRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.PreviewResponse, _abc.Awaitable[_job_pb2.PreviewResponse]]:
+        """Says what would become of a job if it were submitted now, and submits nothing: no partner hears of it. Errors are
+        those of `Submit`, but for files that are not here.
         """
 
     @_abc_1.abstractmethod
@@ -172,7 +192,8 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_job_pb2.Job], _abc.AsyncIterator[_job_pb2.Job]]:
         """Sends a job's present state, and then every change until its end. States that become durable
-        together are sent as the last of them.
+        together are sent as the last of them. An array as a whole is sent about once a second while it changes, and at
+        once when it is over.
         """
 
     @_abc_1.abstractmethod

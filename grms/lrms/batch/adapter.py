@@ -381,12 +381,15 @@ class BatchLrms:
         ending = None if row.exact else await self._system.ending(question)
         evidence = await self._disk.do(self._spool.evidence, key)
         end = known.end if ending is None else ending.end
-        if end is not None and is_fenced(end, evidence.script, begun=evidence.begun):
+        once = not self._repeats
+        if end is not None and is_fenced(
+            end, evidence.script, begun=evidence.begun, begun_at=evidence.begun_at, once=once
+        ):
             self._tracker.gone(key, row.number, self._clock())
             return self._concluded(question, replace(evidence, ending=ending)) or known
         if end is not None:
             limit_s, begun = evidence.limit_s, evidence.begun
-            end = true_end(end, evidence.script, limit_s, begun=begun, once=not self._repeats)
+            end = true_end(end, evidence.script, limit_s, begun=begun, once=once)
         return replace(known, end=end)
 
     async def _recorded(self, key: str) -> LrmsRecord | None:

@@ -43,7 +43,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.batch.queue_snapshot import Ending, Evidence, JobRow, Question, QueueSnapshot
 from grms.lrms.batch.tracked_job import TrackedJob, Want
-from grms.lrms.exit_status import ended_itself, is_fenced, is_unstarted, true_end
+from grms.lrms.exit_status import ended_itself, is_fenced, is_stillborn, is_unstarted, true_end
 from grms.util.outcomes import Outcome
 from lrms_sim.workload.requests import Request
 
@@ -260,9 +260,10 @@ class JobTracker:
 
     def says_all(self, row: JobRow) -> bool:
         """Returns whether nothing but its row is to be looked at for how a job has ended."""
+        if not (self._fences and row.exact and row.end is not None):
+            return row.exact
         # One whose start was forgotten may have run: its folder says so.
-        doubtful = self._fences and row.end is not None and is_unstarted(row.end)
-        return row.exact and not doubtful
+        return not (is_unstarted(row.end) or is_stillborn(row.end))
 
     def unshown(self, key: str) -> JobRow | None:
         """Returns what is known of a job that no table shows, by which it can be ended all the same."""
@@ -315,7 +316,13 @@ class JobTracker:
             ending = _of_row(question.row)
         if ending is None:
             return self._concluded_unseen(job, evidence, at)
-        if is_fenced(ending.end, evidence.script, begun=evidence.begun):
+        if is_fenced(
+            ending.end,
+            evidence.script,
+            begun=evidence.begun,
+            begun_at=evidence.begun_at,
+            once=self._fences,
+        ):
             return self._concluded_fenced(job, evidence, at)
         end = self._true_end(ending.end, evidence)
         if end != ending.end:

@@ -166,6 +166,7 @@ class DryRun:
         several: a heterogeneous job with options per component.
         propagated: inherited from the submitter, by the names of Slurm's variables: limits and umask.
         problem: why Slurm would refuse it, in its words; empty if it would not.
+        estimate: when and where it would start, in its words; empty if refused.
     """
 
     options: Mapping[str, str]
@@ -174,6 +175,7 @@ class DryRun:
     several: bool = False
     problem: str = ""
     propagated: Mapping[str, str] = field(default_factory=dict)
+    estimate: str = ""
 
     @property
     def too_much(self) -> bool:
@@ -214,7 +216,9 @@ def read_dry_run(text: str, code: int) -> DryRun:
         handed_on = (re.fullmatch(_PROPAGATED, line) for line in rest)
         propagated = {f"SLURM_{each[1]}": each[2] for each in handed_on if each is not None}
         first = estimates[0]
-        return DryRun(options, int(first[1]), first[2], several, propagated=propagated)
+        return DryRun(
+            options, int(first[1]), first[2], several, propagated=propagated, estimate=first[0]
+        )
     said = [line for line in rest if "error" in line or "failure" in line] or rest[-1:]
     problem = " ".join(line.removeprefix("sbatch: ").removeprefix("error: ") for line in said)
     return DryRun(options, several=several, problem=problem or f"sbatch has ended with {code}")

@@ -60,6 +60,27 @@ class ReplyJob(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyPreview(Answer):
+    """Says what would become of a job.
+
+    Attributes:
+        asked: the partners that it would be offered to, in order, until one accepts.
+        kept: the site runs it if none of them accepts.
+        reason: of the site's own decision.
+        passed_over: partners that it would not be offered to, each with the reason.
+        held: what it waits for first; empty for nothing.
+        known: the job, or array, that the idempotency key belongs to; empty for none.
+    """
+
+    asked: tuple[str, ...] = ()
+    kept: bool = False
+    reason: str = ""
+    passed_over: tuple[tuple[str, str], ...] = ()
+    held: str = ""
+    known: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyReservation(Answer):
     """Answers a request about a reservation with the reservation as it is."""
 

@@ -190,6 +190,11 @@ class Submit(LoadedEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Preview(Submit):
+    """A user asks what would become of such a job. Answered by `ReplyPreview` or `Refuse`; nothing is submitted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cancel(LoadedEvent):
     """A user, or an operator (`None`) for any user's job, ends a job. Answered as `Submit`.
 

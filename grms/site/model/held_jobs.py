@@ -10,6 +10,7 @@ later ones.
 """
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -23,6 +24,10 @@ from grms.util.values import dataclass
 
 OK: Final = frozenset({Outcome.COMPLETED, Outcome.NOT_RUN})
 """Outcomes of a job that has completed; a simulated batch system runs no program."""
+
+
+SHOWN: Final = 3
+"""Most dependencies named to a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,13 @@ class HeldJobBook:
 
     def __init__(self) -> None:
         self.arrays: dict[int, JobArray] = {}
-        self.hopeless: dict[int, Dependency] = {}
+        # Emptied from the front, which a plain dict would search for anew each time.
+        self.hopeless: OrderedDict[int, Dependency] = OrderedDict()
         self._held: dict[int, _Held] = {}
-        self._ready: dict[int, None] = {}
+        self._ready: OrderedDict[int, None] = OrderedDict()
         self._with_room: dict[int, JobArray] = {}
         self._waiting: dict[Target, dict[int, None]] = {}
-        self._named: dict[tuple[str, str], dict[int, None]] = {}
+        self._named: dict[tuple[str, str], OrderedDict[int, None]] = {}
 
     def __contains__(self, number: int) -> bool:
         """Returns whether a job is held."""
@@ -148,7 +154,9 @@ class HeldJobBook:
             resolve: returns what a dependency names; None if it is forgotten.
             ended: returns whether the job of a number has ended, and completed; None if it has not ended.
         """
-        self._named.setdefault(named, {})[number] = None
+        if named not in self._named:
+            self._named[named] = OrderedDict()
+        self._named[named][number] = None
         if array is not None:
             array.received += 1
             array.open += 1
@@ -171,6 +179,29 @@ class HeldJobBook:
         self._perhaps_ready(number, held)
         return True
 
+    def outlook(
+        self,
+        number: int,
+        named: tuple[str, str],
+        dependencies: tuple[Dependency, ...],
+        *,
+        resolve: Callable[[Dependency], Target | None],
+        ended: Callable[[int], bool | None],
+    ) -> str:
+        """Returns what a job would wait for if it were received now, for a person; empty for nothing.
+
+        The arguments are those of `receive`.
+        """
+        waits: list[Dependency] = []
+        for dependency in dependencies:
+            target = SINGLETON if dependency.kind == "singleton" else resolve(dependency)
+            met = target is None or self._met(dependency, target, number, named, ended)
+            if met is None:
+                waits.append(dependency)
+            elif not met:
+                return f"its dependency {dependency} cannot be met: it would be cancelled at once"
+        return f"waits for {_listed(waits)}" if waits else ""
+
     def _met(
         self,
         dependency: Dependency,
@@ -181,7 +212,7 @@ class HeldJobBook:
     ) -> bool | None:
         # Whether it is met, or cannot be; None while that is open.
         if target is SINGLETON:
-            return next(iter(self._named[named])) == number or None
+            return next(iter(self._named.get(named, (number,)))) == number or None
         if not target.array:
             ok = ended(target.number)
             return None if ok is None else _satisfies(dependency.kind, ok=ok)
@@ -216,6 +247,7 @@ class HeldJobBook:
 
     def _element_ended(self, number: int, array: JobArray, *, ok: bool) -> None:
         array.open -= 1
+        first_not_ok = not (ok or array.not_ok)
         array.not_ok += not ok
         array.under_way.discard(number)
         if array.ready:
@@ -223,8 +255,8 @@ class HeldJobBook:
         target = Target(array.array, array=True)
         if not array.open:
             self._settle_all(target, ok=not array.not_ok)
-        elif not ok:
-            for waiting in list(self._waiting.get(target, ())):
+        elif first_not_ok:
+            for waiting in self._waiting.get(target, ()):
                 for dependency in self._held[waiting].terms[target]:
                     if dependency.kind == "afterok":
                         self.hopeless.setdefault(waiting, dependency)
@@ -298,13 +330,18 @@ class HeldJobBook:
         held = self._held.get(number)
         if held is None:
             return ""
-        words = [str(each) for terms in held.terms.values() for each in terms]
-        if words:
-            shown = ", ".join(words[:3])
-            return f"waits for {shown}" + (f" and {len(words) - 3} more" if len(words) > 3 else "")
+        waits = [each for terms in held.terms.values() for each in terms]
+        if waits:
+            return f"waits for {_listed(waits)}"
         if held.array is not None and not held.array.has_room:
             return f"waits for room in its array: {held.array.spec.limit} elements at a time"
         return "is about to be decided"
+
+
+def _listed(dependencies: list[Dependency]) -> str:
+    shown = ", ".join(map(str, dependencies[:SHOWN]))
+    more = len(dependencies) - SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _satisfies(kind: str, *, ok: bool) -> bool:

@@ -465,6 +465,11 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         self.attempts = 0
 
     @property
+    def array_id(self) -> str:
+        """The name for users of the array of which it is an element; empty for none."""
+        return self.job_id.rpartition("_")[0] if self.array else ""
+
+    @property
     def ref(self) -> int:
         """Its name in records."""
         return self.job

@@ -277,10 +277,11 @@ class StateTables:
 
     # --- home jobs -----------------------------------------------------------------------------
 
-    def _job_received(self, record: JobReceived) -> None:
-        number, user = record.job, record.user
+    def made(self, record: JobReceived) -> HomeJob:
+        """Returns the job that a record tells of, which is noted nowhere."""
+        number = record.job
         array = self.held.arrays[record.array] if record.array else None
-        job = HomeJob(
+        return HomeJob(
             job=number,
             job_id=(
                 f"{self.settings.name}-{number}"
@@ -288,7 +289,7 @@ class StateTables:
                 else array.element_id(record.index)
             ),
             lrms_key=lrms_key(self.settings.name, self.epoch, number),
-            user=user,
+            user=record.user,
             idempotency_key=record.idempotency_key,
             name=record.name,
             request=record.request,
@@ -300,7 +301,24 @@ class StateTables:
             index=record.index,
             dependencies=record.dependencies,
         )
-        self.jobs[number] = job
+
+    def held_first(self, record: JobReceived, index: int) -> str:
+        """Returns what a job would wait for that is not received, for a person; empty for nothing.
+
+        `index` is that of an element of an array, negative of one job.
+        """
+        return self.held.outlook(
+            record.job,
+            (record.user, record.name),
+            record.dependencies,
+            resolve=partial(self.target, index=index),
+            ended=self._completed,
+        )
+
+    def _job_received(self, record: JobReceived) -> None:
+        number, user = record.job, record.user
+        array = self.held.arrays[record.array] if record.array else None
+        job = self.jobs[number] = self.made(record)
         self.jobs_open += 1
         if array is None:
             self.keys[user, record.idempotency_key] = number
@@ -309,7 +327,7 @@ class StateTables:
             job.named,
             record.dependencies,
             array=array,
-            resolve=partial(self.target, array=array, index=record.index),
+            resolve=partial(self.target, index=-1 if array is None else record.index),
             ended=self._completed,
         ):
             job.begin_held()
@@ -338,15 +356,13 @@ class StateTables:
         outcome = self.jobs[number].outcome
         return None if outcome is None else outcome in OK
 
-    def target(
-        self, dependency: Dependency, *, array: JobArray | None = None, index: int = 0
-    ) -> Target | None:
-        """Returns what a dependency names, of a job or of an element of an array; `None` if it is not remembered."""
+    def target(self, dependency: Dependency, *, index: int = -1) -> Target | None:
+        """Returns what a dependency names, of a job or, by its index, of an element; `None` if it is not remembered."""
         other = self.find_array(dependency.job_id)
         if other is None:
             job = self.find_job(dependency.job_id)
             return None if job is None else Target(job.job)
-        if dependency.kind != "aftercorr" or array is None:
+        if dependency.kind != "aftercorr" or index < 0:
             return Target(other.array, array=True)
         number = other.element(index)
         return Target(number) if number in self.jobs else None

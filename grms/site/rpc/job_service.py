@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 import grpc
 
@@ -12,9 +13,9 @@ from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
-from grms.site.model.events import Cancel, Submit
+from grms.site.model.events import Cancel, Preview, Submit
 from grms.site.model.held_jobs import JobArray
-from grms.site.model.jobs import HomeJob
+from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.result_service import sent, write_results
 from grms.site.scheduler.state import SiteState
@@ -30,7 +31,9 @@ from grms.site.wire.convert import (
     read_request,
     write_array,
     write_job,
+    write_preview,
 )
+from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
 from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
 from lrms_sim.util.messages import printable, shorten
@@ -53,6 +56,9 @@ UNFIT_MAX: Final = 500
 UPDATES_MAX: Final = 1000
 """Changes queued for a slow watcher; beyond, its call is ended."""
 
+ARRAY_TOLD_S: Final = 1.0
+"""An array as a whole is told at most this often, seconds, and at once when it is over: it changes with each element."""
+
 
 class Watchers:
     """Subscribers to changes of jobs."""
@@ -62,6 +68,7 @@ class Watchers:
         self._most = most
         self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
+        self._by_array: dict[str, set[asyncio.Event]] = {}
         self._count = 0
         self.closed = False
 
@@ -72,6 +79,9 @@ class Watchers:
 
     def tell(self, job: HomeJob) -> None:
         """Passes a change to its watchers; one that does not keep up is given None, which ends it."""
+        if job.array and self._by_array:
+            for changed in self._by_array.get(job.array_id, ()):
+                changed.set()
         queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
         message = write_job(job, self._site) if queues else None
         for queue in queues:
@@ -89,9 +99,26 @@ class Watchers:
         self._count += 1
         return queue
 
+    def add_array(self, array_id: str) -> asyncio.Event:
+        """Returns what is set with each change of an array."""
+        changed = asyncio.Event()
+        self._by_array.setdefault(array_id, set()).add(changed)
+        self._count += 1
+        return changed
+
+    def remove_array(self, changed: asyncio.Event, array_id: str) -> None:
+        """Forgets it."""
+        self._by_array[array_id].discard(changed)
+        if not self._by_array[array_id]:
+            del self._by_array[array_id]
+        self._count -= 1
+
     def close(self) -> None:
         """Ends every call that watches: the daemon ends."""
         self.closed = True
+        for changes in self._by_array.values():
+            for changed in changes:
+                changed.set()
         for queues in (*self._by_job.values(), *self._by_user.values()):
             for queue in queues:
                 while queue.full():
@@ -122,6 +149,19 @@ class _Seen:
         return new
 
 
+class _Wanted(NamedTuple):
+    # What `Submit` and `Preview` have besides id and load.
+    user: str
+    idempotency_key: str
+    name: str
+    request: Request
+    payload: bytes
+    unfit: str
+    dependencies: tuple[Dependency, ...]
+    elements: ArraySpec | None
+    part: Callable[[str, int], bytes] | None
+
+
 class JobService(job_pb2_grpc.JobServiceServicer):
     """Implements `proto/grms/v1/job.proto`.
 
@@ -146,6 +186,40 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
     async def Submit(self, request: job_pb2.SubmitRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Takes a job."""
+        user, wanted = await self._wanted(request, context)
+        try:
+            lacking = await self._inputs.lacking(user.name, wanted.payload)
+        except OSError as error:
+            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
+            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+        if lacking:
+            text = f"{lacking} is not here; it is handed over before the job that is given it"
+            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
+        if problem := await self._inputs.misplaced(wanted.payload):
+            await self._admission.invalid(context, WireError("request.program.inputs", problem))
+        event = Submit(*self._engine.stamp(), **wanted._asdict())
+        answer = await self._admission.ask(context, event, self._answer)
+        self._admission.audit(
+            "submit",
+            user,
+            job=answer.job_id,
+            processors=event.request.processors,
+            requested_time_s=event.request.requested_time,
+            cause=event.id,
+        )
+        return answer
+
+    async def Preview(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.SubmitRequest, context: Context
+    ) -> job_pb2.PreviewResponse:
+        """Says what would become of a job."""
+        _, wanted = await self._wanted(request, context)
+        event = Preview(*self._engine.stamp(), **wanted._asdict())
+        return await self._admission.ask(context, event, partial(write_preview, self._site))
+
+    async def _wanted(
+        self, request: job_pb2.SubmitRequest, context: Context
+    ) -> tuple[User, "_Wanted"]:
         user = await self._admission.user(context)
         await self._admission.check_submission(context, user)
         try:
@@ -154,18 +228,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             elements = read_array(request.array)
         except WireError as error:
             await self._admission.invalid(context, error)
-        try:
-            lacking = await self._inputs.lacking(user.name, payload)
-        except OSError as error:
-            text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
-            await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
-        if lacking:
-            text = f"{lacking} is not here; it is handed over before the job that is given it"
-            await refuse(context, grpc.StatusCode.FAILED_PRECONDITION, text, field="inputs")
-        if problem := await self._inputs.misplaced(payload):
-            await self._admission.invalid(context, WireError("request.program.inputs", problem))
-        event = Submit(
-            *self._engine.stamp(),
+        return user, _Wanted(
             user.name,
             request.idempotency_key,
             request.name,
@@ -176,16 +239,6 @@ class JobService(job_pb2_grpc.JobServiceServicer):
             elements,
             _part(elements, runs=request.request.HasField("program")),
         )
-        answer = await self._admission.ask(context, event, self._answer)
-        self._admission.audit(
-            "submit",
-            user,
-            job=answer.job_id,
-            processors=wanted.processors,
-            requested_time_s=wanted.requested_time,
-            cause=event.id,
-        )
-        return answer
 
     async def PutInput(  # noqa: N802  # gRPC's name
         self, request: job_pb2.PutInputRequest, context: Context
@@ -206,13 +259,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
         user = await self._admission.user(context)
-        array = self._engine.state.memory.find_array(request.job_id)
-        if array is not None and (array.user == user.name or self._admission.is_operator(user)):
-            return await self._admission.look_at(
-                context,
-                lambda _: self._write_array(array),
-                lambda job: job.array == array.array,
-            )
+        if self._engine.state.memory.find_array(request.job_id) is not None:
+            return await self._seen_array(context, user, request.job_id)
         return await self._seen(context, user, request.job_id, self._write)
 
     async def List(  # noqa: N802  # gRPC's name
@@ -297,19 +345,16 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     ) -> AsyncIterator[job_pb2.Job]:
         """Sends a job's state and its changes until its end, or the changes of all of one's jobs.
 
-        What becomes durable together is sent as the last of it.
+        What becomes durable together is sent as the last of it; an array as a whole now and then.
         """
         user = await self._admission.user(context)
+        if self._engine.state.memory.find_array(request.job_id) is not None:
+            async for whole in self._watched_array(context, user, request.job_id):
+                yield whole
+            return
         if request.job_id:
             await self._seen(context, user, request.job_id, lambda _: None)
-        if self._watchers.full:
-            self._admission.count("watchers", context)
-            await refuse(
-                context,
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                "as many calls watch as this site allows; use Get, or try again later",
-                retry_s=5.0,
-            )
+        await self._check_watchers(context)
         queue = self._watchers.add(request.job_id, user.name)
         try:
             # Who has this knows that no later change escapes it.
@@ -335,6 +380,51 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                     )
         finally:
             self._watchers.remove(queue, request.job_id, user.name)
+
+    async def _check_watchers(self, context: Context) -> None:
+        if self._watchers.full:
+            self._admission.count("watchers", context)
+            await refuse(
+                context,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "as many calls watch as this site allows; use Get, or try again later",
+                retry_s=5.0,
+            )
+
+    async def _watched_array(
+        self, context: Context, user: User, array_id: str
+    ) -> AsyncIterator[job_pb2.Job]:
+        await self._seen_array(context, user, array_id)
+        await self._check_watchers(context)
+        changed, told = self._watchers.add_array(array_id), None
+        try:
+            await context.send_initial_metadata(())
+            while True:
+                changed.clear()
+                whole = await self._seen_array(context, user, array_id)
+                if whole != told:
+                    told = whole
+                    yield whole
+                    if whole.state == JOB_STATES[JobState.ENDED]:
+                        return
+                    await self._a_while(array_id, changed)
+                await changed.wait()
+                if self._watchers.closed:
+                    await self._admission.check_stopping(context)
+        finally:
+            self._watchers.remove_array(changed, array_id)
+
+    async def _a_while(self, array_id: str, changed: asyncio.Event) -> None:
+        # Returns when the next change of an array may be told.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ARRAY_TOLD_S):
+                while not self._watchers.closed:
+                    await changed.wait()
+                    array = self._engine.state.memory.find_array(array_id)
+                    if array is None or not array.open:
+                        return
+                    changed.clear()
+        changed.set()
 
     async def Results(  # noqa: N802  # gRPC's name
         self, request: job_pb2.ResultsRequest, context: Context
@@ -365,14 +455,28 @@ class JobService(job_pb2_grpc.JobServiceServicer):
 
         found = await self._admission.look_at(context, look, lambda job: job.job_id == job_id)
         if found is None:
-            self._admission.count("not_found", context, repr(job_id))
-            await refuse(
-                context,
-                grpc.StatusCode.NOT_FOUND,
-                f"there is no job {job_id!r} of {user.name}",
-                field="job_id",
-            )
+            await self._not_found(context, user, job_id)
         return found[0]
+
+    async def _seen_array(self, context: Context, user: User, array_id: str) -> job_pb2.Job:
+        def look(state: SiteState) -> job_pb2.Job | None:
+            array = state.memory.find_array(array_id)
+            if array is None or (array.user != user.name and not self._admission.is_operator(user)):
+                return None
+            return self._write_array(array)
+
+        found = await self._admission.look_at(context, look, lambda job: job.array_id == array_id)
+        if found is None:
+            await self._not_found(context, user, array_id)
+        return found
+
+    async def _not_found(self, context: Context, user: User, job_id: str) -> NoReturn:
+        self._admission.count("not_found", context, repr(job_id))
+        array = self._engine.state.memory.find_array(job_id)
+        text = f"there is no job {job_id!r} of {user.name}"
+        if array is not None and (array.user == user.name or self._admission.is_operator(user)):
+            text = f"{job_id} is an array; name one of its elements, such as {array.element_id(array.spec.first)}"
+        await refuse(context, grpc.StatusCode.NOT_FOUND, text, field="job_id")
 
     def _answer(self, reply: ReplyJob) -> job_pb2.Job:
         read = self._of(reply.job_id)

@@ -5,6 +5,8 @@ partner, by its user or an operator, its dependents follow in the same turn, and
 between finds them after its restart.
 """
 
+from typing import Final
+
 from grms.site.model.commands import TellLoad
 from grms.site.model.events import Event, LoadedEvent
 from grms.site.model.lifecycle import Outcome
@@ -13,6 +15,9 @@ from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.transaction import Transaction
 from grms.util.dependencies import Dependency
+
+RELEASED_AT_ONCE: Final = 1000
+"""Most jobs released in one turn; the others follow behind the events that have come meanwhile, by the load of then."""
 
 
 class HeldJobHandler:
@@ -26,24 +31,28 @@ class HeldJobHandler:
     def carry_on(self, event: Event, transaction: Transaction) -> None:
         """Continues after an event; called after every one."""
         held, jobs = self.memory.held, self.memory.jobs
+        loaded = event if isinstance(event, LoadedEvent) else None
+        may_release = RELEASED_AT_ONCE
+        if loaded is not None:
+            self._asked = False
         while True:
             hopeless = held.next_hopeless()
             if hopeless is not None:
                 self._end(*hopeless, transaction)
                 continue
             number = held.next_ready()
-            if not isinstance(event, LoadedEvent):
+            if not number:
+                return
+            if loaded is None or not may_release:
                 # Where a job runs is decided by the load, and the batch system's news come without.
-                if number and not self._asked:
+                if not self._asked:
                     self._asked = True
                     transaction.do(TellLoad(transaction.cause))
                 return
-            self._asked = False
-            if not number:
-                return
+            may_release -= 1
             transaction.note(JobReleased(transaction.now, number))
             transaction.publish(jobs[number])
-            self.offers.decide(jobs[number], event.load, transaction)
+            self.offers.decide(jobs[number], loaded.load, transaction)
 
     def _end(self, number: int, dependency: Dependency, transaction: Transaction) -> None:
         transaction.end(

@@ -13,7 +13,7 @@ The order of steps that keeps a job from being lost and from running twice:
 from typing import Final
 
 from grms.daemon.backoff import pause_after
-from grms.site.model.commands import LrmsCancel, SendOffer, SendResolve, SendWithdraw
+from grms.site.model.commands import LrmsCancel, ReplyPreview, SendOffer, SendResolve, SendWithdraw
 from grms.site.model.events import OfferAnswered, OfferFailed, StatusAnswered, StatusFailed
 from grms.site.model.jobs import (
     NO_EXIT,
@@ -84,12 +84,33 @@ class OfferHandler:
         if job.cancel_requested:
             self._end_cancelled(job, "cancelled before it ran", transaction)
             return
-        settings, books = self.memory.settings, self.memory.books
+        settings = self.memory.settings
         load = self.memory.load(load)
         unfit = self.unfit(job.request, job.unfit, load)
+        book = self._next(job, load, unfit, transaction)
+        if book is not None:
+            self._offer(job, book, transaction)
+            return
+        if unfit:
+            reason = f"{unfit}; no partner has taken it so far"
+            transaction.note(JobUnplaced(transaction.now, job.job, reason))
+            transaction.publish(job)
+            return
+        transaction.note(JobKept(transaction.now, job.job))
+        # One that was received before the journal was put back may have been submitted since.
+        lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
+        transaction.submit(job, lookup=lookup)
+        transaction.publish(job)
+
+    def _next(
+        self, job: HomeJob, load: Load | None, unfit: str, transaction: Transaction
+    ) -> PartnerBook | None:
+        # Returns the partner that a job is to be offered to next; None if it is not offered any more.
+        settings, books = self.memory.settings, self.memory.books
         if job.remaining is None:
             begin_decision(job, self.memory, transaction.now)
         late = transaction.now - job.decision_time > settings.decision_time_max
+        assert job.remaining is not None
         job.weighed = Weighed(load, "")
         while job.remaining and job.questions_left and load is not None and not late:
             name = job.remaining[0]
@@ -104,19 +125,62 @@ class OfferHandler:
                 break
             if entrusts(policy, book, job.request, load, transaction):
                 job.questions_left -= 1
-                self._offer(job, book, transaction)
-                return
+                return book
         job.remaining = None
+        return None
+
+    def preview(
+        self, job: HomeJob, load: Load | None, transaction: Transaction, held: str
+    ) -> ReplyPreview:
+        """Returns what would become of a job that is not submitted: as if every partner declined.
+
+        What it waits for first, `held`, is for the user to know; the decision is that of now.
+        """
+        now = transaction.now
+        load = self.memory.load(load)
+        unfit = self.unfit(job.request, job.unfit, load)
+        begin_decision(job, self.memory, now)
+        order = list(job.remaining or ())
+        asked: list[str] = []
+        while (book := self._next(job, load, unfit, transaction)) is not None:
+            asked.append(book.name)
+            job.asked += (book.name,)
+        kept_for = "" if job.weighed is None else job.weighed.kept_for
         if unfit:
-            reason = f"{unfit}; no partner has taken it so far"
-            transaction.note(JobUnplaced(transaction.now, job.job, reason))
-            transaction.publish(job)
-            return
-        transaction.note(JobKept(transaction.now, job.job))
-        # One that was received before the journal was put back may have been submitted since.
-        lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
-        transaction.submit(job, lookup=lookup)
-        transaction.publish(job)
+            reason = unfit
+        elif load is None:
+            reason = "the batch system does not say how busy it is, so no partner is asked"
+        elif kept_for:
+            reason = f"{_how_busy(load)}; its policy for {kept_for} has it run here"
+        else:
+            reason = f"{_how_busy(load)}{'' if asked else '; there is no partner to ask'}"
+        considered = order[: order.index(kept_for)] if kept_for else order
+        passed_over = tuple(
+            (name, self._why_not(job, name, now))
+            for name in ([] if load is None else considered)
+            if name not in asked
+        )
+        return ReplyPreview(
+            transaction.cause,
+            asked=tuple(asked),
+            kept=not unfit,
+            reason=reason,
+            passed_over=passed_over,
+            held=held,
+        )
+
+    def _why_not(self, job: HomeJob, name: str, now: float) -> str:
+        settings, book = self.memory.settings, self.memory.books[name]
+        policy = settings.transfer.get(name)
+        if policy is None:
+            return "no jobs are exchanged with it"
+        if why := self.why_not_ask(book, job, now):
+            return why
+        if not job.questions_left:
+            return f"no more than {settings.questions} partners are asked about one job"
+        if held_to(policy) is None:
+            return "the circuit breaker has stopped the exchange"
+        return "it has as much from here as is fair, or has broken its promises"
 
     def unfit(self, request: Request, said: str, load: Load | None) -> str:
         """Returns why no batch system of this site ever runs such a job; empty where it may.
@@ -164,15 +228,21 @@ class OfferHandler:
 
     def can_ask(self, book: PartnerBook, job: HomeJob, now: float) -> bool:
         """Returns whether a local user's job can be offered to a partner now. `now` is in seconds."""
-        return (
-            book.listed
-            and book.reachable
-            and not book.faulty
-            and not book.incompatible
-            and book.could_run(job.request)
-            and len(book.undecided) < self.memory.settings.limits.offers_undecided
-            and not book.returns.rests(job.user, job.request, now)
-        )
+        return not self.why_not_ask(book, job, now)
+
+    def why_not_ask(self, book: PartnerBook, job: HomeJob, now: float) -> str:
+        """Returns why a local user's job cannot be offered to a partner now; empty if it can. `now` is in seconds."""
+        if not (book.listed and book.reachable):
+            return "it cannot be reached" if book.listed else "it is no partner any more"
+        if book.faulty or book.incompatible:
+            return "it does not keep to the protocol"
+        if not book.could_run(job.request):
+            return "it could not run such a job, by what it says of its size"
+        if len(book.undecided) >= self.memory.settings.limits.offers_undecided:
+            return "too many offers to it are open"
+        if book.returns.rests(job.user, job.request, now):
+            return "it has returned such jobs unstarted"
+        return ""
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.
@@ -480,3 +550,9 @@ class OfferHandler:
         book.abandoned[number] = transaction.cause
         offer = OfferId(book.abandoned_epochs[number], number)
         transaction.do(SendWithdraw(transaction.cause, book.name, offer, delay_s, cancel=True))
+
+
+def _how_busy(load: Load) -> str:
+    waiting = load.processors_waiting
+    waits = f"jobs of {waiting} processors wait" if waiting else "nothing waits"
+    return f"{load.processors_free} of {load.processors} processors are free here, and {waits}"

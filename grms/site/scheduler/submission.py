@@ -6,8 +6,8 @@ A job is journaled before its user is told that it was accepted. `offers` has wh
 from collections.abc import Iterable
 
 from grms.lrms import base
-from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob
-from grms.site.model.events import Cancel, LrmsRefused, ReportReceived, Submit
+from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob, ReplyPreview
+from grms.site.model.events import Cancel, LrmsRefused, Preview, ReportReceived, Submit
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
@@ -17,6 +17,7 @@ from grms.site.scheduler.local_jobs import Owner, accept, end_what_waits, look_u
 from grms.site.scheduler.offers import OfferHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction
+from grms.util.dependencies import ALL_MAX
 from grms.util.job_arrays import ArraySpec
 
 _HERE = frozenset({JobState.SUBMITTING, JobState.QUEUED, JobState.RUNNING})
@@ -54,6 +55,27 @@ class SubmissionHandler(Owner[HomeJob]):
         job = memory.jobs[number]
         transaction.do(ReplyJob(event.id, job.job_id))
         self._begin(job, event.load, transaction)
+
+    def preview(self, event: Preview, transaction: Transaction) -> None:
+        """Says what would become of a job, by the decision that would be made now; of an array, of the first element."""
+        memory = self.memory
+        known = memory.keys.get((event.user, event.idempotency_key))
+        if known is not None:
+            answer = self._known(known, event)
+            if isinstance(answer, ReplyJob):
+                transaction.do(ReplyPreview(event.id, known=answer.job_id))
+            else:
+                transaction.do(answer)
+            return
+        refusal = self._refusal(event)
+        if refusal is not None:
+            transaction.do(refusal)
+            return
+        index = event.elements.first if event.elements is not None else -1
+        record = _received(event, transaction.now, memory.next_job, event.payload)
+        held = memory.held_first(record, index)
+        job = memory.made(record)
+        transaction.do(self.offers.preview(job, event.load, transaction, held))
 
     def _receive_array(
         self, event: Submit, array: int, elements: ArraySpec, transaction: Transaction
@@ -113,6 +135,12 @@ class SubmissionHandler(Owner[HomeJob]):
     def _misdepends(self, event: Submit) -> str:
         # Why the dependencies cannot be; empty if they can.
         memory = self.memory
+        elements = 1 if event.elements is None else len(event.elements)
+        if elements * len(event.dependencies) > ALL_MAX:
+            return (
+                f"an array of {elements} elements that wait for {len(event.dependencies)} jobs each; {ALL_MAX} in all "
+                f"are possible: let one job wait for these, and the array for that"
+            )
         for dependency in event.dependencies:
             if dependency.kind == "singleton":
                 if not event.name:
@@ -125,17 +153,20 @@ class SubmissionHandler(Owner[HomeJob]):
                     f"{dependency}: this site has no job {dependency.job_id!r} of {event.user}, or it ended "
                     f"so long ago that it has forgotten how"
                 )
-            if dependency.kind != "aftercorr":
-                continue
-            if other is None or event.elements is None:
-                return f"{dependency}: both have to be arrays; of other jobs say afterok"
-            missing = next((i for i in event.elements if other.spec.position(i) < 0), None)
-            if missing is not None:
-                return f"{dependency}: {other.array_id} has no element {missing}"
-            gone = next((i for i in event.elements if other.element(i) not in memory.jobs), None)
-            if gone is not None:
-                return f"{dependency}: how element {gone} ended is forgotten"
+            if dependency.kind == "aftercorr" and (wrong := self._mispairs(event, other)):
+                return f"{dependency}: {wrong}"
         return ""
+
+    def _mispairs(self, event: Submit, other: JobArray | None) -> str:
+        # Why the elements of an array cannot each follow one of another; empty if they can.
+        if other is None or event.elements is None:
+            return "both have to be arrays; of other jobs say afterok"
+        missing = next((i for i in event.elements if other.spec.position(i) < 0), None)
+        if missing is not None:
+            return f"{other.array_id} has no element {missing}"
+        jobs = self.memory.jobs
+        gone = next((i for i in event.elements if other.element(i) not in jobs), None)
+        return "" if gone is None else f"how element {gone} ended is forgotten"
 
     def _refusal(self, event: Submit) -> Refuse | None:
         limits = self.memory.settings.limits

@@ -11,6 +11,7 @@ from grms.daemon.job_files import JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
+from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
@@ -409,7 +410,12 @@ def write_array(array: JobArray, elements: Iterable[HomeJob], held: int) -> job_
         request=write_request(array.request, array.payload),
         state=JOB_STATES[state],
         submit_time_s=jobs[0].submit_time,
-        cancel_requested=all(job.cancel_requested for job in jobs),
+        # Of one that is in part over what goes on counts.
+        cancel_requested=all(
+            job.cancel_requested
+            for job in jobs
+            if job.state is not JobState.ENDED or not array.open
+        ),
         revision=sum(job.revision for job in jobs),
         dependencies=_write_dependencies(array.dependencies),
         array=job_pb2.ArraySummary(
@@ -447,6 +453,22 @@ def _write_dependencies(dependencies: Iterable[Dependency]) -> list[job_pb2.Depe
     ]
 
 
+def write_preview(site: str, preview: ReplyPreview) -> job_pb2.PreviewResponse:
+    """Returns what would become of a job at a site."""
+    return job_pb2.PreviewResponse(
+        site=site,
+        asked=preview.asked,
+        kept=preview.kept,
+        reason=preview.reason,
+        passed_over=[
+            job_pb2.PartnerPassedOver(partner=partner, reason=reason)
+            for partner, reason in preview.passed_over
+        ],
+        held=preview.held,
+        known=preview.known,
+    )
+
+
 def read_job_state(number: int) -> JobState:
     """Returns a job's state.
 
@@ -475,7 +497,7 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         ).decode(),  # half a character would end the daemon
         offered_to=job.partner if job.state in PROVISIONAL else "",
         leaving=job.state is JobState.LEAVING,
-        array_id=job.job_id.rpartition("_")[0] if job.array else "",
+        array_id=job.array_id,
         array_index=job.index,
         dependencies=_write_dependencies(job.dependencies),
     )

@@ -9,10 +9,10 @@ import pytest
 
 from grms.cli.main import run_command
 from grms.cli.submit_cli import exit_status
-from grms.client import Job, JobState, Outcome
+from grms.client import Client, Job, JobState, Outcome, SiteError
 from grms.v1 import job_pb2, request_pb2
 from tests.grms.cli.test_site_cli import grms
-from tests.grms.site.daemons import document, running
+from tests.grms.site.daemons import document, running, two_sites
 from tests.waiting import run
 
 
@@ -273,18 +273,82 @@ def test_what_a_trial_refuses_sbatch_decides(
     assert slurm.asked[-1] == "-p down ./job.sh"
 
 
+def answer(out: str) -> list[str]:
+    """Returns the lines of a command beside which daemons write their logs."""
+    return [line for line in out.splitlines() if not line.startswith("20")]
+
+
 def test_a_trial_is_only_a_trial(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
-    """It is sbatch's, with what that says and its status; no site is asked, and nothing submitted."""
-    slurm.says(rest=TAKEN)
+    """The site says where it would run it, sbatch when it could start here; nothing is submitted to either."""
+
+    async def scene() -> None:
+        async with running(document(slurm.folder), slurm.folder) as site:
+            words = ["submit", "--site", str(slurm.folder / "home.sock")]
+            slurm.says("ntasks : 4", "time : 00:02:00")
+            assert await grms(*words, "--test-only", "-n", "4", "job.sh") == 0
+            out, error = capfd.readouterr()
+            assert TAKEN in error.splitlines()
+            (line,) = answer(out)
+            assert line == (
+                "home: 4 of 4 processors are free here, and nothing waits; there is no partner to ask"
+            )
+            (slurm.folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --test-only\n")
+            assert await grms(*words, "--array=1-3", "job.sh") == 0
+            assert answer(capfd.readouterr().out) == [line]
+            assert not list(site.core.engine.state.jobs())
+        assert all("--test-only" in asked for asked in slurm.asked)
+
+    run(scene)
+
+
+def test_a_trial_of_what_stays_with_sbatch_is_sbatchs(
+    slurm: Slurm, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It says why it is not the site's, and no site is asked."""
+    slurm.says("begin : now+1")
     site = ["submit", "--site", str(slurm.folder / "nobody.sock")]
-    assert run_command([*site, "--test-only", "-n", "4", "job.sh"]) == 0
-    assert TAKEN in capfd.readouterr().err
-    assert slurm.asked == ["--test-only -n 4 ./job.sh"]
-    (slurm.folder / "job.sh").write_text("#!/bin/sh\n#SBATCH --test-only\n")
-    assert (
-        run_command([*site, "job.sh"]) == 3
-    )  # as the script says it, here to one that does not read it
-    assert slurm.asked[1:] == ["./job.sh"]
+    assert run_command([*site, "--test-only", "--begin=now+1", "job.sh"]) == 0
+    error = capfd.readouterr().err
+    assert "it stays at home for --begin=now+1" in error
+    assert TAKEN in error
+    assert slurm.asked[-1] == "--test-only --begin=now+1 ./job.sh"
+
+
+def test_a_trial_of_numbers_says_who_would_be_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Home is full, so the partner is next; it hears nothing, and what it would say nobody knows."""
+
+    async def scene() -> None:
+        async with two_sites(tmp_path) as (home, away), Client(tmp_path / "home.sock") as site:
+            words = ["submit", "--site", str(tmp_path / "home.sock"), "--test-only"]
+            words += ["-p", "2", "-t", "60", "--run-time", "1"]
+            assert await grms(*words, "--key", "k") == 0
+            assert answer(capsys.readouterr().out) == [
+                "home: 4 of 4 processors are free here, and nothing waits; its policy for away has it run here"
+            ]
+            long = await site.submit(processors=4, requested_time_s=99, run_time_s=60.0, key="k")
+            assert await grms(*words) == 0
+            assert answer(capsys.readouterr().out) == [
+                "offered to away: 0 of 4 processors are free here, and nothing waits",
+                "whether one of them accepts is not known: a partner hears of a job when it is offered",
+                "if none accepts: home",
+            ]
+            assert await grms(*words, "-d", f"afterany:{long.job_id}") == 0
+            assert answer(capsys.readouterr().out)[0] == (
+                f"held first: waits for afterany:{long.job_id}; what follows is by the load of now"
+            )
+            with pytest.raises(SiteError, match="belongs to another submission, home-1"):
+                await site.preview(processors=2, requested_time_s=99, run_time_s=60.0, key="k")
+            same = await site.preview(processors=4, requested_time_s=99, run_time_s=60.0, key="k")
+            assert same.known == long.job_id
+            assert await grms(*words, "-d", "home-7") == 2
+            assert "no job 'home-7'" in capsys.readouterr().err
+            assert [job.job_id async for job in site.jobs()] == [long.job_id]
+            assert away.core.engine.state.partners["home"].guest_offered == 0
+            assert home.core.engine.state.partners["away"].offered == 0
+
+    run(scene)
 
 
 def test_a_script_may_be_wrapped_or_come_by_standard_input(

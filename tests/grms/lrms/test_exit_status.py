@@ -278,6 +278,25 @@ def test_a_run_that_was_turned_away_is_told_from_a_script_that_says_the_same() -
     assert not is_fenced(replace(end, exit_code=3), None, begun=True)
 
 
+def test_a_failed_start_after_the_run_is_not_the_runs_end() -> None:
+    """A controller that has forgotten a run starts the job anew, and fails; what the folder says of the run counts."""
+    end = LrmsEnd(Outcome.FAILED, 50.0, 0.0, 1)
+
+    def fenced(end: LrmsEnd, script: ScriptEnd | None, begun_at: float | None = 40.0) -> bool:
+        return is_fenced(end, script, begun=True, begun_at=begun_at, once=True)
+
+    assert fenced(end, ScriptEnd(0, 2.0))
+    assert fenced(end, None)  # it may run on
+    assert not fenced(end, ScriptEnd(1, 0.0))  # it was so quick
+    assert not fenced(end, None, 49.0)
+    assert not fenced(end, None, None)
+    assert not fenced(replace(end, run_time=2.0), ScriptEnd(0, 2.0))
+    assert not fenced(replace(end, outcome=Outcome.COMPLETED, exit_code=0), ScriptEnd(3, 2.0))
+    assert not fenced(replace(end, exit_code=None, signal=9), ScriptEnd(0, 2.0))
+    assert not is_fenced(end, ScriptEnd(0, 2.0), begun=True, begun_at=40.0)  # it may run again
+    assert not is_fenced(end, ScriptEnd(0, 2.0), begun=False, once=True)
+
+
 def test_the_last_begin_is_read() -> None:
     """Where it has one; an older one may have said no time."""
     assert read_begun_at("0 100\nended 1 120\n1 130\n") == 130.0

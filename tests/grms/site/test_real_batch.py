@@ -195,7 +195,7 @@ async def as_with_sbatch(
         job = await user.get(job_id)
     assert (job.processors, job.requested_time_s, job.name) == (3, 120.0, "read")
     assert re.search(r"^Submitted batch job \d+$", out, re.MULTILINE)
-    assert "it stays at home for --array=1-2: " in error
+    assert "it stays at home for --hold: " in error
     # It ran where it was handed in, as by sbatch.
     (printed,) = folder.glob("slurm-*.out")
     assert printed.read_text() == "here\n"

@@ -1,5 +1,7 @@
 """The notation of arrays and of dependencies."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,18 @@ def test_ranges_that_overlap_are_none() -> None:
         ArraySpec(((0, 4, 1),), -1)
     with pytest.raises(ValueError, match="an array of 0 elements"):
         ArraySpec(())
+
+
+def test_an_element_is_found_at_once_among_irregular_ones() -> None:
+    """A site looks up each element of such an array when another follows it element by element."""
+    indices = [index for index in range(60_000) if index % 6 in {0, 1, 4}]
+    spec = ArraySpec.of(indices)
+    assert len(spec.ranges) > 10_000
+    before = time.thread_time()
+    positions = [spec.position(index) for index in range(60_000)]
+    assert time.thread_time() - before < 2.0  # a twentieth of a second where nothing else runs
+    assert [position for position in positions if position >= 0] == list(range(len(indices)))
+    assert [index for index, position in enumerate(positions) if position >= 0] == indices
 
 
 def test_dependencies_are_read() -> None:

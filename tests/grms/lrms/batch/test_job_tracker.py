@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -607,6 +608,27 @@ def test_a_second_run_that_was_turned_away_is_no_end() -> None:
     assert isinstance(event, Ended)
     assert (event.end.outcome, event.end.run_time) == (Outcome.COMPLETED, 30.0)
     assert (looks.tracker.anomalies.run_fenced, looks.tracker.anomalies.run_again) == (1, 0)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_failed_start_after_the_run_is_no_end(exact: bool) -> None:
+    """The controller has forgotten the run and tried again: the folder is asked, also where the table is exact."""
+    looks = Looks(fences=True)
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.look(row(RUNNING))
+    looks.begun, looks.begun_at, looks.script = True, 41.0, ScriptEnd(0, 2.0)
+    failed = LrmsEnd(Outcome.FAILED, 80.0, 0.0, 1)
+    looks.ending = Ending(80.0, failed)
+    (event,) = looks.look(row(ENDED, start_time=80.0, end=failed, exact=exact))
+    assert isinstance(event, Ended)
+    assert (event.end.outcome, event.end.exit_code, event.end.run_time) == (
+        Outcome.COMPLETED,
+        0,
+        2.0,
+    )
+    assert looks.tracker.anomalies.run_fenced == 1
 
 
 def test_of_a_run_whose_end_nobody_says_the_limit_counts() -> None:

@@ -1,5 +1,6 @@
 """Held jobs and arrays, by themselves: against definitions that look at all that has happened."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -313,3 +314,60 @@ def test_a_forgotten_job_is_waited_for_no_more() -> None:
     )
     assert held
     assert book.next_ready() == 9
+
+
+def many_behind(kind: str, count: int, array: JobArray | None = None) -> HeldJobBook:
+    """Returns a book in which very many jobs wait for the first, or for an array."""
+    book = HeldJobBook()
+    target = Target(1, array=array is not None)
+    if array is not None:
+        book.receive_array(array)
+    others: dict[str, Any] = {"resolve": lambda _: target, "ended": lambda _: None}
+    targets = 1 if array is None else len(array.spec)
+    for number in range(1, targets + 1):
+        book.receive(number, ("ann", "x"), (), array=array, **others)
+    for number in range(targets + 1, targets + 1 + count):
+        book.receive(number, ("ann", "x"), (Dependency(kind, "a-1"),), array=None, **others)
+    return book
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.FAILED])
+def test_very_many_that_wait_for_one_cost_in_proportion(outcome: Outcome) -> None:
+    """Whether they begin or end: a site answers nobody meanwhile."""
+    book = many_behind("afterok", 100_000)
+    before = time.thread_time()
+    book.end(1, ("ann", "x"), array=None, outcome=outcome)
+    count = 0
+    while (number := book.next_ready()) or (found := book.next_hopeless()):
+        if number:
+            book.release(number)
+            book.end(number, ("ann", "x"), array=None, outcome=Outcome.COMPLETED)
+        else:
+            assert found is not None
+            book.end(found[0], ("ann", "x"), array=None, outcome=Outcome.CANCELLED)
+        count += 1
+    assert count == 100_000
+    assert time.thread_time() - before < 4.0  # a third of a second where nothing else runs
+
+
+def test_each_further_failure_of_an_array_costs_nothing_more() -> None:
+    """Those that wait for its end, however that is, are not looked through again and again."""
+    array = JobArray(
+        array=1,
+        array_id="a-1",
+        spec=ArraySpec.parse("1-1000"),
+        user="ann",
+        idempotency_key="k",
+        name="x",
+        request=Request(1, 1.0),
+        payload=b"",
+    )
+    book = many_behind("afterany", 20_000, array)
+    before = time.thread_time()
+    for number in range(1, 1000):
+        book.end(number, ("ann", "x"), array=array, outcome=Outcome.FAILED)
+    assert time.thread_time() - before < 1.0
+    assert not book.hopeless
+    assert not book.next_ready()
+    book.end(1000, ("ann", "x"), array=array, outcome=Outcome.FAILED)
+    assert book.next_ready() == 1001

@@ -144,27 +144,32 @@ def test_another_users_job_is_none_of_ones_business(
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path) as site:
             job = await site.submit("key", run_time_s=50.0)
+            array = await site.submit("array", run_time_s=50.0, array="1-2")
             other_user(site, monkeypatch)
             for call, message, status in (
                 (site.jobs.Get, job_pb2.GetRequest(job_id=job.job_id), "NOT_FOUND"),
+                (site.jobs.Get, job_pb2.GetRequest(job_id=array.job_id), "NOT_FOUND"),
+                (site.jobs.Cancel, job_pb2.CancelRequest(job_id=array.job_id), "PERMISSION_DENIED"),
                 (site.jobs.Cancel, job_pb2.CancelRequest(job_id=job.job_id), "PERMISSION_DENIED"),
                 (site.jobs.List, job_pb2.ListRequest(all_users=True), "PERMISSION_DENIED"),
             ):
                 with pytest.raises(aio.AioRpcError) as error:
                     await call(message)
                 assert error.value.code().name == status
-            with pytest.raises(aio.AioRpcError) as error:
-                _ = [e async for e in site.jobs.Watch(job_pb2.WatchRequest(job_id=job.job_id))]
-            assert error.value.code() is grpc.StatusCode.NOT_FOUND
-            with pytest.raises(aio.AioRpcError) as error:
-                await site.jobs.Results(job_pb2.ResultsRequest(job_id=job.job_id))
-            assert error.value.code() is grpc.StatusCode.NOT_FOUND
+            for one in (job, array):
+                with pytest.raises(aio.AioRpcError) as error:
+                    _ = [e async for e in site.jobs.Watch(job_pb2.WatchRequest(job_id=one.job_id))]
+                assert error.value.code() is grpc.StatusCode.NOT_FOUND
+                with pytest.raises(aio.AioRpcError) as error:
+                    await site.jobs.Results(job_pb2.ResultsRequest(job_id=one.job_id))
+                assert error.value.code() is grpc.StatusCode.NOT_FOUND
+                assert error.value.details() == f"there is no job '{one.job_id}' of eve"
             asked = job_pb2.FetchResultRequest(job_id=job.job_id, name="stdout")
             with pytest.raises(aio.AioRpcError) as error:
                 _ = [chunk async for chunk in site.jobs.FetchResult(asked)]
             assert error.value.code() is grpc.StatusCode.NOT_FOUND
             assert not (await site.jobs.List(job_pb2.ListRequest())).jobs
-            assert (await site.submit("key", run_time_s=1.0)).job_id == "home-2"
+            assert (await site.submit("key", run_time_s=1.0)).job_id == "home-4"
 
     run(scene)
 
@@ -278,6 +283,69 @@ def test_all_of_a_users_jobs_can_be_watched(tmp_path: Path) -> None:
             await until(lambda: list(seen.values()) == [job_pb2.JOB_STATE_ENDED] * 3)
             call.cancel()
             await asyncio.wait([watching])
+
+    run(scene)
+
+
+def test_an_array_is_watched_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes with each element and is told now and then, but at once when it is over; nobody has to ask."""
+    monkeypatch.setattr(job_service, "ARRAY_TOLD_S", 3600.0)
+
+    async def scene() -> None:
+        limits = {"watchers": 1}
+        async with running(document(tmp_path, limits=limits), tmp_path) as site:
+            array = await site.submit("k", run_time_s=0.05, array="1-40%4")
+            request = job_pb2.WatchRequest(job_id=array.job_id)
+            call = aiter(site.jobs.Watch(request))
+            first = await anext(call)
+            assert (first.job_id, first.array.count) == ("home-1", 40)
+            with pytest.raises(aio.AioRpcError) as error:
+                await anext(aiter(site.jobs.Watch(request)))
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            rest = [whole async for whole in call]
+            assert [whole.state for whole in rest] == [job_pb2.JOB_STATE_ENDED]
+            assert rest[0].array.completed == 40
+            # One that is over has no change to wait for; the place of the first watcher is free.
+            assert [whole async for whole in site.jobs.Watch(request)] == rest
+
+    run(scene)
+
+
+def test_changes_of_an_array_are_told_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever came while the last one was told."""
+    monkeypatch.setattr(job_service, "ARRAY_TOLD_S", 0.01)
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            array = await site.submit("k", processors=4, run_time_s=90.0, array="1-3%1")
+            call = aiter(site.jobs.Watch(job_pb2.WatchRequest(job_id=array.job_id)))
+            for index in (1, 2):
+                await site.jobs.Cancel(job_pb2.CancelRequest(job_id=f"home-1_{index}"))
+                while (whole := await anext(call)).array.not_completed < index:
+                    pass
+                assert whole.state != job_pb2.JOB_STATE_ENDED
+                assert not whole.cancel_requested
+            whole = await site.jobs.Cancel(job_pb2.CancelRequest(job_id="home-1"))
+            assert whole.cancel_requested  # of what goes on, all of it
+            assert [each.state async for each in call][-1] == job_pb2.JOB_STATE_ENDED
+
+    run(scene)
+
+
+def test_what_an_array_has_not_is_said(tmp_path: Path) -> None:
+    """Its elements have results, and not the array."""
+
+    async def scene() -> None:
+        async with running(document(tmp_path), tmp_path) as site:
+            array = await site.submit("k", run_time_s=90.0, array="3-4")
+            with pytest.raises(aio.AioRpcError) as error:
+                await site.jobs.Results(job_pb2.ResultsRequest(job_id=array.job_id))
+            assert error.value.details() == (
+                "home-1 is an array; name one of its elements, such as home-1_3"
+            )
+            assert error.value.code() is grpc.StatusCode.NOT_FOUND
 
     run(scene)
 

@@ -9,7 +9,8 @@ from grms.site.model.jobs import Completion, HomeJob, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import ArrayReceived, JobReceived
 from grms.site.model.settings import Limits
-from grms.util.dependencies import Dependency, parse_dependencies
+from grms.site.scheduler.held_jobs import RELEASED_AT_ONCE
+from grms.util.dependencies import ALL_MAX, Dependency, parse_dependencies
 from grms.util.job_arrays import ArraySpec
 from tests.grms.site.conversation import FREE, KEEP, Conversation, kinds, one, settings
 
@@ -85,6 +86,27 @@ def test_no_more_elements_are_under_way_than_may_be() -> None:
         job(site, "a-1_1").lrms_key,
         job(site, "a-1_2").lrms_key,
     }
+
+
+def test_very_many_are_released_little_by_little() -> None:
+    """The site answers others in between, and decides each by the load of then; also after a restart in the middle."""
+    site = at_home()
+    site.submit(load=FREE)
+    array(site, f"1-{3 * RELEASED_AT_ONCE}", "afterok:a-1")
+    commands = end(site, "a-1")
+    assert kinds(commands).count("LrmsSubmit") == RELEASED_AT_ONCE
+    assert kinds(commands)[-1] == "TellLoad"
+    # Until that has come nothing else asks for it.
+    key = job(site, "a-2_1").lrms_key
+    assert "TellLoad" not in kinds(site(Accepted, key=key))
+    assert "TellLoad" not in kinds(site(Started, key=key, start_time=site.now))
+    site.restart()
+    commands = site(Restarted, load=FREE)
+    assert kinds(commands)[-1] == "TellLoad"
+    commands = site(LoadTold, load=FREE)
+    assert kinds(commands).count("LrmsSubmit") == RELEASED_AT_ONCE
+    assert "TellLoad" not in kinds(commands)
+    assert not len(site.state.memory.held)
 
 
 def test_a_dependent_job_follows_one_at_a_partner() -> None:
@@ -178,6 +200,18 @@ def test_what_cannot_be_waited_for_is_refused(elements: str, after: str, says: s
     assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
     assert says in refused.reason
     assert len(site.journal) == before
+
+
+def test_what_an_array_waits_for_is_bounded() -> None:
+    """It is counted for each element; the message says how to do without."""
+    site = at_home(limits=Limits(jobs_open=10**6, jobs_open_per_user=10**6))
+    for _ in range(3):
+        site.submit(load=FREE)
+    commands = array(site, f"1-{ALL_MAX // 2}", "afterok:a-1:a-2:a-3")
+    refused = one(commands, Refuse)
+    assert (refused.refusal, refused.field) == (Refusal.INVALID, "dependencies")
+    assert "let one job wait for these, and the array for that" in refused.reason
+    assert "ReplyJob" in kinds(array(site, "1-3", "afterok:a-1:a-2:a-3"))
 
 
 def test_limits_count_elements() -> None:

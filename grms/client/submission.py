@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf.message import DecodeError
-
 from grms.client.errors import SiteError
 from grms.client.unary import ask
-from grms.v1 import job_pb2
 
 if TYPE_CHECKING:
     from grms.daemon.shared_folders import SharedFile
     from grms.lrms.base import HomeRun  # of a job for a real batch system alone
+    from grms.v1 import job_pb2
     from lrms_sim.workload.requests import Request
 
 
@@ -42,12 +40,14 @@ def submit_request(
     home: "HomeRun | None" = None,
     array: str = "",
     dependency: str = "",
-) -> job_pb2.SubmitRequest:
+) -> "job_pb2.SubmitRequest":
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
     Raises:
         ValueError: no site could take such a job.
     """
+    from grms.v1 import job_pb2  # noqa: PLC0415  # protobuf is for those that find a site
+
     processors, requested_time_s = _size(processors, requested_time_s, needs)
     check_values(
         processors=processors, script=script, run_time_s=run_time_s, user_group=user_group, key=key
@@ -124,6 +124,10 @@ def submit_quickly(socket: Path, timeout_s: float, **wanted: Any) -> str | None:
         ValueError: no site could take such a job.
         SiteError: the site has refused, or answers with what is no job.
     """
+    from google.protobuf.message import DecodeError  # noqa: PLC0415  # as above
+
+    from grms.v1 import job_pb2  # noqa: PLC0415  # as above
+
     request = submit_request(**wanted).SerializeToString()
     answer = ask(socket, "/grms.v1.JobService/Submit", request, min(timeout_s, QUICK_S))
     try:

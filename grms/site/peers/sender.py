@@ -48,6 +48,10 @@ QUESTIONS_MAX: Final = 16
 it has; all at once, their deadlines would pass before the last ones are answered, and it would
 count as down again."""
 
+OFFERS_MAX: Final = 64
+"""Most concurrent offers to one partner, for the same reason: the elements of an array are offered at one moment. The
+deadline of one begins when it is sent."""
+
 REPORT_COMPLETIONS_MAX: Final = 1000
 Told = OfferAnswered | OfferFailed | OfferDisputed | StatusAnswered | StatusFailed
 DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
@@ -65,6 +69,7 @@ class Sender:
         self._settings = settings
         self._engine = engine
         self._asking = asyncio.Semaphore(QUESTIONS_MAX)
+        self._offering = asyncio.Semaphore(OFFERS_MAX)
         self._outbox: list[Completion] = []
         self._reporting = False
         self.reports_open = 0
@@ -93,6 +98,10 @@ class Sender:
         self._engine.tell(replace(told, id=number, load=load))
 
     async def _offer(self, command: SendOffer) -> Told:
+        async with self._offering:
+            return await self._offered(command)
+
+    async def _offered(self, command: SendOffer) -> Told:
         engine, settings, link = self._engine, self._settings, self._link
         stub = link.stub
         if stub is None:

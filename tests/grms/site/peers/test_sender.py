@@ -1,5 +1,6 @@
 """What is said to partners."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -34,5 +35,31 @@ def test_a_job_that_waits_is_given_away_when_it_has_left(tmp_path: Path) -> None
                 assert load is not None
                 assert load.processors_waiting == 0
                 assert (partner.held, partner.confirmed) == ([1], [1])
+
+    run(scene)
+
+
+def test_very_many_offers_of_one_moment_are_answered_in_time(tmp_path: Path) -> None:
+    """A partner that answers one after the other is neither asked what became of one, nor counts as down."""
+
+    async def scene() -> None:
+        partner, port, one = Partner(), free_port(), asyncio.Lock()
+
+        async def in_turn() -> None:
+            async with one:
+                await asyncio.sleep(0.005)
+
+        partner.on_offer = in_turn
+        limits = {"offer_timeout_s": 1.0}
+        configuration = document(tmp_path, partners={"away": port}, limits=limits)
+        async with running(configuration, tmp_path) as site, listening(partner, port):
+            await site.linked()
+            await full(site)
+            await site.submit("many", array="1-500")
+            memory = site.core.engine.state.memory
+            elements = [job for job in memory.jobs.values() if job.array]
+            await until(lambda: all(job.state.name == "DELEGATED" for job in elements))
+            assert (partner.offers, partner.asked) == (500, 0)
+            assert memory.books["away"].offered == 500
 
     run(scene)

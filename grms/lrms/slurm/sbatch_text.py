@@ -137,7 +137,12 @@ def take_dependency(options: Sequence[str]) -> tuple[tuple[str, ...], str]:
 
 def _of_sites(text: str) -> bool:
     # Whether a dependency names jobs of a site.
-    jobs = [word for part in re.split(r"[,?]", text) for word in part.split(":")[1:]]
+    jobs: list[str] = []
+    for part in re.split(r"[,?]", text):
+        kind, *names = part.split(":")
+        jobs += (
+            [kind, *names] if re.search(r"\d", kind) else names
+        )  # a job may stand without a kind
     own = [word for word in jobs if not _SLURM_JOB.fullmatch(word.partition("+")[0])]
     if not own:
         return False

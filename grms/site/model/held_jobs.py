@@ -1,7 +1,7 @@
 """Which own jobs are held, and for what: dependencies, and the limits of arrays.
 
 A job is held (HELD) from its submission until all that it waits for has happened, and, if it is an element of an
-array with a limit, until fewer of its elements are under way than may be. It is then decided like any other. A job
+array, until it is its turn and fewer of its elements are under way than may be. It is then decided like any other. A job
 whose dependencies cannot be met any more is hopeless, and is ended.
 
 Everything here follows from the journal's records, in their order. A dependency on a job that is forgotten counts
@@ -160,9 +160,7 @@ class HeldJobBook:
         if array is not None:
             array.received += 1
             array.open += 1
-        if not dependencies and (array is None or not array.spec.limit):
-            if array is not None:
-                array.under_way.add(number)
+        if array is None and not dependencies:
             return False
         held = self._held[number] = _Held(array)
         for dependency in dependencies:

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 import grpc
+from google.protobuf.message import DecodeError
 from grpc import aio
 
+from grms.client.calls import read_details
 from grms.daemon.messages import WireError
 from grms.site.model.commands import (
     Send,
@@ -48,6 +50,15 @@ QUESTIONS_MAX: Final = 16
 it has; all at once, their deadlines would pass before the last ones are answered, and it would
 count as down again."""
 
+OFFERS_MAX: Final = 64
+"""Most concurrent offers to one partner, for the same reason: the elements of an array are offered at one moment. The
+deadline of one begins when it is sent."""
+
+OFFER_WAITED_S: Final = 10.0
+"""How long an offer waits in all, seconds, for a partner that says it comes too soon (`limits.offers_per_s`)."""
+
+WAIT_LEAST_S: Final = 0.01
+
 REPORT_COMPLETIONS_MAX: Final = 1000
 Told = OfferAnswered | OfferFailed | OfferDisputed | StatusAnswered | StatusFailed
 DISPUTED: Final = grpc.StatusCode.ALREADY_EXISTS
@@ -65,6 +76,7 @@ class Sender:
         self._settings = settings
         self._engine = engine
         self._asking = asyncio.Semaphore(QUESTIONS_MAX)
+        self._offering = asyncio.Semaphore(OFFERS_MAX)
         self._outbox: list[Completion] = []
         self._reporting = False
         self.reports_open = 0
@@ -93,6 +105,10 @@ class Sender:
         self._engine.tell(replace(told, id=number, load=load))
 
     async def _offer(self, command: SendOffer) -> Told:
+        async with self._offering:
+            return await self._offered(command)
+
+    async def _offered(self, command: SendOffer) -> Told:
         engine, settings, link = self._engine, self._settings, self._link
         stub = link.stub
         if stub is None:
@@ -111,22 +127,46 @@ class Sender:
         if settings.virtual:
             request.replay_time_s = engine.clock.now()
         try:
-            answer = await answer_to(stub.Offer(request, timeout=settings.offer_timeout_s))
-            accepted = read_answer(answer)
+            accepted = read_answer(await self._answer(request))
         except (SenselessError, WireError) as error:
             link.answered()
             link.senseless(f"asked to take a job: {error}")
             return OfferFailed(0, None, link.name, command.offer)
         except (aio.AioRpcError, ConnectionError) as error:
-            if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
-                return OfferDisputed(0, None, link.name, command.offer)
-            link.silent(error)
-            return OfferFailed(0, None, link.name, command.offer)
+            return self._failed(command, error)
         link.answered()
         if accepted is None:
             # In a word of a later version: to the state that is no answer, and it asks.
             return OfferFailed(0, None, link.name, command.offer)
         return OfferAnswered(0, None, link.name, command.offer, accepted)
+
+    def _failed(self, command: SendOffer, error: aio.AioRpcError | ConnectionError) -> Told:
+        link = self._link
+        if isinstance(error, aio.AioRpcError) and error.code() is DISPUTED:
+            return OfferDisputed(0, None, link.name, command.offer)
+        if told_to_wait_s(error) is not None:
+            link.answered()  # it has not looked at the offer
+            return OfferFailed(0, None, link.name, command.offer, sent=False)
+        link.silent(error)
+        return OfferFailed(0, None, link.name, command.offer)
+
+    async def _answer(self, request: partner_pb2.OfferRequest) -> partner_pb2.OfferResponse:
+        left_s = OFFER_WAITED_S
+        while True:
+            stub = self._link.stub
+            if stub is None:
+                raise ConnectionError("the connection is broken")
+            try:
+                call = stub.Offer(request, timeout=self._settings.offer_timeout_s)
+                answer: partner_pb2.OfferResponse = await answer_to(call)
+            except aio.AioRpcError as error:
+                wait_s = told_to_wait_s(error)
+                if wait_s is None or wait_s > left_s:
+                    raise
+            else:
+                return answer
+            left_s -= wait_s
+            await self._link.pause(wait_s)
 
     def _shares_too_little(self, command: SendOffer) -> bool:
         shared = self._settings.shared.partners
@@ -216,3 +256,16 @@ class Sender:
         link.answered()
         self.reports_open -= len(batch)
         engine.tell(ReportAnswered(engine.new_id(), link.name, offers))
+
+
+def told_to_wait_s(error: Exception) -> float | None:
+    """Returns after how many seconds a partner wants to be asked again that takes no more now; `None` if it says none."""
+    if not isinstance(error, aio.AioRpcError):
+        return None
+    if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return None
+    try:
+        _, wait_s = read_details(error)
+    except DecodeError:
+        return None
+    return None if wait_s is None else max(wait_s, WAIT_LEAST_S)

@@ -9,7 +9,7 @@ from typing import Final
 
 from grms.site.model.commands import TellLoad
 from grms.site.model.events import Event, LoadedEvent
-from grms.site.model.lifecycle import Outcome
+from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import JobReleased
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.offers import OfferHandler
@@ -41,7 +41,7 @@ class HeldJobHandler:
                 self._end(*hopeless, transaction)
                 continue
             number = held.next_ready()
-            if not number:
+            if not number or self._offers_are_out():
                 return
             if loaded is None or not may_release:
                 # Where a job runs is decided by the load, and the batch system's news come without.
@@ -53,6 +53,18 @@ class HeldJobHandler:
             transaction.note(JobReleased(transaction.now, number))
             transaction.publish(jobs[number])
             self.offers.decide(jobs[number], loaded.load, transaction)
+
+    def _offers_are_out(self) -> bool:
+        # A partner cannot be asked about more before it has answered. It does soon, and what came meanwhile would stay at
+        # home for no other reason.
+        memory = self.memory
+        most = memory.settings.limits.offers_undecided
+        return any(
+            len(book.undecided) >= most
+            and book.reachable
+            and any(job.state is JobState.OFFERING for job in book.undecided.values())
+            for book in memory.books.values()
+        )
 
     def _end(self, number: int, dependency: Dependency, transaction: Transaction) -> None:
         transaction.end(

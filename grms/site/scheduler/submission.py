@@ -102,8 +102,7 @@ class SubmissionHandler(Owner[HomeJob]):
                 _received(event, transaction.now, number, part, array=array, index=index)
             )
         transaction.do(ReplyJob(event.id, array_id))
-        for number in range(array, array + len(elements)):
-            self._begin(memory.jobs[number], event.load, transaction)
+        transaction.publish_all(range(array, array + len(elements)))
 
     def _begin(self, job: HomeJob, load: Load | None, transaction: Transaction) -> None:
         if job.state is JobState.HELD:

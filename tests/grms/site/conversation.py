@@ -91,7 +91,8 @@ class Conversation:
         if self.see is not None:
             self.see(happened, commands)
         # Watchers hear of every job whose state has changed; at a restart there are none yet.
-        told = {command.job for command in commands if isinstance(command, Publish)}
+        published = [command for command in commands if isinstance(command, Publish)]
+        told = {job for command in published for job in (command.job, *command.also)}
         for job in self.state.memory.jobs.values():
             same = job.shown is before.get(job.job_id)
             assert same or job.job in told or event is Restarted, job.job_id

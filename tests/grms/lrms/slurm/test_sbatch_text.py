@@ -318,6 +318,8 @@ def test_what_is_said_reaches_sbatch_at_home_as_it_was_said() -> None:
         (["-dafterok:a-1", "-J", "-d"], ["-J", "-d"], "afterok:a-1"),
         (["--dependency=afterok:a-1_3,singleton"], [], "afterok:a-1_3,singleton"),
         (["--dependency", "afterany:a-1"], [], "afterany:a-1"),
+        (["-d", "a-1,a-3_4"], [], "a-1,a-3_4"),
+        (["-d", "12:13,14"], ["-d", "12:13,14"], ""),
         (["--dependency=afterok:12:13_1+5"], ["--dependency=afterok:12:13_1+5"], ""),
         (["-d", "singleton"], ["-d", "singleton"], ""),
         (["-d", "afterok:a-1", "-d", "afterok:7"], ["-d", "afterok:7"], ""),

@@ -326,6 +326,8 @@ def many_behind(kind: str, count: int, array: JobArray | None = None) -> HeldJob
     targets = 1 if array is None else len(array.spec)
     for number in range(1, targets + 1):
         book.receive(number, ("ann", "x"), (), array=array, **others)
+    while number := book.next_ready():
+        book.release(number)
     for number in range(targets + 1, targets + 1 + count):
         book.receive(number, ("ann", "x"), (Dependency(kind, "a-1"),), array=None, **others)
     return book

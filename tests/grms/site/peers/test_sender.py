@@ -1,10 +1,16 @@
 """What is said to partners."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+import grpc
+import pytest
+
 from grms.daemon.ports import free_port
+from grms.daemon.rpc_errors import refuse
 from grms.site.model.events import RoundDue
+from grms.site.peers import sender
 from grms.v1 import partner_pb2
 from tests.grms.site.daemons import document, running
 from tests.grms.site.peers.partner import Partner, full, listening
@@ -34,5 +40,86 @@ def test_a_job_that_waits_is_given_away_when_it_has_left(tmp_path: Path) -> None
                 assert load is not None
                 assert load.processors_waiting == 0
                 assert (partner.held, partner.confirmed) == ([1], [1])
+
+    run(scene)
+
+
+def test_very_many_offers_of_one_moment_are_answered_in_time(tmp_path: Path) -> None:
+    """A partner that answers one after the other is neither asked what became of one, nor counts as down."""
+
+    async def scene() -> None:
+        partner, port, one = Partner(), free_port(), asyncio.Lock()
+
+        async def in_turn() -> None:
+            async with one:
+                await asyncio.sleep(0.005)
+
+        partner.on_offer = in_turn
+        limits = {"offer_timeout_s": 1.0}
+        configuration = document(tmp_path, partners={"away": port}, limits=limits)
+        async with running(configuration, tmp_path) as site, listening(partner, port):
+            await site.linked()
+            await full(site)
+            await site.submit("many", array="1-500")
+            memory = site.core.engine.state.memory
+            elements = [job for job in memory.jobs.values() if job.array]
+            await until(lambda: all(job.state.name == "DELEGATED" for job in elements))
+            assert (partner.offers, partner.asked) == (500, 0)
+            assert memory.books["away"].offered == 500
+
+    run(scene)
+
+
+class Bounded(Partner):
+    """A partner that takes no offer before it has refused some as too many."""
+
+    def __init__(self, refused: int, details: bytes = b"") -> None:
+        super().__init__()
+        self.state = partner_pb2.OFFER_STATE_DECLINED
+        self.refused = refused
+        self.details = details
+
+    async def Offer(self, request: Any, context: Any) -> partner_pb2.OfferResponse:  # noqa: N802  # gRPC's
+        """Says when to come again."""
+        code, text = grpc.StatusCode.RESOURCE_EXHAUSTED, "too many offers"
+        if self.refused > 0:
+            self.refused -= 1
+            if self.details:
+                metadata = (("grpc-status-details-bin", self.details),)
+                await context.abort(code, text, trailing_metadata=metadata)
+            await refuse(context, code, text, retry_s=0.02)
+        return await super().Offer(request, context)
+
+
+@pytest.mark.parametrize(
+    ("partner", "waited_s", "becomes"),
+    [
+        (Bounded(4), 10.0, ("DELEGATED", 0)),
+        (Bounded(10**6), 0.1, ("QUEUED", 0)),
+        (Bounded(1, b"\xff\xff"), 10.0, ("QUEUED", 1)),
+    ],
+)
+def test_who_takes_no_more_now_is_asked_again_when_it_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    partner: Bounded,
+    waited_s: float,
+    becomes: tuple[str, int],
+) -> None:
+    """It has answered, and has not looked at the offer; one that says no moment is asked what became of it."""
+    monkeypatch.setattr(sender, "OFFER_WAITED_S", waited_s)
+
+    async def scene() -> None:
+        port = free_port()
+        home = running(document(tmp_path, partners={"away": port}), tmp_path)
+        async with home as site, listening(partner, port):
+            await site.linked()
+            await full(site)
+            job = await site.submit("k", processors=4)
+            found = site.core.engine.state.job(job.job_id)
+            assert found is not None
+            await until(lambda: found.state.name == becomes[0])
+            assert partner.asked == becomes[1]
+            assert site.core.engine.state.partners["away"].reachable
 
     run(scene)

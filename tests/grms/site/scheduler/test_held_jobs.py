@@ -3,16 +3,24 @@
 import pytest
 
 from grms.lrms.base import Accepted, Ended, Started
+from grms.policy.transfer import AcceptWhenFit
 from grms.site.model.commands import Command, LrmsSubmit, Refusal, Refuse, ReplyJob, SendOffer
-from grms.site.model.events import Cancel, LoadTold, OfferAnswered, ReportReceived, Restarted
-from grms.site.model.jobs import Completion, HomeJob, Request
+from grms.site.model.events import (
+    Cancel,
+    LoadTold,
+    OfferAnswered,
+    OfferFailed,
+    ReportReceived,
+    Restarted,
+)
+from grms.site.model.jobs import Completion, HomeJob, Load, Request
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.model.records import ArrayReceived, JobReceived
 from grms.site.model.settings import Limits
 from grms.site.scheduler.held_jobs import RELEASED_AT_ONCE
 from grms.util.dependencies import ALL_MAX, Dependency, parse_dependencies
 from grms.util.job_arrays import ArraySpec
-from tests.grms.site.conversation import FREE, KEEP, Conversation, kinds, one, settings
+from tests.grms.site.conversation import FREE, FULL, KEEP, Conversation, kinds, one, settings
 
 
 def at_home(**changes: object) -> Conversation:
@@ -20,10 +28,12 @@ def at_home(**changes: object) -> Conversation:
     return Conversation(settings(transfer=KEEP, **changes), up="")
 
 
-def array(site: Conversation, elements: str, after: str = "", **changes: object) -> list[Command]:
+def array(
+    site: Conversation, elements: str, after: str = "", load: Load = FREE, **changes: object
+) -> list[Command]:
     """Hands in an array of ann's."""
     return site.submit(
-        load=FREE,
+        load=load,
         elements=ArraySpec.parse(elements),
         part=lambda array_id, index: f" {array_id}[{index}]".encode(),
         dependencies=parse_dependencies(after) if after else (),
@@ -88,16 +98,20 @@ def test_no_more_elements_are_under_way_than_may_be() -> None:
     }
 
 
-def test_very_many_are_released_little_by_little() -> None:
+@pytest.mark.parametrize("after", ["", "afterok:a-1"])
+def test_very_many_are_released_little_by_little(after: str) -> None:
     """The site answers others in between, and decides each by the load of then; also after a restart in the middle."""
     site = at_home()
-    site.submit(load=FREE)
-    array(site, f"1-{3 * RELEASED_AT_ONCE}", "afterok:a-1")
-    commands = end(site, "a-1")
+    if after:
+        site.submit(load=FREE)
+    commands = array(site, f"1-{3 * RELEASED_AT_ONCE}", after)
+    first = "a-2_1" if after else "a-1_1"
+    if after:
+        commands = end(site, "a-1")
     assert kinds(commands).count("LrmsSubmit") == RELEASED_AT_ONCE
     assert kinds(commands)[-1] == "TellLoad"
     # Until that has come nothing else asks for it.
-    key = job(site, "a-2_1").lrms_key
+    key = job(site, first).lrms_key
     assert "TellLoad" not in kinds(site(Accepted, key=key))
     assert "TellLoad" not in kinds(site(Started, key=key, start_time=site.now))
     site.restart()
@@ -107,6 +121,41 @@ def test_very_many_are_released_little_by_little() -> None:
     assert kinds(commands).count("LrmsSubmit") == RELEASED_AT_ONCE
     assert "TellLoad" not in kinds(commands)
     assert not len(site.state.memory.held)
+
+
+def test_elements_wait_for_answers_rather_than_stay_at_home() -> None:
+    """A partner cannot be asked about all of a large array at once; each answer lets the next one go."""
+    site = Conversation(
+        settings(limits=Limits(offers_undecided=3), transfer={"b": AcceptWhenFit()})
+    )
+    asked = [
+        each for each in array(site, "1-10", load=FULL) if isinstance(each, SendOffer)
+    ]  # home is full
+    assert [job(site, f"a-1_{index}").state for index in (3, 4)] == [
+        JobState.OFFERING,
+        JobState.HELD,
+    ]
+    assert len(asked) == 3
+    for sent in asked:
+        values = {"partner": "b", "offer": sent.offer, "accepted": True, "load": FULL}
+        asked += [each for each in site(OfferAnswered, **values) if isinstance(each, SendOffer)]
+    assert len(asked) == 10
+    assert {each.state for each in site.state.jobs()} == {JobState.DELEGATED}
+
+
+def test_who_does_not_answer_keeps_no_element_from_home() -> None:
+    """Its offers are open for long; the others are decided without it."""
+    site = Conversation(
+        settings(limits=Limits(offers_undecided=2), transfer={"b": AcceptWhenFit()})
+    )
+    asked = [each for each in array(site, "1-5", load=FULL) if isinstance(each, SendOffer)]
+    for sent in asked:
+        assert job(site, "a-1_3").state is JobState.HELD
+        site(OfferFailed, partner="b", offer=sent.offer, load=FULL)
+    assert [each.state for each in site.state.jobs()] == [
+        *[JobState.RESOLVING] * 2,
+        *[JobState.SUBMITTING] * 3,
+    ]
 
 
 def test_a_dependent_job_follows_one_at_a_partner() -> None:

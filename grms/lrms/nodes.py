@@ -120,6 +120,8 @@ class _Need:
     @classmethod
     def of(cls, request: Request, partition: Partition) -> "_Need":
         memory = request.memory or (None if request.exclusive else partition.default_memory)
+        if request.memory is None and request.gpus is not None and partition.default_gpu_memory:
+            memory = Memory(partition.default_gpu_memory, "gpu")
         most = request.tasks
         if request.on_one_node:
             most = 1
@@ -261,6 +263,11 @@ class NodeTable:
         default_factory=dict, init=False, compare=False, repr=False
     )
 
+    @property
+    def guarded_features(self) -> frozenset[str]:
+        """See `NodeView`; none here."""
+        return frozenset()
+
     def behind(self, request: Request) -> "NodeTable":
         """Returns the table with one more job that is to start before others."""
         return replace(self, before=(*self.before, request))
@@ -373,7 +380,7 @@ class NodeTable:
         return self._once("working", part, lambda groups: _emptied(_usable(groups)))
 
     def _never_in(self, part: Partition, request: Request) -> str:
-        why = part.too_much(request.processors, request.wall_time or 0.0)
+        why = part.refuses(request)
         if why:
             return why
         need = _Need.of(request, part)
@@ -412,7 +419,7 @@ class NodeTable:
         for part in self.chosen(request):
             if not (part.takes and part.starts) or part.name in self.unplanned:
                 continue
-            if part.too_much(request.processors, request.wall_time or 0.0):
+            if part.refuses(request):
                 continue
             if groups is self.groups:
                 there: Sequence[NodeGroup] = self._once("now", part, _in_order)

@@ -104,6 +104,7 @@ class _Need:
     Attributes:
         whole: it takes all of each node.
         all_memory: it takes all memory of each node.
+        gpu_cores: at least so many for each of its GPUs.
     """
 
     request: Request
@@ -116,6 +117,7 @@ class _Need:
     cores_max: int | None
     memory_max: int | None
     core_memory_max: int | None
+    gpu_cores: int
 
     @classmethod
     def of(cls, request: Request, partition: Partition) -> "_Need":
@@ -142,17 +144,18 @@ class _Need:
             partition.cores_max,
             partition.memory_max,
             partition.core_memory_max,
+            partition.default_gpu_cores if request.cores_per_task == 1 else 0,
         )
 
     def held(self, tasks: int, node: NodeGroup) -> tuple[int, int, int]:
         """Returns cores, memory (MiB) and GPUs that so many tasks hold on a node."""
-        each = -(-self.request.cores_per_task // node.task_step) * node.task_step
-        cores = -(-tasks * each // node.step) * node.step
-        if self.whole:
-            cores = max(cores, node.cores)
         gpus = 0 if self.gpus is None else self.gpus.count
         if self.gpus is not None and self.gpus.per == "task":
             gpus *= tasks
+        each = -(-self.request.cores_per_task // node.task_step) * node.task_step
+        cores = -(-max(tasks * each, gpus * self.gpu_cores) // node.step) * node.step
+        if self.whole:
+            cores = max(cores, node.cores)
         if self.memory is None:
             return cores, node.memory if self.all_memory else 0, gpus
         times = {"node": 1, "core": cores, "gpu": gpus}[self.memory.per]

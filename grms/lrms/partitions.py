@@ -43,6 +43,7 @@ class Partition:
         core_memory_max: of a job for each of its cores on a node, MiB; `None` for any.
         default_memory: of a job that asks for none.
         default_gpu_memory: of a job that asks for none, and for GPUs: for each of these, MiB.
+        default_gpu_cores: of a job whose tasks have one core, and that asks for GPUs: at least so many for each.
         all_memory: a job that asks for none, and has no default, takes all memory of its nodes.
         whole_nodes: every job has its nodes for itself.
         accounts, qos: whose jobs it takes.
@@ -61,6 +62,7 @@ class Partition:
     core_memory_max: int | None = None
     default_memory: Memory | None = None
     default_gpu_memory: int | None = None
+    default_gpu_cores: int = 0
     all_memory: bool = False
     whole_nodes: bool = False
     accounts: Admitted = EVERY

@@ -194,6 +194,7 @@ def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -
         core_memory_max=_limit("MaxMemPerCPU", fields, rules),
         default_memory=memory,
         default_gpu_memory=_gpu_memory(fields, rules),
+        default_gpu_cores=int(_gpu_default("DefCpuPerGPU", fields, rules) or 0),
         all_memory=rules.memory and memory is None,
         whole_nodes=rules.whole_nodes
         or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
@@ -230,12 +231,17 @@ def default_memory(
 
 
 def _gpu_memory(fields: Mapping[str, str], rules: SlurmRules) -> int | None:
-    # `DefMemPerGPU` of a partition or of the cluster, which are shown among other defaults.
+    text = _gpu_default("DefMemPerGPU", fields, rules) if rules.memory else ""
+    return read_memory(text) or None if text else None
+
+
+def _gpu_default(name: str, fields: Mapping[str, str], rules: SlurmRules) -> str:
+    # What a partition, or else the cluster, gives a job for each GPU; empty for nothing.
     for said in (fields, rules.limits):
         defaults = dict(word.partition("=")[::2] for word in said.get("JobDefaults", "").split(","))
-        if rules.memory and (text := defaults.get("DefMemPerGPU", "")) not in _UNLIMITED:
-            return read_memory(text) or None
-    return None
+        if (text := defaults.get(name, "")) not in _UNLIMITED:
+            return text
+    return ""
 
 
 def _limit(name: str, fields: Mapping[str, str], rules: SlurmRules) -> int | None:

@@ -158,6 +158,21 @@ def test_a_gpu_brings_its_memory() -> None:
     assert table.starts_now(Request(16, partition="gpu", wall_time=1.0), 0.0)
 
 
+def test_a_gpu_brings_its_cores() -> None:
+    """Where a job does not say how many its tasks have; the others are not more for it."""
+    gpu = replace(GPU, default_gpu_cores=5)
+    table = replace(TABLE, partitions=(MAIN, gpu))
+    for request, starts in (
+        (Request(gpus=Gpus(3)), True),
+        (Request(gpus=Gpus(4)), False),
+        (Request(4, gpus=Gpus(1, "task")), False),
+        (Request(2, 2, gpus=Gpus(4)), True),
+        (Request(16), True),
+    ):
+        asked = replace(request, partition="gpu", wall_time=1.0)
+        assert table.starts_now(asked, 0.0) is starts
+
+
 @pytest.mark.parametrize(
     ("limits", "request_"),
     [

@@ -160,7 +160,7 @@ def test_partitions_are_read() -> None:
         ("MaxCPUsPerNode=UNLIMITED", "MaxCPUsPerNode=6", {"cores_max": 6}),
         ("MaxMemPerNode=UNLIMITED", "MaxMemPerCPU=900", {"core_memory_max": 900}),
         ("DefMemPerNode=UNLIMITED", "DefMemPerNode=4000", {"default_memory": Memory(4000, "node")}),
-        ("JobDefaults=(null)", "JobDefaults=DefCpuPerGPU=2,DefMemPerGPU=2000", {"default_gpu_memory": 2000}),
+        ("JobDefaults=(null)", "JobDefaults=DefCpuPerGPU=2,DefMemPerGPU=2000", {"default_gpu_memory": 2000, "default_gpu_cores": 2}),
         ("AllowGroups=ALL", "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL", {}),
         ("AllowGroups=ALL", "AllowAccounts=bio,Chem DenyQos=low", {"accounts": Admitted(frozenset(["bio", "chem"]), barred=False), "qos": Admitted(frozenset(["low"]))}),
     ],

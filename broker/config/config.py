@@ -20,7 +20,7 @@ from broker.runtime.replanner import PlanningSettings
 from broker.scheduler.settings import BrokerSettings
 from broker.util.errors import FileError
 from grms.daemon.clock import ScaledClock
-from grms.daemon.config_base import Count, FilePath, LoggingConfig, Model, wrong
+from grms.daemon.config_base import ClockConfig, Count, FilePath, LoggingConfig, Model, wrong
 from grms.daemon.config_errors import mistakes_of
 from lrms_sim.util.file_errors import Mistake
 
@@ -77,26 +77,10 @@ class SearchConfig(Model):
     stability: Annotated[float, Field(ge=0, lt=1)] = 0.2
 
 
-class ClockConfig(Model):
-    """The clock.
-
-    Attributes:
-        kind: `wall`, real time; `scaled`, faster.
-        speed: seconds of a scaled clock per real second.
-        origin: when a scaled clock shows 0, seconds since 1970; the sites' must be the same.
-    """
+class BrokerClockConfig(ClockConfig):
+    """Which time it is; no coordinator of a replay tells it."""
 
     kind: Literal["wall", "scaled"] = "wall"
-    speed: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
-    origin: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
-
-    @model_validator(mode="after")
-    def _check_origin(self) -> Self:
-        if (self.kind == "scaled") != (self.origin is not None):
-            raise wrong('origin is needed with kind = "scaled", and goes with no other')
-        if self.kind == "wall" and self.speed != 1.0:
-            raise wrong('speed goes with kind = "scaled" alone')
-        return self
 
 
 class JournalConfig(Model):
@@ -159,7 +143,7 @@ class BrokerConfig(Model):
 
     listen: ListenConfig
     journal: JournalConfig
-    clock: ClockConfig = ClockConfig()
+    clock: BrokerClockConfig = BrokerClockConfig()
     cycle: CycleConfig = CycleConfig()
     search: SearchConfig = SearchConfig()
     sites: Annotated[list[SiteConfig], Field(max_length=1000)] = []  # noqa: RUF012  # pydantic copies it

@@ -81,6 +81,7 @@ def check(
         folder,
         accounts=guests.accounts,
         users=users,
+        partitions=settings.guests.translate.partitions_here,
     )
     needs = [*guests.needs_sudo, *settings.lrms.needs_sudo]
     found = check_sudo(needs, listener(Path(settings.listen.users)))

@@ -1,9 +1,9 @@
 """Common parts of configuration models: strictness, paths, bounds."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 WRONG: Final = "hanse"
@@ -52,6 +52,29 @@ SocketPath = Annotated[str, AfterValidator(_socket)]
 Seconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Rate = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class ClockConfig(Model):
+    """Which time it is.
+
+    Attributes:
+        kind: `wall`, real time; `scaled`, faster; `virtual`, told by the coordinator of a replay.
+        speed: seconds of a scaled clock for a real one.
+        origin: when a scaled clock shows 0, seconds since 1970; all sites of one federation need
+            the same.
+    """
+
+    kind: Literal["wall", "scaled", "virtual"] = "wall"
+    speed: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1.0
+    origin: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _check_origin(self) -> Self:
+        if (self.kind == "scaled") != (self.origin is not None):
+            raise wrong("origin is needed with kind = 'scaled', and goes with no other")
+        if self.kind != "scaled" and self.speed != 1.0:
+            raise wrong("speed goes with kind = 'scaled' alone")
+        return self
 
 
 class LoggingConfig(Model):

@@ -58,6 +58,7 @@ class LrmsSite:
         shared: folders whose files jobs may use in place.
         accounts: local accounts for partners' jobs, besides the daemon's own.
         users: local users as whom a check tries to submit jobs.
+        partitions: partitions or queues in which partners' jobs may run by the site's tables of names.
         running: jobs started and not ended by the journal, with their starts, seconds.
         waiting: jobs handed over and not started by the journal, oldest first.
         moment: latest moment of any known event, seconds; minus infinity if there is none.
@@ -71,6 +72,7 @@ class LrmsSite:
     shared: SharedFolders = field(default_factory=SharedFolders)
     accounts: Sequence[str] = ()
     users: Sequence[str] = ()
+    partitions: Sequence[str] = ()
     running: Sequence[tuple[LrmsJob, float]] = ()
     waiting: Sequence[LrmsJob] = ()
     moment: float = float("-inf")

@@ -241,6 +241,10 @@ class LrmsRecord:
 class NodeView(Protocol):
     """Nodes and partitions at one poll. Pure; requests are in the names of this site, with a wall time."""
 
+    @property
+    def guarded_features(self) -> frozenset[str]:
+        """Those that keep jobs away from what has them, unless a job names them."""
+
     def lacks(self, request: Request) -> str:
         """Returns why no node here could run such a job, whatever its state and limits; empty if some could."""
 

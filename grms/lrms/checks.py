@@ -1,5 +1,6 @@
 """Results of checking a batch system, for a site's operator."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,6 +31,19 @@ class Finding:
     level: FindingLevel
     text: str
     cure: str = ""
+
+
+def named_partitions(there: Collection[str], named: Iterable[str], word: str) -> list[Finding]:
+    """Returns which partitions that tables of names name there are not.
+
+    `word` is the batch system's for a partition.
+    """
+    found = []
+    for name in dict.fromkeys(named):
+        if name not in there:
+            cure = f"name some of: {', '.join(sorted(there)) or 'none'}; partners' jobs with that name are declined"
+            found.append(missing("guests.translate", f"there is no {word} {name!r}", cure))
+    return found
 
 
 def good(what: str, text: str) -> Finding:

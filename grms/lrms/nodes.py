@@ -104,6 +104,7 @@ class _Need:
     Attributes:
         whole: it takes all of each node.
         all_memory: it takes all memory of each node.
+        gpu_cores: at least so many for each of its GPUs.
     """
 
     request: Request
@@ -116,10 +117,13 @@ class _Need:
     cores_max: int | None
     memory_max: int | None
     core_memory_max: int | None
+    gpu_cores: int
 
     @classmethod
     def of(cls, request: Request, partition: Partition) -> "_Need":
         memory = request.memory or (None if request.exclusive else partition.default_memory)
+        if request.memory is None and request.gpus is not None and partition.default_gpu_memory:
+            memory = Memory(partition.default_gpu_memory, "gpu")
         most = request.tasks
         if request.on_one_node:
             most = 1
@@ -140,17 +144,18 @@ class _Need:
             partition.cores_max,
             partition.memory_max,
             partition.core_memory_max,
+            partition.default_gpu_cores if request.cores_per_task == 1 else 0,
         )
 
     def held(self, tasks: int, node: NodeGroup) -> tuple[int, int, int]:
         """Returns cores, memory (MiB) and GPUs that so many tasks hold on a node."""
-        each = -(-self.request.cores_per_task // node.task_step) * node.task_step
-        cores = -(-tasks * each // node.step) * node.step
-        if self.whole:
-            cores = max(cores, node.cores)
         gpus = 0 if self.gpus is None else self.gpus.count
         if self.gpus is not None and self.gpus.per == "task":
             gpus *= tasks
+        each = -(-self.request.cores_per_task // node.task_step) * node.task_step
+        cores = -(-max(tasks * each, gpus * self.gpu_cores) // node.step) * node.step
+        if self.whole:
+            cores = max(cores, node.cores)
         if self.memory is None:
             return cores, node.memory if self.all_memory else 0, gpus
         times = {"node": 1, "core": cores, "gpu": gpus}[self.memory.per]
@@ -260,6 +265,11 @@ class NodeTable:
     _kept: dict[tuple[str, str], tuple[NodeGroup, ...]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
+
+    @property
+    def guarded_features(self) -> frozenset[str]:
+        """See `NodeView`; none here."""
+        return frozenset()
 
     def behind(self, request: Request) -> "NodeTable":
         """Returns the table with one more job that is to start before others."""
@@ -373,7 +383,7 @@ class NodeTable:
         return self._once("working", part, lambda groups: _emptied(_usable(groups)))
 
     def _never_in(self, part: Partition, request: Request) -> str:
-        why = part.too_much(request.processors, request.wall_time or 0.0)
+        why = part.refuses(request)
         if why:
             return why
         need = _Need.of(request, part)
@@ -412,7 +422,7 @@ class NodeTable:
         for part in self.chosen(request):
             if not (part.takes and part.starts) or part.name in self.unplanned:
                 continue
-            if part.too_much(request.processors, request.wall_time or 0.0):
+            if part.refuses(request):
                 continue
             if groups is self.groups:
                 there: Sequence[NodeGroup] = self._once("now", part, _in_order)

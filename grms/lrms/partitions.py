@@ -8,7 +8,23 @@ from collections.abc import Iterable
 from typing import Final
 
 from grms.util.values import dataclass
-from lrms_sim.workload.requests import Memory
+from lrms_sim.workload.requests import Memory, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Accounts or QOS whose jobs a partition takes: those of `names`, or, if `barred`, all others."""
+
+    names: frozenset[str] = frozenset()
+    barred: bool = True
+
+    def has(self, name: str) -> bool:
+        """Returns whether jobs of this one are taken; the empty name is one that the batch system chooses."""
+        return not name or (name.lower() in self.names) != self.barred
+
+
+EVERY: Final = Admitted()
+"""All are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +42,11 @@ class Partition:
         memory_max: of a job on one node, MiB; `None` for any.
         core_memory_max: of a job for each of its cores on a node, MiB; `None` for any.
         default_memory: of a job that asks for none.
+        default_gpu_memory: of a job that asks for none, and for GPUs: for each of these, MiB.
+        default_gpu_cores: of a job whose tasks have one core, and that asks for GPUs: at least so many for each.
         all_memory: a job that asks for none, and has no default, takes all memory of its nodes.
         whole_nodes: every job has its nodes for itself.
+        accounts, qos: whose jobs it takes.
     """
 
     name: str
@@ -42,8 +61,20 @@ class Partition:
     memory_max: int | None = None
     core_memory_max: int | None = None
     default_memory: Memory | None = None
+    default_gpu_memory: int | None = None
+    default_gpu_cores: int = 0
     all_memory: bool = False
     whole_nodes: bool = False
+    accounts: Admitted = EVERY
+    qos: Admitted = EVERY
+
+    def refuses(self, request: Request) -> str:
+        """Returns why no such job ever runs here, for people; empty if one can, as far as its nodes go."""
+        if not self.accounts.has(request.account):
+            return f"{self.name} takes no jobs of account {request.account}"
+        if not self.qos.has(request.qos):
+            return f"{self.name} takes no jobs of QOS {request.qos}"
+        return self.too_much(request.processors, request.wall_time or 0.0)
 
     def too_much(self, processors: int, requested_time: float) -> str:
         """Returns why no such job (requested time in seconds) ever runs here, for people; empty if one can."""

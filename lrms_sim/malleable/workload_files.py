@@ -4,6 +4,7 @@ import csv
 import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,8 +51,8 @@ def read_workload(path: str | os.PathLike[str]) -> UtilityJobs:
     """
     path = Path(path)
     try:
-        rows = rows_of(path, lambda text: WorkloadError(f"{path}: {text}"))
-        return _read(csv.reader(rows), str(path))
+        with closing(rows_of(path, lambda text: WorkloadError(f"{path}: {text}"))) as rows:
+            return _read(csv.reader(rows), str(path))
     except OSError as error:
         raise WorkloadError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
@@ -154,7 +154,9 @@ def lines_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Ite
         yield rest.removesuffix(b"\r").decode("utf-8", "replace")
 
 
-def rows_of(source: str | os.PathLike[str] | BinaryIO, mistake: Mistake) -> Iterator[str]:
+def rows_of(
+    source: str | os.PathLike[str] | BinaryIO, mistake: Mistake
+) -> Generator[str, None, None]:
     """Yields the lines of a table with their ends, for `csv.reader`, as `pieces_of` reads it.
 
     Raises:

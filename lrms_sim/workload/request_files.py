@@ -8,6 +8,7 @@ import csv
 import os
 import re
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Final
 
 from lrms_sim.util.errors import HanseError
@@ -54,18 +55,20 @@ def read_requests(source: str | os.PathLike[str]) -> dict[int, Request]:
         OSError: the file cannot be read.
     """
     name = shown_name(source)
-    rows = csv.reader(rows_of(source, lambda text: RequestFileError(f"{name}: {text}")))
+    lines = rows_of(source, lambda text: RequestFileError(f"{name}: {text}"))
+    rows = csv.reader(lines)
     heading: list[str] = []
     found: dict[int, Request] = {}
     try:
-        for cells in rows:
-            if not heading:
-                heading = _heading(cells)
-            elif any(cells):
-                job, request = _row(cells, heading)
-                if job in found:
-                    raise ValueError(f"job {job} has a row before this one")  # noqa: TRY301  # named below
-                found[job] = request
+        with closing(lines):
+            for cells in rows:
+                if not heading:
+                    heading = _heading(cells)
+                elif any(cells):
+                    job, request = _row(cells, heading)
+                    if job in found:
+                        raise ValueError(f"job {job} has a row before this one")  # noqa: TRY301  # named below
+                    found[job] = request
     except (ValueError, csv.Error) as error:
         if isinstance(error, RequestFileError):
             raise

@@ -7,7 +7,7 @@ files are written atomically.
 import csv
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -161,8 +161,8 @@ def read_csv(path: str | os.PathLike[str], machines: Sequence[MachineInfo]) -> S
         ScheduleFileError: the file cannot be read, a column is missing, or a value is malformed.
     """
     try:
-        lines = rows_of(path, lambda text: ScheduleFileError(f"{path}: {text}"))
-        columns = _read_columns(lines, str(path), [machine.name for machine in machines])
+        with closing(rows_of(path, lambda text: ScheduleFileError(f"{path}: {text}"))) as lines:
+            columns = _read_columns(lines, str(path), [machine.name for machine in machines])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ScheduleFileError(f"{path}: cannot be read: {reason}") from error

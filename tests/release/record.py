@@ -4,6 +4,7 @@
 version stands for the release, and every later program has to read it (docs/compatibility.md).
 """
 
+import argparse
 import base64
 import json
 import shutil
@@ -221,6 +222,9 @@ def record_files(folder: Path) -> None:
 
 def main() -> None:
     """Records the present version."""
+    argparse.ArgumentParser(
+        prog="python -m tests.release.record", description=(__doc__ or "").partition("\n\n")[2]
+    ).parse_args()
     git = shutil.which("git") or "git"
 
     def asked(*words: str) -> str:

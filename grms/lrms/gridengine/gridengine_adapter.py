@@ -110,7 +110,10 @@ async def _check_gridengine(
     if any(finding.level is FindingLevel.MISSING for finding in found):
         return found
     special = GridEngineCheck(
-        *settings.asked(site.name), settings.records_s, settings.spool_folder(site)
+        *settings.asked(site.name),
+        settings.records_s,
+        settings.spool_folder(site),
+        named=site.partitions,
     )
     found += await special.findings()
     return await common_findings(settings, site, run_s, found, _gridengine)

@@ -10,7 +10,7 @@ from typing import Final
 
 from grms.lrms.base import LrmsUnavailableError
 from grms.lrms.batch.subprocesses import Answer, Programs
-from grms.lrms.checks import Finding, doubt, good, missing
+from grms.lrms.checks import Finding, doubt, good, missing, named_partitions
 from grms.lrms.gridengine.gridengine import UTC, GridEngineSettings
 
 PROGRAMS: Final = ("qstat", "qsub", "qrls", "qhold", "qdel", "qconf")
@@ -31,15 +31,25 @@ _FLUSH_TIMES = tuple(
 
 
 class GridEngineCheck:
-    """Checks a Grid Engine; `folder` must exist, for the script passed to qsub."""
+    """Checks a Grid Engine.
+
+    `folder` must exist, for the script passed to qsub; `named` are queues that tables of names name.
+    """
 
     def __init__(
-        self, programs: Programs, settings: GridEngineSettings, records_s: float, folder: Path
+        self,
+        programs: Programs,
+        settings: GridEngineSettings,
+        records_s: float,
+        folder: Path,
+        *,
+        named: Sequence[str] = (),
     ) -> None:
         self._programs = programs
         self._settings = settings
         self._records_s = records_s
         self._folder = folder
+        self._named = named
 
     async def findings(self) -> list[Finding]:
         """Returns what was found, up to the first thing without which nothing else can be known."""
@@ -63,6 +73,7 @@ class GridEngineCheck:
             shown = await self._asked("qconf", "-sq", name)
             known = read_fields(_text(shown)) if shown.code == 0 and name in names else None
             found.append(queue(name, known, names, settings.parallel_environment))
+        found += named_partitions(names, self._named, "queue")
         name = settings.parallel_environment
         shown = await self._asked("qconf", "-sp", name)
         found.append(parallel(name, read_fields(_text(shown)) if shown.code == 0 else None))

@@ -37,6 +37,12 @@ class GridTable(NodeTable):
 
     cell: Cell = field(default_factory=lambda: Cell({}))
 
+    @property
+    def guarded_features(self) -> frozenset[str]:
+        """Resources that a job has to ask for to come where they are."""
+        resources = self.cell.resources.items()
+        return frozenset(name for name, each in resources if each.requestable == "FORCED")
+
     def never(self, request: Request) -> str:
         """Returns why nothing here ever runs such a job; empty if something does, as far as Grid Engine tells."""
         return self._unsaid(request) or NodeTable.never(self, self._dealt(request))

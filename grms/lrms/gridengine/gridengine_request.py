@@ -25,11 +25,13 @@ class Resource:
         type: such as `MEMORY`, `INT`, `BOOL` or `STRING`.
         relation: such as `<=`; `EXCL` of the one by which a job has its hosts for itself.
         counted: `YES` for every slot of a job, `JOB` once for a job, `NO` if it is only compared.
+        requestable: `YES`; `NO` if no job may ask for it; `FORCED` if only jobs that do come where it is.
     """
 
     type: str
     relation: str
     counted: str
+    requestable: str = "YES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def read_resources(text: str) -> dict[str, Resource]:
     for line in text.splitlines():
         words = line.split()
         if len(words) == 8 and not line.startswith("#"):
-            found[words[0]] = Resource(words[2], words[3], words[5])
+            found[words[0]] = Resource(words[2], words[3], words[5], words[4])
     if "slots" not in found:
         raise ValueError(f"qconf says {text.strip()[:80]!r}, not resources")
     return found
@@ -129,7 +131,12 @@ def _resources(request: Request, cell: Cell) -> Iterator[str]:
     yield from _amounts(request, cell)
     for name in request.features:
         found = cell.resources.get(name)
-        if found is None or found.type != "BOOL" or found.relation == "EXCL":
+        if (
+            found is None
+            or found.type != "BOOL"
+            or found.relation == "EXCL"
+            or found.requestable == "NO"
+        ):
             raise RequestError(f"no host of this cell has a feature {name}")
         yield f"{name}=TRUE"
     if request.exclusive:

@@ -31,6 +31,7 @@ from grms.util.outcomes import Outcome
 from lrms_sim.machine.stepped import SUBMITTED, Machine
 from lrms_sim.scheduling.disciplines import Discipline
 from lrms_sim.workload.groups import GROUPS
+from lrms_sim.workload.requests import Request
 
 FORGOTTEN_AFTER = 4096
 """An ended job is forgotten after this many further ones have ended."""
@@ -127,6 +128,37 @@ def moments(machine: Machine) -> list[tuple[float, Kind, int]]:
     return [(time, kind, number) for time, kind, _, number in found]
 
 
+class ProcessorsAlone:
+    """The nodes of a machine that has none: jobs that ask for more than processors are not run as if they had not.
+
+    See `NodeView`. Names of accounts mean nothing here, and every one is good.
+    """
+
+    guarded_features: frozenset[str] = frozenset()
+
+    def __init__(self, machine: "SteppedMachine") -> None:
+        self._machine = machine
+
+    def lacks(self, request: Request) -> str:
+        """Returns what it asks for, if that is more than processors; whatever it names is of no account."""
+        alone = request.processors_alone
+        return "" if alone else f"a simulated machine has processors alone; it asks for {request}"
+
+    def why_not(self, request: Request) -> str:
+        """Returns what it asks for, if that is more than processors, or names what is not here."""
+        names = request.partition or request.qos or request.image or request.signal
+        said = (
+            f"a simulated machine has no partitions, QOS, images or signals; it asks for {request}"
+        )
+        return self.lacks(request) or (said if names else "")
+
+    def starts_now(self, request: Request, now: float, before: Sequence[Request] = ()) -> bool:  # noqa: ARG002  # all are in its queue
+        """Returns whether a job would start at once."""
+        if self.why_not(request):
+            return False
+        return self._machine.starts_now_at(now, request.processors, request.wall_time or 0.0)
+
+
 class SteppedMachine:
     """A batch machine in memory."""
 
@@ -144,6 +176,7 @@ class SteppedMachine:
         self._followed = FollowedJobs(self._phase_of)
         self._events: list[MachineEvent] = []
         self._passes_held = False
+        self._nodes = ProcessorsAlone(self)
 
     @classmethod
     def restored(
@@ -261,7 +294,8 @@ class SteppedMachine:
         """Returns the load at a moment."""
         self.advance(now)
         state = self._machine.state
-        return LrmsLoad(now, state.processors, state.processors_free, state.processors_waiting)
+        counts = state.processors, state.processors_free, state.processors_waiting
+        return LrmsLoad(now, *counts, nodes=self._nodes)
 
     def starts_now_at(self, now: float, processors: int, requested_time: float) -> bool:
         """Returns whether a job submitted at `now` would start at once."""

@@ -185,6 +185,7 @@ async def _check_slurm(settings: SlurmTable, site: LrmsSite, run_s: float | None
         spool,
         accounts=site.accounts,
         users=site.users if settings.own_jobs == "as-user" else None,
+        named=site.partitions,
         watch=settings.watch_programs,
     )
     found += await special.findings()

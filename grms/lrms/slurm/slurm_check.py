@@ -17,7 +17,7 @@ from grms.lrms.account_mapping import (
 from grms.lrms.base import LrmsJob, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.checks import shared_account
 from grms.lrms.batch.subprocesses import Answer, Programs
-from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing
+from grms.lrms.checks import Finding, FindingLevel, doubt, good, missing, named_partitions
 from grms.lrms.slurm.slurm import Slurm, SlurmSettings
 from grms.lrms.slurm.slurm_machine import read_limit
 from grms.lrms.slurm.slurm_text import read_job
@@ -48,8 +48,8 @@ class SlurmCheck:
     """Checks a Slurm.
 
     `folder` must exist, for the script passed to sbatch; `accounts` are those for partners' jobs besides the daemon's
-    own, `users` own users as whom jobs are to be tried, `None` if these run as the daemon's; `watch` runs the programs of
-    the watcher, if there is one.
+    own, `users` own users as whom jobs are to be tried, `None` if these run as the daemon's; `named` are
+    partitions that tables of names name; `watch` runs the programs of the watcher, if there is one.
     """
 
     def __init__(
@@ -61,10 +61,12 @@ class SlurmCheck:
         *,
         accounts: Sequence[str] = (),
         users: Sequence[str] | None = (),
+        named: Sequence[str] = (),
         watch: Programs | None = None,
     ) -> None:
         self._accounts = accounts
         self._users = users
+        self._named = named
         self._watch = watch
         self._programs = programs
         self._settings = settings
@@ -113,9 +115,11 @@ class SlurmCheck:
         return read_configuration(_text(answer.output))
 
     async def _partitions(self) -> list[Finding]:
-        answer = await self._asked("scontrol", "show", "partition", "--oneliner")
+        answer = await self._asked("scontrol", "show", "partition", "--all", "--oneliner")
         rows = [read_job(line) for line in _text(answer.output).splitlines() if line.strip()]
-        return partitions(rows, self._settings.partitions)
+        there = [row.get("PartitionName", "") for row in rows]
+        found = partitions(rows, self._settings.partitions)
+        return found + named_partitions(there, self._named, "partition")
 
     async def _options(self) -> list[Finding]:
         slurm, found = Slurm(self._programs, self._settings), []

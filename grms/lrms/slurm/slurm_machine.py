@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import sys
 from datetime import timedelta
 from functools import lru_cache
 from typing import Final
@@ -37,7 +38,7 @@ NODES_MAX: Final = 1_000_000
 """Longest list of nodes that is read."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def node_names(text: str) -> tuple[str, ...]:
     """Returns the nodes of a list as Slurm prints it, such as `n[1-3,7],rack[1-2]n[01-10]`.
 
@@ -51,7 +52,8 @@ def node_names(text: str) -> tuple[str, ...]:
         choices = [_numbers(part) if at % 2 else [part] for at, part in enumerate(parts)]
         if len(names) + math.prod(map(len, choices)) > NODES_MAX:
             raise ValueError(f"{text[:40]!r} are more than {NODES_MAX} nodes")
-        names += ["".join(choice) for choice in itertools.product(*choices)]
+        # One text for each node, however many of the lists that are kept have it.
+        names += [sys.intern("".join(choice)) for choice in itertools.product(*choices)]
     return tuple(names)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from grms.lrms.nodes import Licence, NodeGroup, NodeTable, Promised, grouped
-from grms.lrms.partitions import Partition, Partitions
+from grms.lrms.partitions import EVERY, Admitted, Partition, Partitions
 from grms.lrms.slurm.slurm_machine import node_names, read_limit
 from grms.lrms.slurm.slurm_request import read_memory
 from grms.lrms.slurm.slurm_text import read_job
@@ -51,6 +51,7 @@ class SlurmRules:
         one_task_a_core: further threads of a task's core stay idle.
         limits: settings that a partition may have instead, by name.
         has_licences: some are counted.
+        accounting: it is known whose account a job is of.
         requeue: whether a job may be run again that does not say it.
     """
 
@@ -61,6 +62,7 @@ class SlurmRules:
     one_task_a_core: bool = False
     limits: Mapping[str, str] = field(default_factory=dict)
     has_licences: bool = False
+    accounting: bool = True
     requeue: bool = True
 
 
@@ -81,6 +83,7 @@ def read_rules(text: str) -> SlurmRules | None:
         one_task_a_core="CR_ONE_TASK_PER_CORE" in words,
         limits={name: text for name, text in found.items() if name in _LIMITS},
         has_licences=found.get("Licenses", "(null)") not in _UNLIMITED,
+        accounting=found.get("AccountingStorageType") != "accounting_storage/none",
         requeue=found.get("JobRequeue", "1") != "0",
     )
 
@@ -105,9 +108,9 @@ def _node(fields: Mapping[str, str], rules: SlurmRules) -> NodeGroup:
     memory = int(fields["RealMemory"]) - int(fields.get("MemSpecLimit", "0"))
     gpus = _gpus(fields.get("Gres", ""))
     used = _gpus(fields.get("GresUsed", ""))
-    threads = int(fields.get("ThreadsPerCore", "1"))
+    threads = max(1, int(fields.get("ThreadsPerCore", "1")))
     step = {"cpu": 1, "core": threads}.get(
-        rules.granule, threads * int(fields.get("CoresPerSocket", "1"))
+        rules.granule, threads * max(1, int(fields.get("CoresPerSocket", "1")))
     )
     features = fields.get("ActiveFeatures", "(null)")
     partitions = fields.get("Partitions", "")
@@ -142,8 +145,7 @@ def _gpus(text: str) -> dict[str, int]:
 # --- partitions ----------------------------------------------------------------------------------
 
 _LIMITS: Final = (
-    *("DefMemPerCPU", "DefMemPerNode", "DefMemPerGPU"),
-    *("MaxMemPerCPU", "MaxMemPerNode"),
+    *("DefMemPerCPU", "DefMemPerNode", "MaxMemPerCPU", "MaxMemPerNode", "JobDefaults"),
 )
 
 
@@ -172,11 +174,15 @@ def read_partitions(
 def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -> Partition:
     state, nodes_max = fields["State"], _count(fields["MaxNodes"])
     used = sorted(sizes, reverse=True)
-    shut = "YES" in {fields.get("RootOnly"), fields.get("ReqResv")}
+    accounts = _admitted(fields, "Accounts")
+    shut = "only for operators or reservations"
+    if "YES" not in {fields.get("RootOnly"), fields.get("ReqResv")}:
+        unknown = not (accounts.barred or rules.accounting)
+        shut = "only for accounts, which this cluster does not know" if unknown else ""
     memory = default_memory(fields, rules)
     return Partition(
         fields["PartitionName"],
-        state if not shut else "only for operators or reservations",
+        shut or state,
         takes=_TAKES.get(state, not shut),
         starts=_STARTS.get(state, True),
         longest_s=read_limit(fields["MaxTime"]),
@@ -187,21 +193,55 @@ def _partition(fields: Mapping[str, str], sizes: list[int], rules: SlurmRules) -
         memory_max=_limit("MaxMemPerNode", fields, rules),
         core_memory_max=_limit("MaxMemPerCPU", fields, rules),
         default_memory=memory,
+        default_gpu_memory=_gpu_memory(fields, rules),
+        default_gpu_cores=int(_gpu_default("DefCpuPerGPU", fields, rules) or 0),
         all_memory=rules.memory and memory is None,
         whole_nodes=rules.whole_nodes
         or fields.get("OverSubscribe", "").startswith("EXCLUSIVE")
         or fields.get("ExclusiveUser") == "YES",
+        accounts=accounts,
+        qos=_admitted(fields, "Qos"),
     )
 
 
-def default_memory(fields: Mapping[str, str], rules: SlurmRules) -> Memory | None:
-    """Returns what a job has that asks for no memory, by a partition's fields; `None` if nothing says it."""
+def _admitted(fields: Mapping[str, str], what: str) -> Admitted:
+    # Slurm shows either whom a partition allows, or whom it denies.
+    denied = fields.get(f"Deny{what}", "")
+    listed = denied or fields.get(f"Allow{what}", "ALL")
+    if listed == "ALL" or listed in _UNLIMITED:
+        return EVERY
+    return Admitted(frozenset(listed.lower().split(",")), barred=bool(denied))
+
+
+def default_memory(
+    fields: Mapping[str, str], rules: SlurmRules, *, gpus: bool = False
+) -> Memory | None:
+    """Returns what a job has that asks for no memory, by a partition's fields; `None` if nothing says it.
+
+    `gpus` says whether it asks for some: for each of these there may be an amount that takes precedence.
+    """
+    if gpus and (each := _gpu_memory(fields, rules)):
+        return Memory(each, "gpu")
     core, node = (_limit(name, fields, rules) for name in ("DefMemPerCPU", "DefMemPerNode"))
     if not rules.memory:
         return None
     if core:
         return Memory(core)
     return Memory(node, "node") if node else None
+
+
+def _gpu_memory(fields: Mapping[str, str], rules: SlurmRules) -> int | None:
+    text = _gpu_default("DefMemPerGPU", fields, rules) if rules.memory else ""
+    return read_memory(text) or None if text else None
+
+
+def _gpu_default(name: str, fields: Mapping[str, str], rules: SlurmRules) -> str:
+    # What a partition, or else the cluster, gives a job for each GPU; empty for nothing.
+    for said in (fields, rules.limits):
+        defaults = dict(word.partition("=")[::2] for word in said.get("JobDefaults", "").split(","))
+        if (text := defaults.get(name, "")) not in _UNLIMITED:
+            return text
+    return ""
 
 
 def _limit(name: str, fields: Mapping[str, str], rules: SlurmRules) -> int | None:

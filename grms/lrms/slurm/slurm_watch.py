@@ -67,7 +67,7 @@ class SlurmWatch:
         text = await self._ask("scontrol", "show", "partition", "--all", "--oneliner", name)
         rules = read_rules(await self._ask("scontrol", "show", "config")) or SlurmRules()
         part = read_job(text)
-        if request.memory == default_memory(part, rules):
+        if request.memory == default_memory(part, rules, gpus=request.gpus is not None):
             request = replace(request, memory=None)
         if request.requeue is rules.requeue:
             request = replace(request, requeue=None)

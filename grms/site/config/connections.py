@@ -155,7 +155,7 @@ class TranslateConfig(Model):
     of a name that has a colon and is no address, "*:NAME".
     The value is the name here; "*" is the same name, and "" leaves it out, so that this file's own settings count.
     A job with a name that is in no table is declined, but for features and types of GPUs without a table, which are
-    looked for under their own names.
+    looked for under their own names; of these a resource that Grid Engine calls FORCED has to be named.
 
     Attributes:
         partitions: the value may be several, with commas between.
@@ -176,6 +176,15 @@ class TranslateConfig(Model):
     licences: NamesHere = Field(default_factory=dict)
     images: dict[str, Annotated[str, AfterValidator(_image)]] = Field(default_factory=dict)
     modules: NamesHere = Field(default_factory=dict)
+
+    @property
+    def partitions_here(self) -> list[str]:
+        """The partitions of this site that the table names."""
+        found = []
+        for theirs, here in self.partitions.items():
+            name = theirs.rpartition(":")[2] if here == "*" else here
+            found += [each for each in name.split(",") if each not in {"", "*"}]
+        return found
 
 
 class GuestsConfig(Model):

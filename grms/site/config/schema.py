@@ -16,7 +16,16 @@ from pydantic import (
     model_validator,
 )
 
-from grms.daemon.config_base import Count, FilePath, LoggingConfig, Model, Rate, Seconds, wrong
+from grms.daemon.config_base import (
+    ClockConfig,
+    Count,
+    FilePath,
+    LoggingConfig,
+    Model,
+    Rate,
+    Seconds,
+    wrong,
+)
 from grms.lrms.adapter import LrmsSettings
 from grms.lrms.registry.executors import settings_of
 from grms.lrms.simulated.simulated import SimulatedSettings
@@ -57,29 +66,6 @@ def _root(value: str) -> str:
     if value != os.path.normpath(value) or not value.startswith("/") or value in {"/", "//"}:
         raise wrong(f"{value!r} must be the path of a folder, from / on, without . and ..")
     return value
-
-
-class ClockConfig(Model):
-    """Which time it is.
-
-    Attributes:
-        kind: `wall`, real time; `scaled`, faster; `virtual`, told by the coordinator of a replay.
-        speed: seconds of a scaled clock for a real one.
-        origin: when a scaled clock shows 0, seconds since 1970; all sites of one federation need
-            the same.
-    """
-
-    kind: Literal["wall", "scaled", "virtual"] = "wall"
-    speed: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1.0
-    origin: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
-
-    @model_validator(mode="after")
-    def _check_origin(self) -> Self:
-        if (self.kind == "scaled") != (self.origin is not None):
-            raise wrong("origin is needed with kind = 'scaled', and goes with no other")
-        if self.kind != "scaled" and self.speed != 1.0:
-            raise wrong("speed goes with kind = 'scaled' alone")
-        return self
 
 
 class JournalConfig(Model):

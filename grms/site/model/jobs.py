@@ -95,6 +95,10 @@ StartsNow = Callable[[int, float], bool]
 class Nodes(Protocol):
     """What the batch system says of its nodes at the moment of an event, to be asked while that is handled."""
 
+    @property
+    def guarded_features(self) -> frozenset[str]:
+        """Those that keep jobs away from what has them, unless a job names them."""
+
     def lacks(self, needs: Needs) -> str:
         """Returns why no node here could run such a job, whatever its state and limits; empty if some could."""
 
@@ -137,7 +141,7 @@ class Load:
         If it cannot be asked, only what is certain is a yes: no job waits, and there is room. The request is no wider
         than the machine.
         """
-        shape = request.shape
+        shape = self._shape(request)
         if shape is not None:
             return self.nodes is not None and self.nodes.starts_now(
                 shape, before=[each.asked for each in self.coming]
@@ -153,7 +157,7 @@ class Load:
         """
         if request.processors > self.processors:
             return f"{self.processors} processors work; it needs {request.processors}"
-        shape = request.shape
+        shape = self._shape(request)
         if shape is not None:
             return NO_NODES if self.nodes is None else self.nodes.why_not(shape)
         if self.refuses is None:
@@ -167,9 +171,15 @@ class Load:
             request: of the job, no wider than the machine.
         """
         free = self.processors_free
-        if request.shape is None or free < request.processors or self.starts_now(request):
+        if self._shape(request) is None or free < request.processors or self.starts_now(request):
             return free
         return request.processors - 1
+
+    def _shape(self, request: Request) -> Needs | None:
+        # An account is asked about where there is somebody to ask: of one without nodes every account is good.
+        needs = request.needs
+        named = needs is not None and needs.account and self.nodes is not None
+        return needs if named else request.shape
 
 
 NO_NODES: Final = (

@@ -41,12 +41,21 @@ class Translation:
     images: Mapping[str, str] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
 
-    def local(self, partner: str, request: Request) -> Request:
+    def local(
+        self, partner: str, request: Request, guarded: frozenset[str] = frozenset()
+    ) -> Request:
         """Returns what a partner's job asks for, in the names of this site.
+
+        `guarded` are features here that keep jobs away which do not name them: a partner's job has one only where a
+        table says so, by that name.
 
         Raises:
             NoMeaningError: one of its names has no meaning here.
         """
+        for name in guarded.intersection(request.features):
+            key = self._key("features", partner, name)
+            if key is not None and key.endswith(ANY) and self.features[key] == ANY:
+                raise NoMeaningError(f"feature {name} of {partner} has no meaning here")
         gpus = request.gpus
         if gpus is not None and gpus.type:
             gpus = replace(gpus, type=self._one("gpus", partner, gpus.type))
@@ -97,12 +106,18 @@ class Translation:
 
     def _look_up(self, what: str, partner: str, name: str) -> str | None:
         table: Mapping[str, str] = getattr(self, what)
+        key = self._key(what, partner, name)
+        if key is None:
+            return None
+        return name if table[key] == ANY else table[key]
+
+    def _key(self, what: str, partner: str, name: str) -> str | None:
+        # The entry of a table that says what a name means.
+        table: Mapping[str, str] = getattr(self, what)
         before, colon, after = name.partition(":")
         of_all = name if before and (not colon or after.startswith("//")) else f"{ANY}:{name}"
-        for key in (f"{partner}:{name}", of_all, f"{partner}:{ANY}", ANY):
-            if key in table:
-                return name if table[key] == ANY else table[key]
-        return None
+        keys = (f"{partner}:{name}", of_all, f"{partner}:{ANY}", ANY)
+        return next((key for key in keys if key in table), None)
 
 
 NO_TRANSLATION: Final = Translation()

@@ -171,14 +171,14 @@ class LrmsDriver:
         age = self.load_age
         if seen is None or age is None or age > self._limits.load_age or self.problem:
             return None
+        nodes = None if seen.nodes is None else _Nodes(seen.nodes, seen.taken_at + age)
         if self._now is not None:
             own = self._now.starts_now, self._now.waits_now
-            return Load(seen.processors, seen.free, seen.waiting, *own)
+            return Load(seen.processors, seen.free, seen.waiting, *own, nodes=nodes)
         asked = None
         if seen.plan is not None:
             asked = partial(seen.plan.starts_now, now=seen.taken_at + age)
         refuses = seen.partitions.why_not if seen.partitions.each else None
-        nodes = None if seen.nodes is None else _Nodes(seen.nodes, seen.taken_at + age)
         return Load(seen.processors, seen.free, seen.waiting, asked, refuses=refuses, nodes=nodes)
 
     @property
@@ -416,6 +416,7 @@ class LrmsDriver:
 class _Nodes:
     # What a poll has shown of the nodes, at a moment on the batch system's clock.
     def __init__(self, view: NodeView, now: float) -> None:
+        self.guarded_features = view.guarded_features
         self.lacks = view.lacks
         self.why_not = view.why_not
         self.starts_now = partial(view.starts_now, now=now)

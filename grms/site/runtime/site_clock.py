@@ -12,7 +12,7 @@ import structlog
 
 from grms.daemon.clock import Clock, ScaledClock, VirtualClock, WallClock, ahead_of, going_on_from
 from grms.daemon.clock_lag import too_far_ahead
-from grms.site.config.schema import ClockConfig
+from grms.daemon.config_base import ClockConfig
 from grms.site.runtime.journal import Journal, JournalError
 
 Log = structlog.typing.FilteringBoundLogger

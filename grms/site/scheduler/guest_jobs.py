@@ -135,8 +135,12 @@ class GuestJobHandler(Owner[GuestJob]):
         needs = event.request.needs
         if needs is None:
             return event.request
+        load = self.memory.load(event.load)
+        guarded = frozenset[str]()
+        if load is not None and load.nodes is not None:
+            guarded = load.nodes.guarded_features
         try:
-            return Request.of(self.memory.settings.translation.local(event.partner, needs))
+            return Request.of(self.memory.settings.translation.local(event.partner, needs, guarded))
         except NoMeaningError as error:
             self.memory.book(event.partner).no_meaning = str(error)
             return None

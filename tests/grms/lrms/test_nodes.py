@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grms.lrms.nodes import BEFORE_MAX, MARGIN_S, Licence, NodeGroup, NodeTable, Promised, grouped
-from grms.lrms.partitions import Partition
+from grms.lrms.partitions import Admitted, Partition
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.node_strategies import machines, requests
@@ -127,6 +127,50 @@ def test_what_is_never_run_is_refused_with_what_is_missing(request_: Request, wh
     """By the greatest that there is, where it is a matter of numbers."""
     assert TABLE.never(request_) == TABLE.why_not(request_) == TABLE.stays(request_) == why
     assert not TABLE.starts_now(request_, 0.0)
+
+
+def test_a_partition_takes_jobs_of_its_accounts_and_qos() -> None:
+    """However the name is written; whose job it is that names none is the batch system's to say."""
+    bio = Admitted(frozenset(["bio"]), barred=False)
+    table = replace(
+        TABLE, partitions=(replace(MAIN, accounts=bio, qos=Admitted(frozenset(["low"]))), GPU)
+    )
+    for request in (Request(), Request(account="Bio"), Request(account="bio", qos="high")):
+        assert table.why_not(replace(request, wall_time=1.0)) == ""
+        assert table.starts_now(replace(request, wall_time=1.0), 0.0)
+    for request, why in (
+        (Request(account="chem"), "main takes no jobs of account chem"),
+        (Request(qos="LOW"), "main takes no jobs of QOS LOW"),
+    ):
+        assert table.why_not(request) == why
+        assert not table.starts_now(request, 0.0)
+        assert table.lacks(request) == ""  # for own users it waits
+        assert table.why_not(replace(request, partition="main,gpu")) == ""
+
+
+def test_a_gpu_brings_its_memory() -> None:
+    """Where nothing else is asked for, also beside a default of each core."""
+    gpu = replace(GPU, default_gpu_memory=10_000, default_memory=Memory(1))
+    table = replace(TABLE, partitions=(MAIN, gpu))
+    for gpus, memory, fits in ((3, None, True), (4, None, False), (4, Memory(1), True)):
+        request = Request(gpus=Gpus(gpus), memory=memory, partition="gpu", wall_time=1.0)
+        assert table.starts_now(request, 0.0) is fits
+    assert table.starts_now(Request(16, partition="gpu", wall_time=1.0), 0.0)
+
+
+def test_a_gpu_brings_its_cores() -> None:
+    """Where a job does not say how many its tasks have; the others are not more for it."""
+    gpu = replace(GPU, default_gpu_cores=5)
+    table = replace(TABLE, partitions=(MAIN, gpu))
+    for request, starts in (
+        (Request(gpus=Gpus(3)), True),
+        (Request(gpus=Gpus(4)), False),
+        (Request(4, gpus=Gpus(1, "task")), False),
+        (Request(2, 2, gpus=Gpus(4)), True),
+        (Request(16), True),
+    ):
+        asked = replace(request, partition="gpu", wall_time=1.0)
+        assert table.starts_now(asked, 0.0) is starts
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from grms.site.model.invariants import check
 from grms.site.model.jobs import HomeJob, Load, OfferId, Request
 from grms.site.model.records import Record
 from grms.site.model.settings import PartnerSettings, SiteSettings
+from grms.site.runtime.journal import KIND
 from grms.site.scheduler.state import SiteState
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
@@ -101,6 +102,10 @@ class Conversation:
         appends = [command for command in commands if isinstance(command, Append)]
         assert appends == [command for command in commands[:1] if isinstance(command, Append)]
         for append in appends:
+            # As they are read after a restart, with fields of the right kinds.
+            assert len(KIND.codec.decode(KIND.codec.encode(list(append.records)))) == len(
+                append.records
+            )
             self.journal += append.records
         return [command for command in commands if not isinstance(command, Append | Publish)]
 

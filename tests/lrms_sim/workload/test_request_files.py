@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given
 
@@ -60,6 +61,7 @@ def test_mistakes_name_their_line(tmp_path: Path, text: str, words: str) -> None
     with pytest.raises((RequestFileError, ValueError)) as met:
         read_requests(path)
     assert f"{path}{words}" in str(met.value)
+    assert not [each for each in psutil.Process().open_files() if each.path == str(path)]
 
 
 def test_rows_of_people(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ KINDS = (
 PARTITIONS = """
 PartitionName=main Nodes=n[1-3] Default=YES MaxTime=1-00:00:00 DefaultTime=60 State=UP
 PartitionName=gpu Nodes=n[4-5] MaxTime=04:00:00 MaxNodes=1 DefMemPerCPU=500 State=UP
+PartitionName=acc Nodes=n[4-5] MaxTime=04:00:00 DefMemPerGPU=6000 DefCpuPerGPU=3 State=UP
 PartitionName=short Nodes=n[1-5] MaxTime=00:10:00 MaxMemPerNode=8000 State=UP
 DefMemPerCPU=100
 Licenses=matlab:4
@@ -157,7 +158,7 @@ def drawn(rng: random.Random) -> Request:
                 exclusive=rng.random() < 0.1,
                 licences=rng.choice([(), (), (), (("matlab", 3),)]),
                 wall_time=rng.choice([300.0, 1800.0, 7200.0]),
-                partition=rng.choice(["", "gpu", "gpu", "short", "main,gpu"]),
+                partition=rng.choice(["", "gpu", "acc", "acc", "short", "main,gpu"]),
             )
         except RequestError:
             continue

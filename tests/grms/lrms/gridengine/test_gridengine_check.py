@@ -129,6 +129,10 @@ async def test_all_of_it(tmp_path: Path) -> None:
     what = ["version", "submit hosts", "queue", "parallel", "own jobs", "partners' jobs", "flush"]
     assert [finding.what for finding in found] == what
     assert list((tmp_path / "spool").iterdir()) == []
+    named = GridEngineCheck(run, settings, 30.0, tmp_path / "spool", named=["main", "acc"])
+    more = [one for one in await named.findings() if one.what == "guests.translate"]
+    (only,) = more
+    told(only, MISSING, "no queue 'acc'", "name some of: main")
     away = programs(tmp_path / "bin", "echo unable to contact qmaster >&2; exit 1")
     found = await GridEngineCheck(away, settings, 30.0, tmp_path / "spool").findings()
     assert [finding.what for finding in found] == ["version", "master"]

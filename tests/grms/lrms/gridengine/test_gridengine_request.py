@@ -9,6 +9,7 @@ import pytest
 from grms.lrms.base import LrmsJob, LrmsRefusedError, Program
 from grms.lrms.gridengine.gridengine import GridEngine
 from grms.lrms.gridengine.gridengine_adapter import GridEngineTable
+from grms.lrms.gridengine.gridengine_nodes import GridTable
 from grms.lrms.gridengine.gridengine_request import (
     Cell,
     Resource,
@@ -16,6 +17,7 @@ from grms.lrms.gridengine.gridengine_request import (
     read_rule,
     resource_options,
 )
+from grms.lrms.nodes import NodeTable
 from lrms_sim.workload.requests import Gpus, Memory, Request, RequestError
 from tests.clusters.gridengine import GridEngineCluster, need_gridengine
 from tests.clusters.slurm import wait_for
@@ -40,6 +42,9 @@ def test_resources_and_rules_are_read() -> None:
     """With how they are counted."""
     assert CELL.resources["matlab"] == Resource("INT", "<=", "JOB")
     assert len(CELL.resources) == 8
+    line = "gpu        gpu        BOOL       ==    FORCED      NO          0        0\n"
+    forced = read_resources(RESOURCES + line.replace("gpu ", "vip ", 1))["vip"]
+    assert forced == Resource("BOOL", "==", "NO", "FORCED")
     with pytest.raises(ValueError, match="not resources"):
         read_resources("error: commlib error")
     assert (
@@ -68,6 +73,17 @@ def test_resources_and_rules_are_read() -> None:
 def test_a_cell_is_asked_for_what_a_request_says(request_: Request, words: str) -> None:
     """Of what is counted for every slot, each slot's share; it is never less than all."""
     assert resource_options(request_, CELL) == words.split()
+
+
+def test_what_nobody_may_request_is_no_feature() -> None:
+    """`qsub` would refuse it; what only those get who request it is one, and keeps others away."""
+    more = {word: Resource("BOOL", "==", "NO", word) for word in ("NO", "FORCED")}
+    cell = replace(CELL, resources={**CELL.resources, **more})
+    assert resource_options(Request(features=("FORCED",)), cell) == ["-l", "FORCED=TRUE"]
+    with pytest.raises(RequestError, match="no host of this cell has a feature NO"):
+        resource_options(Request(features=("NO",)), cell)
+    assert GridTable((), (), (), cell=cell).guarded_features == {"FORCED"}
+    assert NodeTable((), (), ()).guarded_features == frozenset()
 
 
 def test_what_is_counted_once_is_asked_for_once() -> None:

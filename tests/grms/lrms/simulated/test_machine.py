@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -34,6 +34,7 @@ from lrms_sim.scheduling.criteria import Criterion, CriterionOrder
 from lrms_sim.scheduling.disciplines import Fcfs, discipline_by_name
 from lrms_sim.scheduling.selection import StrategyTable
 from lrms_sim.scheduling.strategies import Strategy
+from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.strategies import OneMachine, disciplines, one_machine
 
 
@@ -500,3 +501,40 @@ def test_moments_of_a_job_too_short_for_the_clock_are_in_order() -> None:
     submit(machine, moment, 1, 0.1)
     machine.advance(moment + 2.0)
     assert moments(machine) == [(moment, Kind.START, 0), (moment, Kind.END_AT_ONCE, 0)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "lacks"),
+    [
+        (Request(2, memory=Memory(4096)), "it asks for 2 tasks, 4 GiB a core"),
+        (Request(gpus=Gpus(1)), "it asks for 1 task, 1 GPU"),
+        (Request(2, 2), "it asks for 2 tasks of 2 cores"),
+        (Request(2, features=("fast",)), "it asks for 2 tasks, fast"),
+    ],
+)
+def test_a_machine_of_processors_runs_nothing_that_asks_for_more(
+    request_: Request, lacks: str
+) -> None:
+    """Nor as if it had asked for processors: that would be another job."""
+    nodes = lrms_of(4).load_at(0.0).nodes
+    assert nodes is not None
+    assert lacks in nodes.lacks(request_)
+    assert nodes.why_not(request_) == nodes.lacks(request_)
+    assert not nodes.starts_now(replace(request_, wall_time=1.0), 0.0)
+    assert nodes.guarded_features == frozenset()
+
+
+def test_what_a_job_names_is_no_matter_of_a_machine_of_processors() -> None:
+    """At home it runs all the same; a partner's names mean something, and are not here. Of accounts every one is good."""
+    lrms = lrms_of(4)
+    nodes = lrms.load_at(0.0).nodes
+    assert nodes is not None
+    named = Request(2, partition="gpu", wall_time=1.0)
+    assert nodes.lacks(named) == ""
+    assert "no partitions, QOS, images or signals; it asks for 2 proc" in nodes.why_not(named)
+    assert not nodes.starts_now(named, 0.0)
+    of_account = Request(2, account="proj", wall_time=1.0)
+    assert nodes.why_not(of_account) == ""
+    assert nodes.starts_now(of_account, 0.0)
+    lrms.submit(job("a", 3), 0.0)
+    assert not nodes.starts_now(of_account, 0.0)

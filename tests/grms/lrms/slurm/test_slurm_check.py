@@ -157,6 +157,12 @@ async def test_all_is_asked(tmp_path: Path) -> None:
         "hold": GOOD,
     }
     assert not (tmp_path / "check.sh").exists()
+    named = SlurmCheck(
+        programs(tmp_path, **answers), settings, 6.0, tmp_path, named=["acc", "main", "acc"]
+    )
+    more = [one for one in await named.findings() if one.what == "guests.translate"]
+    (only,) = more
+    told(only, MISSING, "no partition 'acc'", "name some of: main")
 
 
 async def test_without_an_answer_nothing_more_is_asked(tmp_path: Path) -> None:

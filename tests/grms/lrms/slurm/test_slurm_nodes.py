@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from grms.lrms.nodes import Licence, NodeGroup, Promised
-from grms.lrms.partitions import Partition
+from grms.lrms.partitions import Admitted, Partition
 from grms.lrms.slurm.slurm_nodes import (
     SlurmRules,
+    default_memory,
     read_licences,
     read_nodes,
     read_partitions,
@@ -73,6 +74,9 @@ def test_rules_are_read() -> None:
     assert sockets is not None
     assert (sockets.granule, sockets.memory, sockets.one_task_a_core) == ("socket", False, True)
     assert read_rules("slurm_load_ctl_conf error: no") is None
+    assert RULES.accounting
+    unknown = read_rules(CONFIGURATION + "AccountingStorageType   = accounting_storage/none\n")
+    assert unknown == replace(RULES, accounting=False)
     empty = "PriorityFlags = \nSelectType = select/linear\nJobRequeue =\n"
     assert read_rules(empty) == SlurmRules(whole_nodes=True, memory=False)
 
@@ -156,6 +160,9 @@ def test_partitions_are_read() -> None:
         ("MaxCPUsPerNode=UNLIMITED", "MaxCPUsPerNode=6", {"cores_max": 6}),
         ("MaxMemPerNode=UNLIMITED", "MaxMemPerCPU=900", {"core_memory_max": 900}),
         ("DefMemPerNode=UNLIMITED", "DefMemPerNode=4000", {"default_memory": Memory(4000, "node")}),
+        ("JobDefaults=(null)", "JobDefaults=DefCpuPerGPU=2,DefMemPerGPU=2000", {"default_gpu_memory": 2000, "default_gpu_cores": 2}),
+        ("AllowGroups=ALL", "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL", {}),
+        ("AllowGroups=ALL", "AllowAccounts=bio,Chem DenyQos=low", {"accounts": Admitted(frozenset(["bio", "chem"]), barred=False), "qos": Admitted(frozenset(["low"]))}),
     ],
 )  # fmt: skip
 def test_what_a_partition_says_is_read(old: str, new: str, changes: dict[str, object]) -> None:
@@ -164,6 +171,44 @@ def test_what_a_partition_says_is_read(old: str, new: str, changes: dict[str, ob
     main = Partition("main", "UP", longest_s=86_400.0, widest=40, default_memory=Memory(100))
     (first, *_), _ = read_partitions(PARTITIONS.splitlines()[0].replace(old, new), nodes, RULES)
     assert first == replace(main, **changes)  # type: ignore[arg-type]  # of its fields
+
+
+def test_a_partition_for_accounts_takes_nothing_where_these_are_unknown() -> None:
+    """Slurm lets every job wait there for ever; whom it denies it cannot know either, and takes."""
+    rules, line = replace(RULES, accounting=False), PARTITIONS.splitlines()[0]
+    allowed, denied = (
+        line.replace("AllowGroups=ALL", f"{word}Accounts=bio") for word in ("Allow", "Deny")
+    )
+    ((main,), _) = read_partitions(allowed, (), rules)
+    said = "only for accounts, which this cluster does not know"
+    assert (main.takes, main.state) == (False, said)
+    ((main,), _) = read_partitions(denied, (), rules)
+    assert (main.takes, main.state) == (True, "UP")
+
+
+def test_memory_of_a_gpu_is_that_of_the_cluster_where_a_partition_says_none() -> None:
+    """As recorded: it goes before what a partition says of its nodes."""
+    rules = read_rules(CONFIGURATION + "JobDefaults             = DefMemPerGPU=2000\n")
+    assert rules is not None
+    line = PARTITIONS.splitlines()[0].replace("DefMemPerNode=UNLIMITED", "DefMemPerNode=5000")
+    ((main,), _) = read_partitions(line, (), rules)
+    assert (main.default_gpu_memory, main.default_memory) == (2000, Memory(5000, "node"))
+    fields = {"JobDefaults": "DefMemPerGPU=3G", "DefMemPerNode": "5000"}
+    assert default_memory(fields, rules, gpus=True) == Memory(3072, "gpu")
+    assert default_memory(fields, rules) == Memory(5000, "node")
+    assert default_memory(fields, replace(rules, memory=False), gpus=True) is None
+
+
+def test_a_node_that_says_it_has_no_threads_has_one() -> None:
+    """As one that has not answered yet."""
+    line = NODES.splitlines()[0].replace("ThreadsPerCore=1", "ThreadsPerCore=0")
+    rules = replace(RULES, one_task_a_core=True)
+    (node,) = read_nodes(line.replace("CoresPerSocket=1", "CoresPerSocket=0"), rules)
+    assert (node.step, node.task_step) == (1, 1)
+    (node,) = read_nodes(
+        line.replace("CoresPerSocket=1", "CoresPerSocket=0"), replace(rules, granule="socket")
+    )
+    assert node.step == 1
 
 
 def test_a_job_that_asks_for_no_memory_may_get_all_of_it() -> None:

@@ -176,12 +176,14 @@ memory_mib = 16_000
 [guests.translate.partitions]
 batch = "std,long"
 "north:*" = ""
+"north:short" = "*"
 [guests.translate.modules]
 "*" = "*"
 """
     config = parse_config(text.encode(), folder=Path("/etc"), shown="x")
     found = translation_of(config)
-    assert found.partitions == {"batch": "std,long", "north:*": ""}
+    assert found.partitions == {"batch": "std,long", "north:*": "", "north:short": "*"}
+    assert config.guests.translate.partitions_here == ["std", "long", "short"]
     assert (found.modules, found.features, found.accounts) == ({"*": "*"}, {"*": "*"}, {})
     assert [(one.nodes, one.gpus) for one in config.nodes] == [(4, 0)]
     plain = parse_config(GOOD.encode(), folder=Path("/etc"), shown="x")

@@ -192,10 +192,14 @@ GPU = Request.of(Needs(tasks=2, gpus=Gpus(1), wall_time=60.0))
 
 
 class OneGpu:
-    """A batch system with one GPU, which is free."""
+    """A batch system with one GPU, which is free, and whose account is `proj`."""
+
+    guarded_features = frozenset[str]()
 
     def lacks(self, needs: Needs) -> str:
-        """Says no to more."""
+        """Says no to more, and to other accounts."""
+        if needs.account not in {"", "proj"}:
+            return f"no jobs of {needs.account}"
         return "" if needs.gpus is None or needs.gpus.count == 1 else "one GPU is all there is"
 
     why_not = lacks
@@ -225,6 +229,13 @@ def test_what_is_more_than_processors_is_asked_of_the_nodes() -> None:
     plain = Request.of(Needs(tasks=4, account="proj", wall_time=1.0))
     assert blind.starts_now(plain)
     assert blind.refusal(plain) == ""
+    # Of an account the nodes are asked, where there are some.
+    other = Request.of(Needs(tasks=4, account="other", wall_time=1.0))
+    assert blind.refusal(other) == sees.refusal(plain) == ""
+    assert sees.refusal(other) == "no jobs of other"
+    assert sees.starts_now(plain)
+    assert not sees.starts_now(other)
+    assert (sees.room_for(plain), sees.room_for(other)) == (4, 3)
     # Not every batch system has these.
     for word in ("partition", "qos", "image", "signal"):
         asks = Request.of(Needs(**{word: "USR1"}, wall_time=1.0))  # type: ignore[arg-type]  # one word

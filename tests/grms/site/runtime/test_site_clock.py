@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from grms.daemon.clock import ScaledClock, VirtualClock, WallClock, ahead_of
-from grms.site.config.schema import ClockConfig
+from grms.daemon.config_base import ClockConfig
 from grms.site.runtime.journal import Journal, JournalError
 from grms.site.runtime.site_clock import check_clock, make_clock
 

@@ -85,6 +85,7 @@ def test_no_more_elements_are_under_way_than_may_be() -> None:
     # Home has room, but would rather run nothing: what is offered counts as well.
     assert kinds(commands) == ["ReplyJob", "LrmsSubmit", "LrmsSubmit"]
     assert job(site, "a-1_2").state is JobState.HELD
+    assert site.state.why_stuck(job(site, "a-1_2"), 1e9) == ""  # it goes on by itself
     assert "2 elements at a time" in site.state.memory.held.why(3)
     commands = end(site, "a-1_0")
     assert one(commands, LrmsSubmit).lrms_key == job(site, "a-1_2").lrms_key

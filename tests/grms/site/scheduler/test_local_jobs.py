@@ -215,6 +215,32 @@ def test_a_job_that_is_to_end_and_was_forgotten_has_ended(begin: Begin) -> None:
     site.cancelled()
     said = site.over(site(base.Lost, key=site.key, reason="a crash"), Outcome.CANCELLED)
     assert said == [LrmsCancel(site.last_id, site.key)]
+    assert (site.mine().end_time, site.mine().run_time) == (3.0, 0.0)
+
+
+@owners
+def test_what_is_said_once_more_is_no_news(begin: Begin) -> None:
+    """Nobody is told of a job again that the batch system has had; what kept it from starting is over then."""
+    site, told = begin(), list[Command]()
+    site.mine().hindered = "no licence"
+    site.waits()
+    assert site.mine().hindered == ""
+    site.see = lambda _, commands: told.extend(commands)
+    site.waits()
+    assert told == []
+    site.mine().hindered = "no licence"
+    site(base.Started, key=site.key, start_time=4.0)
+    assert site.mine().hindered == ""
+    assert site(base.SeenAgain, key="nobody/1/1") == []
+
+
+def test_a_batch_system_that_is_away_says_why_or_that_it_does_not_answer() -> None:
+    """Until it is back."""
+    site = Conversation()
+    assert site(base.Away, reason="") == []
+    assert site.state.memory.lrms_away == "it does not answer"
+    assert site(base.Back) == []
+    assert site.state.memory.lrms_away == ""
 
 
 @owners

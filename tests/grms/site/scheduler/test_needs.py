@@ -42,6 +42,8 @@ class Cluster:
         self.shut = shut
         self.asked: list[Needs] = []
 
+    guarded_features = frozenset(["secret"])
+
     def lacks(self, needs: Needs) -> str:
         """Counts GPUs."""
         self.asked.append(needs)
@@ -279,6 +281,16 @@ def test_what_means_nothing_here_is_declined() -> None:
         translation=TABLES,
     )
     assert offered(site, with_gpus(2), NAMED, 2)
+
+
+def test_a_feature_that_keeps_others_away_is_not_a_partners() -> None:
+    """Unless the site's file names it."""
+    asks = Request.of(Needs(features=("secret",), wall_time=100.0))
+    site = Conversation()
+    assert not offered(site, with_gpus(0), asks)
+    assert "feature secret of b has no meaning here" in site.state.partners["b"].no_meaning
+    named = Conversation(settings(translation=Translation(features={"secret": "*"})))
+    assert offered(named, with_gpus(0), asks)
 
 
 @pytest.mark.parametrize(

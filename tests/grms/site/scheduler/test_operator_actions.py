@@ -199,6 +199,7 @@ def test_a_job_that_is_written_off_has_failed() -> None:
     job = site.job()
     assert (job.state, job.outcome) == (JobState.ENDED, Outcome.FAILED)
     assert job.reason == "written off by root; what b does with it is not known"
+    assert job.run_time == 0.0
     assert last(site, JobWrittenOff) == JobWrittenOff(0.0, 1, "root")
     # The question that is open is followed by the withdrawal.
     assert site.state.partners["b"].abandoned == {1: 0}
@@ -215,6 +216,7 @@ def test_only_jobs_at_partners_are_decided_about(act: type[Any]) -> None:
     site = Conversation()
     refused = one(site(act, **{**BY, "job_id": "a-7"}), Refuse)
     assert (refused.refusal, refused.reason) == (Refusal.NOT_FOUND, "there is no job 'a-7'")
+    assert refused.field == "job_id"
     site.submit(load=FREE)
     refused = one(site(act, **BY), Refuse)
     assert refused.refusal is Refusal.PRECONDITION
@@ -244,9 +246,10 @@ def test_a_suspect_job_is_stuck_and_a_job_at_home_is_not() -> None:
 def test_a_job_that_the_batch_system_does_not_confirm_is_stuck() -> None:
     """Whether it does not answer, or answers and has not said that it has the job."""
     site = Conversation(settings())
+    site.now = 10.0
     key = one(site.submit(load=FREE), LrmsSubmit).lrms_key
-    late = UNCONFIRMED_S + 1.0
-    assert site.state.why_stuck(site.job(), UNCONFIRMED_S) == ""
+    late = 10.0 + UNCONFIRMED_S + 1.0
+    assert site.state.why_stuck(site.job(), 10.0 + UNCONFIRMED_S) == ""
     words = site.state.why_stuck(site.job(), late)
     assert words == "the batch system has not confirmed it for 61 s"
     site(base.Away, reason="out of order")

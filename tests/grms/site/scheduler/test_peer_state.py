@@ -327,6 +327,17 @@ def test_a_disputed_offer_was_not_taken_and_begins_an_epoch() -> None:
     assert site.state.memory.epoch == 8
 
 
+def test_an_offer_that_was_answered_cannot_be_disputed() -> None:
+    """Whoever has accepted it has it."""
+    site = conversation()
+    site.submit()
+    site(OfferAnswered, load=FULL, accepted=True, **B1)
+    before = list(site.journal)
+    assert site(OfferDisputed, load=FULL, **B1) == []
+    assert (site.journal, site.state.memory.epoch) == (before, 7)
+    assert site.state.partners["b"].faults == 0
+
+
 def test_a_disputed_offer_of_an_older_epoch_begins_no_other() -> None:
     """One copy, one new epoch."""
     site = conversation()

@@ -43,6 +43,7 @@ from grms.site.wire.convert import write_job
 from tests.grms.site.conversation import (
     FULL,
     KEEP,
+    REQUEST,
     Conversation,
     kinds,
     offer,
@@ -126,7 +127,7 @@ def test_a_waiting_job_is_offered_again() -> None:
     """The partner is to hold a place; what the site does not see does not change for its user."""
     site = home()
     asked = one(due(site), SendOffer)
-    assert (asked.partner, asked.offer, asked.reserve) == ("b", offer(1), True)
+    assert asked == SendOffer(site.last_id, "b", offer(1), 1, REQUEST, b"run", reserve=True)
     assert (site.job().state, site.job().shown) == (JobState.REOFFERING, JobState.QUEUED)
     assert site.state.job_counts()[JobState.QUEUED] == 1
     told = write_job(site.job(), "a", program=False)

@@ -7,6 +7,7 @@ import pytest
 
 from grms.lrms import base
 from grms.policy.rebalancing import Rebalancing
+from grms.policy.transfer import AcceptWhenFit
 from grms.site.model.commands import (
     Command,
     LrmsCancel,
@@ -19,7 +20,9 @@ from grms.site.model.commands import (
 from grms.site.model.compaction import compacted
 from grms.site.model.events import (
     Cancel,
+    LrmsStays,
     OfferAnswered,
+    PartnerUp,
     PoliciesChanged,
     Restarted,
     StatusAnswered,
@@ -108,6 +111,23 @@ def test_after_a_restart_a_round_goes_on(compacts: bool) -> None:
     assert PublishRound in map(type, site(OfferAnswered, partner="c", offer=offer(3), **no))
     assert not site.state.memory.rounds.open
     assert kinds(due(site)) == ["SendOffer"]  # the next one
+
+
+def test_after_a_restart_a_round_goes_on_behind_who_has_answered() -> None:
+    """Where the job was about to leave, and then stays: the next is asked once the place is given back."""
+    partners = tuple(PartnerSettings(name, 8) for name in "bcd")
+    site = home(partners=partners, transfer=dict.fromkeys("bcd", AcceptWhenFit()))
+    site(PartnerUp, load=FULL, partner="d", processors=8)
+    assert one(due(site), SendOffer).partner == "b"
+    assert kinds(site(OfferAnswered, load=FULL, accepted=True, **B1)) == ["LrmsCancel"]
+    site.restart()
+    site(Restarted, load=FULL)
+    site(base.Accepted, key=KEY)
+    site.up = ("b", "c", "d")
+    site.come_up()
+    assert due(site) == []
+    withdraw = one(site(LrmsStays, key=KEY), SendWithdraw)
+    assert one(taken_back(site, withdraw), SendOffer).partner == "c"
 
 
 def test_after_a_restart_a_round_waits_for_what_is_about_to_leave() -> None:

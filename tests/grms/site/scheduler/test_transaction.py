@@ -25,3 +25,12 @@ def test_records_come_first_and_all_at_once() -> None:
         ReplyJob(5, "a-1"),
         Publish(5, 1),
     ]
+
+
+def test_jobs_that_change_together_are_told_of_at_once() -> None:
+    """With each of their numbers; of none nothing is told."""
+    transaction = Transaction(StateTables(settings()), 5, 1.0)
+    transaction.publish_all([])
+    assert transaction.commands() == []
+    transaction.publish_all([3, 4, 6])
+    assert transaction.commands() == [Publish(5, 3, (4, 6))]

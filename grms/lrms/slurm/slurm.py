@@ -106,6 +106,19 @@ _UNAVAILABLE = (
     "Broken pipe",
     "Network is unreachable",
     "Host is down",
+    "slurm_msg_sendto",  # of Slurm's own functions that send and receive, whatever the reason
+    "slurm_receive_msg",
+    "Unexpected missing socket",
+    "Communication shutdown failure",
+    "Header lengths are longer",
+    "Insane message length",
+    "Incompatible versions of client and server",  # an upgrade is under way
+    "Can't find an address",
+    "getaddrinfo",
+    "Unable to establish control machine",
+    "configuration source",  # which is the controller
+    "failed to fetch config",
+    "Unable to process configuration file",  # on a file system that is away
 )
 """Messages of Slurm's programs without an answer of the controller; everything else is an answer."""
 
@@ -120,6 +133,7 @@ _PASSING = (
     "job submit limit",
     "submission failed: Unspecified error",  # a site's own job_submit plugin
     "sleeping and retrying",  # the controller has all the jobs that it may have
+    "Unable to create job record, try again",
     "No space left on device",
     "Disk quota exceeded",
     "Unable to open file",  # of the job's folder: its user cannot pass through one above it

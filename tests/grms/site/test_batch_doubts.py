@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grms.cli.main import run_command
 from grms.daemon.ports import free_port
+from grms.lrms.batch.adapter import BatchLrms
+from grms.lrms.batch.queue_snapshot import JobRow
 from grms.v1 import job_pb2, request_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
@@ -63,8 +66,8 @@ class Sites:
 
 
 @asynccontextmanager
-async def two_sites(folder: Path) -> AsyncIterator[Sites]:
-    """Has them as long as they are used."""
+async def two_sites(folder: Path, **more: Any) -> AsyncIterator[Sites]:
+    """Has them as long as they are used; `more` is of north's configuration."""
     ports = {name: free_port() for name in ("north", "south")}
     found = Sites(folder, {}, {})
     with ExitStack() as clusters:
@@ -83,8 +86,9 @@ async def two_sites(folder: Path) -> AsyncIterator[Sites]:
                     "spool": str(folder / f"spool-{name}"),
                     "programs": cluster.programs,
                 }
+                values = {"lrms": lrms, **(more if name == "north" else {})}
                 written = document(
-                    folder, name, CPUS, {partner: ports[partner]}, ports[name], lrms=lrms
+                    folder, name, CPUS, {partner: ports[partner]}, ports[name], **values
                 )
                 found.sites[name] = await daemons.enter_async_context(running(written, folder))
             for site in found.sites.values():
@@ -173,3 +177,41 @@ async def test_a_job_that_no_table_shows_is_shown_as_stuck(
         assert completed(await both.ends("second", second.job_id), "south")
         assert completed(await both.ends("first", first.job_id), "north")
         assert both.ran() == ["first", "second"]
+
+
+@pytest.mark.parametrize("moment", ["hold", "cancel", "never"])
+async def test_what_an_administrator_cancels_as_it_leaves_goes_to_no_partner(
+    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """South holds a place and north's Slurm is to let the job go; who is faster has ended it."""
+    async with two_sites(tmp_path, reoffer="1s") as both:
+        north = both.sites["north"]
+        first = await both.submit("first", CPUS)
+        await until(lambda: both.ran() == ["first"])
+        load = north.core.driver.load
+        await until(lambda: (found := load()) is not None and found.processors_free == 0)
+        second = await both.submit("second", CPUS)
+        await until(lambda: both.ran() == ["first", "second"])
+        lrms = north.core.driver.lrms
+        assert isinstance(lrms, BatchLrms)
+        if moment != "never":
+            right = getattr(lrms._system, moment)  # the moment before a call
+
+            async def overtaken(row: JobRow) -> Any:
+                both.clusters["north"].ask("scancel", row.number)
+                return await right(row)
+
+            monkeypatch.setattr(lrms._system, moment, overtaken)
+        third = await both.submit("third", CPUS)
+        assert completed(await both.ends("second", second.job_id), "south")
+        if moment == "never":
+            assert completed(await both.ends("third", third.job_id), "south")
+        else:
+            job = await north.ended(third.job_id)
+            assert job.outcome == request_pb2.OUTCOME_CANCELLED
+            assert job.reason.startswith("cancelled in the batch system")
+            south = both.sites["south"].core.engine.state.memory
+            await until(lambda: not south.reserved)
+        assert completed(await both.ends("first", first.job_id), "north")
+        ran = ["first", "second"] + ["third"] * (moment == "never")
+        assert both.ran() == ran

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grms.lrms.base import LrmsPhase, LrmsUnavailableError
+from grms.lrms.base import LrmsPhase, LrmsRefusedError, LrmsUnavailableError
 from grms.lrms.batch.queue_snapshot import JobRow, Question
 from grms.lrms.batch.subprocesses import Answer, Programs
 from grms.lrms.gridengine.gridengine import GridEngine, GridEngineSettings
@@ -63,6 +63,27 @@ async def test_the_master_is_asked_for_the_one_job(tmp_path: Path) -> None:
     with pytest.raises(LrmsUnavailableError):
         await grid(tmp_path, away).knows(ASKED)
     assert not grid(tmp_path, away).forgets
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("denied: host is no submit host", True),
+        ("Unable to run job: unknown queue", True),
+        ("error: commlib error: got select error (Connection refused)", False),
+        ("error: failed receiving gdi request response for mid=1 (can't find connection).", False),
+        ("error: unable to send message to qmaster using port 6444 on host", False),
+        ("error: communication error for host/qsub/1 running on port 6444", False),
+        ("error: can't resolve hostname", False),
+    ],
+)
+async def test_a_master_that_does_not_answer_has_not_refused(
+    said: str, refused: bool, tmp_path: Path
+) -> None:
+    """A job that it may have taken must not count as one that it does not take."""
+    row = JobRow(NAME, NUMBER, 1.0, LrmsPhase.HELD, 1)
+    with pytest.raises(LrmsRefusedError if refused else LrmsUnavailableError):
+        await grid(tmp_path, Answer(1, b"", said)).release(row)
 
 
 @pytest.mark.parametrize(

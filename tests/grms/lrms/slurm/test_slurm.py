@@ -673,6 +673,23 @@ async def test_a_job_is_known_whatever_its_user_calls_it(tmp_path: Path) -> None
         ),
         ("Batch job submission failed: Unable to contact slurm controller (connect failure)", None),
         ("Batch job submission failed: Socket timed out on send/recv operation", None),
+        (
+            "slurm_msg_sendto: address:port=127.0.0.1:6817 msg_type=4003: Unexpected missing socket error",
+            None,
+        ),
+        ("Batch job submission failed: Unexpected missing socket error", None),
+        ("slurm_receive_msg [127.0.0.1:6817]: No buffer space available", None),
+        ("Batch job submission failed: Communication shutdown failure", None),
+        ("Batch job submission failed: Header lengths are longer than data received", None),
+        ("Batch job submission failed: Incompatible versions of client and server code", None),
+        ("Batch job submission failed: Can't find an address, check slurm.conf", None),
+        (
+            "fetch_config: DNS SRV lookup failed\nfatal: Could not establish a configuration source",
+            None,
+        ),
+        ("xgetaddrinfo: getaddrinfo() failed: Name or service not known", None),
+        ("fatal: Unable to process configuration file", None),
+        ("Batch job submission failed: Unable to create job record, try again", True),
     ],
 )
 def test_a_refusal_says_whether_it_passes(said: str, passing: bool | None) -> None:

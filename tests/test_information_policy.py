@@ -152,6 +152,7 @@ OWNER_NAME = "whose job it is, by name, where both sites' files say so"
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
+PROGRESS = "where a job one has delegated stands"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 STILL_THERE = "whether the home site has the job still"
@@ -253,6 +254,13 @@ MAY_CROSS = {
     "Completion.signal": END,
     "ReportRequest.site": NAME,
     "ReportRequest.completions": END,
+    "ProgressRequest.site": NAME,
+    "ProgressRequest.offers": NUMBER,
+    "ProgressResponse.jobs": PROGRESS,
+    "JobProgress.offer": NUMBER,
+    "JobProgress.phase": PROGRESS,
+    "JobProgress.start_time_s": PROGRESS,
+    "JobProgress.since_s": PROGRESS,
     "ListGuestResultsRequest.site": NAME,
     "ListGuestResultsRequest.offer": NUMBER,
     "FetchGuestResultRequest.site": NAME,
@@ -295,8 +303,9 @@ WORDS_THAT_CROSS = {
     "FileProblem": {"UNSPECIFIED", "MISSING", "NO_FILE", "TOO_LARGE"},
     "MemoryScope": {"UNSPECIFIED", "NODE", "CORE", "GPU"},
     "GpuScope": {"UNSPECIFIED", "NODE", "TASK", "JOB"},
+    "JobPhase": {"UNSPECIFIED", "WAITING", "RUNNING", "SUSPENDED", "COMPLETING"},
 }
-"""Every word of every enumeration in them: whether a job waits or runs is not among them."""
+"""Every word of every enumeration in them."""
 
 # --- the rules -----------------------------------------------------------------------------------
 
@@ -542,9 +551,9 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Ten questions with one answer each; files are streamed; nothing is open-ended."""
+    """Eleven questions with one answer each; files are streamed; nothing is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
-    about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
+    about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "Progress", "FetchProgram"}
     about_files = {"FetchInput", "ListGuestResults", "FetchGuestResult", "DropGuestResults"}
     assert set(methods) == about_jobs | about_files
     streamed = {"FetchGuestResult", "FetchInput"}

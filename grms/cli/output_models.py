@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, RootModel, create_model
 
-from grms.client import ArrayCounts, Job, Outcome
+from grms.client import ArrayCounts, Job, JobPhase, Outcome
 from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 
 _Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
@@ -33,6 +33,19 @@ class JobOutput(_Job):
     array_index: int | None = Field(description="In that array; null for none.")
     dependencies: Sequence[str] = Field(description="What it waits, or has waited for.")
     array: ArrayCounts | None = Field(description="How the array is; null of a job.")
+    phase: JobPhase | None = Field(
+        description="Where it stands in the batch system that has it, here or as its partner says; null if unknown."
+    )
+    since_s: float | None = Field(
+        description="Since when it is in its state and phase; null if unknown."
+    )
+    told_time_s: float | None = Field(
+        description="When its partner has last said where it stands; null for never."
+    )
+    cost: float | None = Field(
+        description="Processor seconds used, so far if it runs; null before its start."
+    )
+    account: str = Field(description="That pays for it, as its user named it; empty for none.")
 
 
 class CircuitBreakerStatusOutput(OutputModel):

@@ -38,6 +38,7 @@ from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
 from grms.site.model.events import PartnerUp, Restarted, TimePassed
 from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
+from grms.site.peers.progress import ProgressWatch
 from grms.site.rpc.job_service import Watchers
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
@@ -154,6 +155,8 @@ class Daemon:
             if not isinstance(core.clock, VirtualClock):
                 tasks.append(group.create_task(core.driver.run(self._kept.supplies), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
+                progress = ProgressWatch(core.engine, core.links, core.config)
+                tasks.append(group.create_task(progress.run(), name="progress"))
                 rounds = RebalanceTimer(core.engine)
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
                 tasks.append(group.create_task(self._kept.collector.run(), name="results"))
@@ -231,7 +234,7 @@ class Daemon:
             await stack.enter_async_context(core.monitor)
         if core.dashboard is not None:
             stack.enter_context(core.dashboard)
-        watchers = Watchers(config.name, config.limits.watchers)
+        watchers = Watchers(config.name, config.limits.watchers, core.clock.now)
         core.engine.on_publish(watchers.tell)
         admission = Admission(
             core.engine,

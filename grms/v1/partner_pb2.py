@@ -26,17 +26,17 @@ from grms.v1 import request_pb2 as grms_dot_v1_dot_request__pb2
 from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/partner.proto\x12\x07grms.v1\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"M\n\x0f\x44\x65scribeRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x12\n\nprocessors\x18\x02 \x01(\x05\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05\"\x96\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x12\n\nprocessors\x18\x02 \x01(\x05\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05\x12$\n\noffer_seen\x18\x04 \x01(\x0b\x32\x10.grms.v1.OfferId\x12 \n\x05nodes\x18\x05 \x03(\x0b\x32\x11.grms.v1.NodeKind\"(\n\x07OfferId\x12\r\n\x05\x65poch\x18\x01 \x01(\x06\x12\x0e\n\x06number\x18\x02 \x01(\x04\"\xb5\x01\n\x0cOfferRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x15\n\rsettled_below\x18\x03 \x01(\x04\x12 \n\x03job\x18\x04 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x1a\n\rreplay_time_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07reserve\x18\x06 \x01(\x08\x42\x10\n\x0e_replay_time_s\"0\n\rOfferResponse\x12\x1f\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x0f.grms.v1.Answer\"P\n\x0eResolveRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0f\n\x07\x63onfirm\x18\x03 \x01(\x08\"P\n\x0fWithdrawRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0e\n\x06\x63\x61ncel\x18\x03 \x01(\x08\"Z\n\x0bOfferStatus\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.grms.v1.OfferState\x12\'\n\ncompletion\x18\x02 \x01(\x0b\x32\x13.grms.v1.Completion\"\xd4\x01\n\nCompletion\x12\x1f\n\x05offer\x18\x01 \x01(\x0b\x32\x10.grms.v1.OfferId\x12!\n\x07outcome\x18\x02 \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x12\n\nend_time_s\x18\x03 \x01(\x01\x12\x12\n\nrun_time_s\x18\x04 \x01(\x01\x12\x16\n\texit_code\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06signal\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x14\n\x0coutcome_text\x18\x07 \x01(\tB\x0c\n\n_exit_codeB\t\n\x07_signal\"G\n\rReportRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12(\n\x0b\x63ompletions\x18\x02 \x03(\x0b\x32\x13.grms.v1.Completion\"\x10\n\x0eReportResponse\"H\n\x17ListGuestResultsRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\"l\n\x17\x46\x65tchGuestResultRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x04 \x01(\x04\"l\n\x17\x44ropGuestResultsRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\"\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x13.grms.v1.ResultFile\"\x1a\n\x18\x44ropGuestResultsResponse\"D\n\x13\x46\x65tchProgramRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\"V\n\x14\x46\x65tchProgramResponse\x12!\n\x07program\x18\x01 \x01(\x0b\x32\x10.grms.v1.Program\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\"f\n\x11\x46\x65tchInputRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x04 \x01(\x04*J\n\x06\x41nswer\x12\x16\n\x12\x41NSWER_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41NSWER_ACCEPTED\x10\x01\x12\x13\n\x0f\x41NSWER_DECLINED\x10\x02*\xa8\x01\n\nOfferState\x12\x1b\n\x17OFFER_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13OFFER_STATE_UNKNOWN\x10\x01\x12\x18\n\x14OFFER_STATE_ACCEPTED\x10\x02\x12\x18\n\x14OFFER_STATE_DECLINED\x10\x03\x12\x19\n\x15OFFER_STATE_WITHDRAWN\x10\x04\x12\x15\n\x11OFFER_STATE_ENDED\x10\x05\x32\xbb\x05\n\x0ePartnerService\x12?\n\x08\x44\x65scribe\x12\x18.grms.v1.DescribeRequest\x1a\x19.grms.v1.DescribeResponse\x12\x36\n\x05Offer\x12\x15.grms.v1.OfferRequest\x1a\x16.grms.v1.OfferResponse\x12\x38\n\x07Resolve\x12\x17.grms.v1.ResolveRequest\x1a\x14.grms.v1.OfferStatus\x12:\n\x08Withdraw\x12\x18.grms.v1.WithdrawRequest\x1a\x14.grms.v1.OfferStatus\x12\x39\n\x06Report\x12\x16.grms.v1.ReportRequest\x1a\x17.grms.v1.ReportResponse\x12K\n\x0c\x46\x65tchProgram\x12\x1c.grms.v1.FetchProgramRequest\x1a\x1d.grms.v1.FetchProgramResponse\x12@\n\nFetchInput\x12\x1a.grms.v1.FetchInputRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12I\n\x10ListGuestResults\x12 .grms.v1.ListGuestResultsRequest\x1a\x13.grms.v1.ResultList\x12L\n\x10\x46\x65tchGuestResult\x12 .grms.v1.FetchGuestResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12W\n\x10\x44ropGuestResults\x12 .grms.v1.DropGuestResultsRequest\x1a!.grms.v1.DropGuestResultsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/partner.proto\x12\x07grms.v1\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"M\n\x0f\x44\x65scribeRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x12\n\nprocessors\x18\x02 \x01(\x05\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05\"\x96\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x12\n\nprocessors\x18\x02 \x01(\x05\x12\x18\n\x10protocol_version\x18\x03 \x01(\x05\x12$\n\noffer_seen\x18\x04 \x01(\x0b\x32\x10.grms.v1.OfferId\x12 \n\x05nodes\x18\x05 \x03(\x0b\x32\x11.grms.v1.NodeKind\"(\n\x07OfferId\x12\r\n\x05\x65poch\x18\x01 \x01(\x06\x12\x0e\n\x06number\x18\x02 \x01(\x04\"\xb5\x01\n\x0cOfferRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x15\n\rsettled_below\x18\x03 \x01(\x04\x12 \n\x03job\x18\x04 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x1a\n\rreplay_time_s\x18\x05 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07reserve\x18\x06 \x01(\x08\x42\x10\n\x0e_replay_time_s\"0\n\rOfferResponse\x12\x1f\n\x06\x61nswer\x18\x01 \x01(\x0e\x32\x0f.grms.v1.Answer\"P\n\x0eResolveRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0f\n\x07\x63onfirm\x18\x03 \x01(\x08\"P\n\x0fWithdrawRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0e\n\x06\x63\x61ncel\x18\x03 \x01(\x08\"Z\n\x0bOfferStatus\x12\"\n\x05state\x18\x01 \x01(\x0e\x32\x13.grms.v1.OfferState\x12\'\n\ncompletion\x18\x02 \x01(\x0b\x32\x13.grms.v1.Completion\"\xd4\x01\n\nCompletion\x12\x1f\n\x05offer\x18\x01 \x01(\x0b\x32\x10.grms.v1.OfferId\x12!\n\x07outcome\x18\x02 \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x12\n\nend_time_s\x18\x03 \x01(\x01\x12\x12\n\nrun_time_s\x18\x04 \x01(\x01\x12\x16\n\texit_code\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06signal\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x14\n\x0coutcome_text\x18\x07 \x01(\tB\x0c\n\n_exit_codeB\t\n\x07_signal\"G\n\rReportRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12(\n\x0b\x63ompletions\x18\x02 \x03(\x0b\x32\x13.grms.v1.Completion\"\x10\n\x0eReportResponse\"A\n\x0fProgressRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12 \n\x06offers\x18\x02 \x03(\x0b\x32\x10.grms.v1.OfferId\"6\n\x10ProgressResponse\x12\"\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.grms.v1.JobProgress\"\x8d\x01\n\x0bJobProgress\x12\x1f\n\x05offer\x18\x01 \x01(\x0b\x32\x10.grms.v1.OfferId\x12 \n\x05phase\x18\x02 \x01(\x0e\x32\x11.grms.v1.JobPhase\x12\x19\n\x0cstart_time_s\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07since_s\x18\x04 \x01(\x01\x42\x0f\n\r_start_time_s\"H\n\x17ListGuestResultsRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\"l\n\x17\x46\x65tchGuestResultRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x04 \x01(\x04\"l\n\x17\x44ropGuestResultsRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\"\n\x05\x66iles\x18\x03 \x03(\x0b\x32\x13.grms.v1.ResultFile\"\x1a\n\x18\x44ropGuestResultsResponse\"D\n\x13\x46\x65tchProgramRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\"V\n\x14\x46\x65tchProgramResponse\x12!\n\x07program\x18\x01 \x01(\x0b\x32\x10.grms.v1.Program\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\"f\n\x11\x46\x65tchInputRequest\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x1f\n\x05offer\x18\x02 \x01(\x0b\x32\x10.grms.v1.OfferId\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x04 \x01(\x04*J\n\x06\x41nswer\x12\x16\n\x12\x41NSWER_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41NSWER_ACCEPTED\x10\x01\x12\x13\n\x0f\x41NSWER_DECLINED\x10\x02*\xa8\x01\n\nOfferState\x12\x1b\n\x17OFFER_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13OFFER_STATE_UNKNOWN\x10\x01\x12\x18\n\x14OFFER_STATE_ACCEPTED\x10\x02\x12\x18\n\x14OFFER_STATE_DECLINED\x10\x03\x12\x19\n\x15OFFER_STATE_WITHDRAWN\x10\x04\x12\x15\n\x11OFFER_STATE_ENDED\x10\x05\x32\xfc\x05\n\x0ePartnerService\x12?\n\x08\x44\x65scribe\x12\x18.grms.v1.DescribeRequest\x1a\x19.grms.v1.DescribeResponse\x12\x36\n\x05Offer\x12\x15.grms.v1.OfferRequest\x1a\x16.grms.v1.OfferResponse\x12\x38\n\x07Resolve\x12\x17.grms.v1.ResolveRequest\x1a\x14.grms.v1.OfferStatus\x12:\n\x08Withdraw\x12\x18.grms.v1.WithdrawRequest\x1a\x14.grms.v1.OfferStatus\x12\x39\n\x06Report\x12\x16.grms.v1.ReportRequest\x1a\x17.grms.v1.ReportResponse\x12?\n\x08Progress\x12\x18.grms.v1.ProgressRequest\x1a\x19.grms.v1.ProgressResponse\x12K\n\x0c\x46\x65tchProgram\x12\x1c.grms.v1.FetchProgramRequest\x1a\x1d.grms.v1.FetchProgramResponse\x12@\n\nFetchInput\x12\x1a.grms.v1.FetchInputRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12I\n\x10ListGuestResults\x12 .grms.v1.ListGuestResultsRequest\x1a\x13.grms.v1.ResultList\x12L\n\x10\x46\x65tchGuestResult\x12 .grms.v1.FetchGuestResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x12W\n\x10\x44ropGuestResults\x12 .grms.v1.DropGuestResultsRequest\x1a!.grms.v1.DropGuestResultsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'grms.v1.partner_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ANSWER']._serialized_start=1734
-  _globals['_ANSWER']._serialized_end=1808
-  _globals['_OFFERSTATE']._serialized_start=1811
-  _globals['_OFFERSTATE']._serialized_end=1979
+  _globals['_ANSWER']._serialized_start=2001
+  _globals['_ANSWER']._serialized_end=2075
+  _globals['_OFFERSTATE']._serialized_start=2078
+  _globals['_OFFERSTATE']._serialized_end=2246
   _globals['_DESCRIBEREQUEST']._serialized_start=80
   _globals['_DESCRIBEREQUEST']._serialized_end=157
   _globals['_DESCRIBERESPONSE']._serialized_start=160
@@ -59,20 +59,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPORTREQUEST']._serialized_end=1130
   _globals['_REPORTRESPONSE']._serialized_start=1132
   _globals['_REPORTRESPONSE']._serialized_end=1148
-  _globals['_LISTGUESTRESULTSREQUEST']._serialized_start=1150
-  _globals['_LISTGUESTRESULTSREQUEST']._serialized_end=1222
-  _globals['_FETCHGUESTRESULTREQUEST']._serialized_start=1224
-  _globals['_FETCHGUESTRESULTREQUEST']._serialized_end=1332
-  _globals['_DROPGUESTRESULTSREQUEST']._serialized_start=1334
-  _globals['_DROPGUESTRESULTSREQUEST']._serialized_end=1442
-  _globals['_DROPGUESTRESULTSRESPONSE']._serialized_start=1444
-  _globals['_DROPGUESTRESULTSRESPONSE']._serialized_end=1470
-  _globals['_FETCHPROGRAMREQUEST']._serialized_start=1472
-  _globals['_FETCHPROGRAMREQUEST']._serialized_end=1540
-  _globals['_FETCHPROGRAMRESPONSE']._serialized_start=1542
-  _globals['_FETCHPROGRAMRESPONSE']._serialized_end=1628
-  _globals['_FETCHINPUTREQUEST']._serialized_start=1630
-  _globals['_FETCHINPUTREQUEST']._serialized_end=1732
-  _globals['_PARTNERSERVICE']._serialized_start=1982
-  _globals['_PARTNERSERVICE']._serialized_end=2681
+  _globals['_PROGRESSREQUEST']._serialized_start=1150
+  _globals['_PROGRESSREQUEST']._serialized_end=1215
+  _globals['_PROGRESSRESPONSE']._serialized_start=1217
+  _globals['_PROGRESSRESPONSE']._serialized_end=1271
+  _globals['_JOBPROGRESS']._serialized_start=1274
+  _globals['_JOBPROGRESS']._serialized_end=1415
+  _globals['_LISTGUESTRESULTSREQUEST']._serialized_start=1417
+  _globals['_LISTGUESTRESULTSREQUEST']._serialized_end=1489
+  _globals['_FETCHGUESTRESULTREQUEST']._serialized_start=1491
+  _globals['_FETCHGUESTRESULTREQUEST']._serialized_end=1599
+  _globals['_DROPGUESTRESULTSREQUEST']._serialized_start=1601
+  _globals['_DROPGUESTRESULTSREQUEST']._serialized_end=1709
+  _globals['_DROPGUESTRESULTSRESPONSE']._serialized_start=1711
+  _globals['_DROPGUESTRESULTSRESPONSE']._serialized_end=1737
+  _globals['_FETCHPROGRAMREQUEST']._serialized_start=1739
+  _globals['_FETCHPROGRAMREQUEST']._serialized_end=1807
+  _globals['_FETCHPROGRAMRESPONSE']._serialized_start=1809
+  _globals['_FETCHPROGRAMRESPONSE']._serialized_end=1895
+  _globals['_FETCHINPUTREQUEST']._serialized_start=1897
+  _globals['_FETCHINPUTREQUEST']._serialized_end=1999
+  _globals['_PARTNERSERVICE']._serialized_start=2249
+  _globals['_PARTNERSERVICE']._serialized_end=3013
 # @@protoc_insertion_point(module_scope)

@@ -145,6 +145,32 @@ class ReportResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ProgressRequest(_message.Message):
+    __slots__ = ("site", "offers")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFERS_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offers: _containers.RepeatedCompositeFieldContainer[OfferId]
+    def __init__(self, site: _Optional[str] = ..., offers: _Optional[_Iterable[_Union[OfferId, _Mapping]]] = ...) -> None: ...
+
+class ProgressResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobProgress]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ...) -> None: ...
+
+class JobProgress(_message.Message):
+    __slots__ = ("offer", "phase", "start_time_s", "since_s")
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    offer: OfferId
+    phase: _request_pb2.JobPhase
+    start_time_s: float
+    since_s: float
+    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., start_time_s: _Optional[float] = ..., since_s: _Optional[float] = ...) -> None: ...
+
 class ListGuestResultsRequest(_message.Message):
     __slots__ = ("site", "offer")
     SITE_FIELD_NUMBER: _ClassVar[int]

@@ -55,6 +55,10 @@ class PartnerServiceStub:
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
     """
+    Progress: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ProgressRequest, _partner_pb2.ProgressResponse]
+    """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+    kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
+    """
     FetchProgram: _grpc.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]
     """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
     where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
@@ -90,6 +94,10 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     Report: _aio.UnaryUnaryMultiCallable[_partner_pb2.ReportRequest, _partner_pb2.ReportResponse]  # type: ignore[assignment]
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
+    """
+    Progress: _aio.UnaryUnaryMultiCallable[_partner_pb2.ProgressRequest, _partner_pb2.ProgressResponse]  # type: ignore[assignment]
+    """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+    kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
     """
     FetchProgram: _aio.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]  # type: ignore[assignment]
     """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
@@ -153,6 +161,16 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_partner_pb2.ReportResponse, _abc.Awaitable[_partner_pb2.ReportResponse]]:
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
+        """
+
+    @_abc_1.abstractmethod
+    def Progress(
+        self,
+        request: _partner_pb2.ProgressRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_pb2.ProgressResponse, _abc.Awaitable[_partner_pb2.ProgressResponse]]:
+        """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+        kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
         """
 
     @_abc_1.abstractmethod

@@ -19,7 +19,7 @@ from grms.lrms import base
 from grms.policy.location import LocationPolicy
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
-from grms.site.model.jobs import Completion, Load, OfferId, Request
+from grms.site.model.jobs import Completion, Load, OfferId, Progress, Request
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
@@ -403,6 +403,14 @@ class ReportFailed(Event):
     offers: tuple[OfferId, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ProgressTold(Event):
+    """A partner has said where delegated jobs stand; it may have left out some."""
+
+    partner: str
+    jobs: tuple[Progress, ...]
+
+
 # --- partners come and go ------------------------------------------------------------------------
 
 
@@ -538,6 +546,7 @@ class LrmsAppeared:
 LrmsNews = (
     base.Accepted
     | base.Started
+    | base.Paused
     | base.Requeued
     | base.Hindered
     | base.Ended

@@ -494,6 +494,7 @@ class StateTables:
         self._leaves_lrms(job.lrms_key, record.time)
         job.lrms_key = next_lrms_key(job.lrms_key)
         job.lost, job.leaving, job.begun = 0, False, False
+        job.requeued_time = math.nan
         if job.state is JobState.LEAVING:
             job.move(JobState.RESOLVING)
             job.confirms = True
@@ -505,6 +506,7 @@ class StateTables:
         job = self.job(record.job)
         job.move(JobState.QUEUED)
         job.start_time = math.nan
+        job.paused, job.requeued_time = None, record.time
         self._goes_behind(job, record.time)
         job.reason = record.reason
 
@@ -539,6 +541,7 @@ class StateTables:
         job.move(JobState.RUNNING)
         job.begun = True
         job.start_time = record.start_time
+        job.paused = None
         self._goes_behind(job, record.start_time)
 
     def _job_ended(self, record: JobEnded) -> None:

@@ -1,6 +1,7 @@
 """Users' jobs over gRPC, and those who watch them."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
@@ -61,11 +62,12 @@ ARRAY_TOLD_S: Final = 1.0
 
 
 class Watchers:
-    """Subscribers to changes of jobs."""
+    """Subscribers to changes of jobs; `now` returns the time, seconds."""
 
-    def __init__(self, site: str, most: int) -> None:
+    def __init__(self, site: str, most: int, now: Callable[[], float] = lambda: math.nan) -> None:
         self._site = site
         self._most = most
+        self._now = now
         self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._by_array: dict[str, set[asyncio.Event]] = {}
@@ -83,7 +85,7 @@ class Watchers:
             for changed in self._by_array.get(job.array_id, ()):
                 changed.set()
         queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
-        message = write_job(job, self._site) if queues else None
+        message = write_job(job, self._site, self._now()) if queues else None
         for queue in queues:
             if queue.full():
                 queue.get_nowait()
@@ -321,7 +323,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 stuck = stuck or self._engine.driver.problem
             if request.stuck and not stuck:
                 continue
-            message = write_job(job, self._site, program=not request.without_program)
+            message = write_job(job, self._site, now, program=not request.without_program)
             message = self._with_reason(message, job)
             message.stuck = stuck
             size += message.ByteSize()
@@ -493,7 +495,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         return None if array is None else partial(self._write_array, array)
 
     def _write(self, job: HomeJob) -> job_pb2.Job:
-        return self._with_reason(write_job(job, self._site), job)
+        return self._with_reason(write_job(job, self._site, self._engine.clock.now()), job)
 
     def _with_reason(self, message: job_pb2.Job, job: HomeJob) -> job_pb2.Job:
         # What a held job waits for is not of the job alone.

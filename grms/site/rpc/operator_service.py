@@ -236,7 +236,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         state = self._engine.state
         job = state.job(reply.job_id)
         assert job is not None
-        return write_job(job, state.settings.name)
+        return write_job(job, state.settings.name, self._engine.clock.now())
 
     async def _status(
         self, context: Context, then: str = "ask again then"

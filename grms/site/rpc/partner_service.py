@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -31,10 +31,12 @@ from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     PROTOCOL_VERSION,
     is_to_fetch,
+    read_asked,
     read_completion,
     read_offer,
     read_request,
     write_offer,
+    write_progress,
     write_status,
 )
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
@@ -169,6 +171,19 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         event = ReportReceived(*self._engine.stamp(), partner, completions)
         return await self._admission.ask(context, event, lambda _: partner_pb2.ReportResponse())
 
+    async def Progress(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ProgressRequest, context: Context
+    ) -> partner_pb2.ProgressResponse:
+        """Says where jobs stand that the asker has delegated."""
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_stopping(context)
+        try:
+            offers = read_asked(request)
+        except WireError as error:
+            await self._admission.invalid(context, error)
+        self._heard(partner)
+        return await self._admission.look(context, partial(_progress, partner, offers))
+
     async def FetchProgram(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.FetchProgramRequest, context: Context
     ) -> partner_pb2.FetchProgramResponse:
@@ -265,6 +280,14 @@ def _offered(partner: str, offer: OfferId, state: SiteState) -> tuple[HomeJob | 
     if job is None or job.to_end:
         return None, False
     return job, job.state in _ACCEPTED
+
+
+def _progress(
+    partner: str, offers: Iterable[OfferId], state: SiteState
+) -> partner_pb2.ProgressResponse:
+    guests = state.partners[partner].guests
+    said = (write_progress(guests[offer]) for offer in offers if offer in guests)
+    return partner_pb2.ProgressResponse(jobs=[one for one in said if one is not None])
 
 
 def _taken(reply: AnswerOffer) -> partner_pb2.OfferResponse:

@@ -97,6 +97,7 @@ class LocalJobHandler:
         self._told: dict[type[LrmsNews], Callable[[HomeJob | GuestJob, Any, Transaction], None]] = {
             base.Accepted: self._accepted,
             base.Started: self._started,
+            base.Paused: self._paused,
             base.Requeued: self._requeued,
             base.Hindered: self._hindered,
             base.Ended: self._ended,
@@ -142,6 +143,15 @@ class LocalJobHandler:
         if job.state in _NOT_STARTED:
             self._start(job, max(news.start_time, job.came), transaction)  # by another clock
             self._owner(job).changed(job, transaction)
+
+    def _paused(self, job: HomeJob | GuestJob, news: base.Paused, transaction: Transaction) -> None:
+        paused = None if news.phase is base.LrmsPhase.RUNNING else news.phase
+        if job.state is not JobState.RUNNING or paused is job.paused:
+            return
+        job.paused, job.paused_time = paused, max(news.time, job.start_time)
+        if isinstance(job, HomeJob):
+            job.revision += 1
+        self._owner(job).changed(job, transaction)
 
     def _start(self, job: HomeJob | GuestJob, start_time: float, transaction: Transaction) -> None:
         transaction.note(JobStarted(transaction.now, job.ref, start_time))

@@ -244,6 +244,41 @@ class AdviceOutput(OutputModel):
     policies: Sequence[AdvisedOutput]
 
 
+class UsageOutput(OutputModel):
+    """`grms usage`: what one job has used; docs/how-to/accounting.md explains every field."""
+
+    record_id: str = Field(description="Unique among all sites.")
+    global_job_id: str = Field(
+        description="The same in the records of the home and of the site that ran the job."
+    )
+    number: int = Field(description="In the order of recording: 1, 2, 3, …")
+    recorded_by: str = Field(description="The site whose record it is.")
+    recorded_time: datetime
+    month: str = Field(description="Of UTC, in which the job ended.")
+    home: str
+    site: str = Field(description="That ran it; empty if none did.")
+    job_id: str
+    job_name: str
+    user: str = Field(description="Of the home; a partner's by pseudonym; empty if unknown.")
+    account: str
+    partition: str
+    processors: int
+    memory_mib: int
+    gpus: int
+    submit_time: datetime = Field(description="Or when it was accepted from a partner.")
+    start_time: datetime | None = Field(description="null if it has not run.")
+    end_time: datetime
+    requested_time_s: float
+    run_time_s: float
+    processor_s: float = Field(description="Processors times run time.")
+    memory_mib_s: float
+    gpu_s: float
+    cost: float = Field(description="The weighted sum of these.")
+    outcome: Outcome
+    exit_code: int | None
+    signal: int | None
+
+
 class PkiCertificateOutput(OutputModel):
     """A certificate in a file, or a request for one, which has neither an issuer nor dates."""
 

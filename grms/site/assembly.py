@@ -42,6 +42,7 @@ from grms.site.config.schema import SiteConfig
 from grms.site.model.invariants import check
 from grms.site.model.reservations import Resource
 from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.model.usage import UsageRecord
 from grms.site.monitoring.event_log import EventLog
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
 from grms.site.peers.accounts import guest_accounts
@@ -54,6 +55,8 @@ from grms.site.runtime.executor_recovery import running, waiting
 from grms.site.runtime.journal import Journal
 from grms.site.runtime.recovery import Progress, compact, read, without_collection
 from grms.site.runtime.site_clock import check_clock, make_clock
+from grms.site.runtime.usage_log import UsageLog, usage_folder
+from grms.site.runtime.usage_writer import UsageWriter
 from grms.site.scheduler.state import SiteState
 from grms.util.names import parse_endpoint
 from lrms_sim.machine.node_kinds import NodeKind
@@ -121,6 +124,7 @@ class Core:
         monitor: sees what happens, for those who watch; `None` if nobody does.
         dashboard: pages for operators; `None` if there are none.
         shared: what is common with partners, as the configuration has it now.
+        usage: writes what jobs have used; `None` in a replay.
     """
 
     config: SiteConfig
@@ -133,6 +137,7 @@ class Core:
     dashboard: "Dashboard | None"
     events: EventLog
     shared: SharedFolders
+    usage: UsageWriter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +147,14 @@ class Loaded:
     Attributes:
         lrms: the batch system, which goes on where it was.
         latest: moment of the last record, seconds; minus infinity if there is none.
+        usage: what jobs have used, with all that have ended.
     """
 
     state: SiteState
     lrms: Lrms
     clock: Clock
     latest: float
+    usage: UsageLog
 
 
 def load(
@@ -173,12 +180,23 @@ def load(
         StoppedError: there is no need to go on.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
+    usage = UsageLog(usage_folder(Path(config.journal.path), config.name), config.name)
     with without_collection():
-        reading = read(journal, settings, progress or Progress(log, journal.count))
-        if config.clock.kind != "virtual":
-            # The journal of a replay has to keep its whole schedule.
-            compact(journal, reading, log)
+        ended: list[UsageRecord] = []
+        lives = config.clock.kind != "virtual"
+        reading = read(
+            journal,
+            settings,
+            progress or Progress(log, journal.count),
+            ended.append if lives else None,
+        )
         clock = make_clock(config.clock, reading.moment)
+        if lives:
+            # The journal of a replay has to keep its whole schedule, and is asked for it in place of a log.
+            if count := usage.catch_up(ended, clock.now(), config.usage.keep_months):
+                log.info("usage_written", jobs=count)
+            compact(journal, reading, log)
+            ended.clear()
         if ahead := ahead_of(clock):
             # Partners that have the true time are not held against a clock that has not.
             settings = replace(
@@ -200,7 +218,7 @@ def load(
         )
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)
-    return Loaded(state, lrms, clock, reading.moment)
+    return Loaded(state, lrms, clock, reading.moment, usage)
 
 
 def check_certificate(config: SiteConfig, log: Log) -> None:
@@ -308,6 +326,9 @@ def build_core(
     events = EventLog(log, subscriber, engine, complete=config.logging.level == "debug")
     if metrics is not None or config.dashboard is not None:
         OfferTimes(subscriber)
+    usage = None
+    if config.clock.kind != "virtual":
+        usage = UsageWriter(engine, loaded.usage, log)
     monitor = None
     if metrics is not None:
         monitor = observe(
@@ -319,6 +340,7 @@ def build_core(
     return Core(
         *(config, journal, engine, driver, loaded.clock, links, monitor, dashboard, events),
         shared=shared,
+        usage=usage,
     )
 
 

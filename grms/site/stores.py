@@ -64,7 +64,7 @@ def keep_beside(core: Core, log: Log) -> Stores:
     folders = lrms.folders if isinstance(lrms, WithFolders) else None
     keep_s = config.results.keep_days * DAY_S
     return Stores(
-        Supplies(fetcher, inputs.place, owners.account),
+        Supplies(fetcher, inputs.place, owners.account, owners.of),
         owners,
         inputs,
         ResultServer(core.engine, folders, store, limits, keep_s=keep_s, log=log),

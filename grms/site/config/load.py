@@ -26,6 +26,7 @@ from grms.policy.transfer import (
 from grms.site.config.python_policies import CarefulLocation, CarefulTransfer
 from grms.site.config.schema import SiteConfig
 from grms.site.model.translation import Translation
+from grms.site.model.usage import Weights
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.file_errors import said_of
 from lrms_sim.util.files import parse_toml, read_bytes
@@ -149,6 +150,11 @@ def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
 def translation_of(config: SiteConfig) -> Translation:
     """Returns what names of partners mean at a site."""
     return Translation(**config.guests.translate.model_dump())
+
+
+def weights_of(config: SiteConfig) -> Weights:
+    """Returns what counts how much in costs and limits."""
+    return Weights(**config.usage.weights.model_dump())
 
 
 def place_held(config: SiteConfig) -> float:

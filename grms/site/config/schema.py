@@ -175,6 +175,38 @@ class ResultsConfig(Model):
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
 
 
+class WeightsConfig(Model):
+    """What counts how much, each for the time for which a job has it.
+
+    Attributes:
+        processors: one processor.
+        memory_gib: one GiB of memory, as requested.
+        gpus: one GPU.
+    """
+
+    processors: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
+    memory_gib: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    gpus: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+
+    @model_validator(mode="after")
+    def _check_sum(self) -> Self:
+        if not (self.processors or self.memory_gib or self.gpus):
+            raise wrong("all weights are 0; one of them must be more")
+        return self
+
+
+class UsageConfig(Model):
+    """What jobs have used.
+
+    Attributes:
+        weights: by which costs and limits are summed up.
+        keep_months: so many months, besides the present one, records of it are kept.
+    """
+
+    weights: WeightsConfig = WeightsConfig()
+    keep_months: Annotated[int, Field(ge=1, le=1200)] = 24
+
+
 class SharedConfig(Model):
     """A file system that this site has in common with partners.
 
@@ -254,6 +286,7 @@ class SiteConfig(Model):
         dashboard: pages for operators; none if omitted.
         results: what jobs leave.
         guests: partners' jobs.
+        usage: what jobs have used.
         shared: a file system that is common with partners.
         logging: the log on standard error.
     """
@@ -287,6 +320,7 @@ class SiteConfig(Model):
     dashboard: DashboardConfig | None = None
     results: ResultsConfig = ResultsConfig()
     guests: GuestsConfig = GuestsConfig()
+    usage: UsageConfig = UsageConfig()
     shared: SharedConfig = SharedConfig()
     logging: LoggingConfig = LoggingConfig()
 

@@ -502,6 +502,14 @@ class ProgramCame:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerTold:
+    """The home site has told whose a partner's job is, by a pseudonym, with its program."""
+
+    key: str
+    pseudonym: str
+
+
+@dataclass(frozen=True, slots=True)
 class LrmsRefused:
     """The batch system has refused a job; being unreachable is no refusal.
 
@@ -561,6 +569,7 @@ LrmsNews = (
     | LrmsAppeared
     | ProgramsAway
     | ProgramCame
+    | OwnerTold
 )
 """What the batch system tells, in its own words, and what its driver makes of its answers."""
 

@@ -621,6 +621,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     Attributes:
         accept_time: seconds.
         here: its request in the names of this site; `None` if it names nothing.
+        pseudonym: of its user, as its home site has told with the program; empty if it has not.
         reserved: a place is held for it; its home site still has it, and it does not start.
         attempts: how often in a row its report went unanswered.
         reporting: a report is under way.
@@ -632,6 +633,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     offer: OfferId
     accept_time: float
     here: Needs | None = None
+    pseudonym: str = ""
     state: JobState = JobState.SUBMITTING
     reserved: bool = False
     attempts: int = 0

@@ -16,10 +16,18 @@ from grms.site.model.events import (
     LrmsNews,
     LrmsRefused,
     LrmsStays,
+    OwnerTold,
 )
 from grms.site.model.jobs import NO_EXIT, Exit, GuestJob, HomeJob, end_of_lost
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.model.records import JobExited, JobLost, JobRequeued, JobStarted, JobStays
+from grms.site.model.records import (
+    GuestNamed,
+    JobExited,
+    JobLost,
+    JobRequeued,
+    JobStarted,
+    JobStays,
+)
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.transaction import Transaction
 
@@ -105,6 +113,7 @@ class LocalJobHandler:
             LrmsRefused: self._refused,
             LrmsStays: self._stays,
             LrmsLetGo: self._let_go,
+            OwnerTold: self._owner_told,
         }
 
     def handlers(self) -> dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]]:
@@ -176,6 +185,12 @@ class LocalJobHandler:
     ) -> None:
         if job.end_told is None:
             self._owner(job).hindered(job, news, transaction)
+
+    def _owner_told(
+        self, job: HomeJob | GuestJob, news: OwnerTold, transaction: Transaction
+    ) -> None:
+        if isinstance(job, GuestJob) and job.pseudonym != news.pseudonym:
+            transaction.note(GuestNamed(transaction.now, job.ref, news.pseudonym))
 
     def _refused(
         self, job: HomeJob | GuestJob, news: LrmsRefused, transaction: Transaction

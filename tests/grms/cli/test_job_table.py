@@ -37,8 +37,8 @@ WAITS = replace(JOB, start_time_s=None, phase=JobPhase.WAITING, cost=None, name=
 @pytest.fixture(autouse=True)
 def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock is near the jobs', and this is a place where it shows UTC."""
-    monkeypatch.setattr(messages.time, "time", lambda: NOON + 300)
-    monkeypatch.setattr(messages.time, "localtime", time.gmtime)
+    monkeypatch.setattr("lrms_sim.util.messages.time.time", lambda: NOON + 300)
+    monkeypatch.setattr("lrms_sim.util.messages.time.localtime", time.gmtime)
 
 
 def test_a_narrow_terminal_has_figures_and_below_them_words() -> None:

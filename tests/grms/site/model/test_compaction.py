@@ -99,6 +99,7 @@ def inside(memory: StateTables) -> object:
         (list(memory.held.hopeless.items()), memory.held.next_ready()),
         (repr(reservations.reservations), reservations.keys, list(reservations.open)),
         (reservations.open_by_owner, reservations.over, reservations.next_number),
+        memory.usage.rows(),
     )
 
 

@@ -251,7 +251,7 @@ class UsageOutput(OutputModel):
     global_job_id: str = Field(
         description="The same in the records of the home and of the site that ran the job."
     )
-    number: int = Field(description="In the order of recording: 1, 2, 3, …")
+    number: int = Field(description="Among the records of its home at one site: 1, 2, 3, …")
     recorded_by: str = Field(description="The site whose record it is.")
     recorded_time: datetime
     month: str = Field(description="Of UTC, in which the job ended.")

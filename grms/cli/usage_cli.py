@@ -4,7 +4,7 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +15,12 @@ from lrms_sim.util.messages import printable, shorten
 
 if TYPE_CHECKING:
     from grms.site.accounting.usage import Usage, UsageSum
+    from grms.site.config.schema import SiteConfig
     from grms.site.model.usage import Weights
 
 _COLUMNS: Final = "{:<14} {:<10} {:<10} {:>6} {:>9} {:>9} {:>8} {:>6}"
+
+_COMPARED: Final = "{:<16} {:>8} {:>12} {:>12} {:>12} {:>12}"
 
 
 def _month(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -40,6 +43,11 @@ def _month(_: click.Context, parameter: click.Parameter, value: str | None) -> s
 @click.option("--account", help="Only this account's.")
 @click.option("--site", "at", help="Only jobs that this site has run.")
 @click.option("--home", help="Only jobs of this site's users.")
+@click.option(
+    "--told",
+    is_flag=True,
+    help="Records that partners keep of own users' jobs, in place of the site's own.",
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print every record as CSV, a line each.")
 @json_option("grms-usage", "grms.cli.output_models:UsageOutput", lines=True)
 def usage(
@@ -52,6 +60,7 @@ def usage(
     account: str | None,
     at: str | None,
     home: str | None,
+    told: bool,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -66,12 +75,16 @@ def usage(
       grms usage site.toml --month 2026-10
       grms usage site.toml --since 2026-01 --until 2026-12 --csv > usage-2026.csv
       grms usage site.toml --json | jq -r 'select(.site == "south") | .user'
+      grms usage site.toml --told --site south --csv
+
+    Partners are asked every 10 minutes what own users' jobs have used there. The last table compares that
+    with the site's own records; --told prints it.
 
     A job belongs to the month of UTC in which it ended, by the clock of the site that ran it. Costs are
     weighted by `usage.weights` of CONFIG. docs/how-to/accounting.md explains every field, with its names in
     OGF's Usage Record and in sacct.
     """  # noqa: D301  # click's mark of a paragraph to be left as it is
-    from grms.site.accounting.usage import usage_in  # noqa: PLC0415  # see the module's docstring
+    from grms.site.accounting.usage import told_in, usage_in  # noqa: PLC0415  # see the module's docstring
     from grms.site.config.load import load_config, weights_of  # noqa: PLC0415  # same
     from grms.site.runtime.usage_log import usage_folder  # noqa: PLC0415  # same
 
@@ -80,31 +93,47 @@ def usage(
     if month is not None and (first or last):
         raise click.UsageError("--month excludes --since and --until")
     settings = load_config(config)
-    weights = weights_of(settings)
     if not (first or last):
         first = last = month or _present()
-    found = (
-        record
-        for record in usage_in(
-            usage_folder(Path(settings.journal.path), settings.name),
-            settings.name,
-            weights,
-            first or "",
-            last or "",
+    weights = weights_of(settings)
+    where = usage_folder(Path(settings.journal.path), settings.name), settings.name, weights
+    months = first or "", last or ""
+
+    def is_wanted(record: "Usage") -> bool:
+        return (
+            user in {None, record.user}
+            and account in {None, record.account}
+            and at in {None, record.site}
+            and home in {None, record.home}
         )
-        if user in {None, record.user}
-        and account in {None, record.account}
-        and at in {None, record.site}
-        and home in {None, record.home}
-    )
+
+    own = filter(is_wanted, usage_in(*where, *months))
+    theirs = filter(is_wanted, told_in(*where, *months, pseudonym=_pseudonyms(settings)))
+    found = theirs if told else own
     if as_json:
         for record in found:
             print_json("grms-usage", record, line=True)
     elif as_csv:
         _print_csv(found)
     else:
-        months = first if first == last else f"{first or 'the first month'} to {last or 'now'}"
-        click.echo("\n".join(_lines(list(found), settings.name, str(months), weights)))
+        shown = str(first if first == last else f"{first or 'the first month'} to {last or 'now'}")
+        click.echo("\n".join(_lines(list(found), settings.name, shown, weights)))
+        if not told:
+            mine = filter(is_wanted, usage_in(*where, *months))
+            for line in _comparison(mine, theirs, settings.name):
+                click.echo(line)
+
+
+def _pseudonyms(settings: "SiteConfig") -> "Callable[[str, str], str]":
+    from grms.site.config.schema import PSEUDONYMS_END  # noqa: PLC0415  # same
+    from grms.site.peers.pseudonyms import Pseudonyms, read_key  # noqa: PLC0415  # same
+
+    path = Path(settings.journal.path).with_name(f"{settings.name}{PSEUDONYMS_END}")
+    try:
+        # One is not made here: then nobody has a pseudonym.
+        return Pseudonyms(read_key(path)).of if path.exists() else lambda _partner, _user: ""
+    except (OSError, ValueError):
+        return lambda _partner, _user: ""
 
 
 def _present() -> str:
@@ -162,6 +191,27 @@ def _lines(found: "Sequence[Usage]", site: str, months: str, weights: "Weights")
         count = "1 job has" if never == 1 else f"{never:,} jobs have"
         yield ""
         yield f"{count} ended without having run; --csv and --json have them."
+
+
+def _comparison(own: "Iterator[Usage]", told: "Iterator[Usage]", site: str) -> Iterator[str]:
+    from grms.site.accounting.usage import compared  # noqa: PLC0415  # same
+
+    rows = compared(own, told, site)
+    if rows:
+        yield ""
+        yield "Own users' jobs at partners, by own records and by the partner's"
+        yield ""
+        yield _COMPARED.format("PARTNER", "JOBS", "PROC-H", "JOBS THERE", "PROC-H", "DIFFERENCE")
+    for row in rows:
+        hours, theirs = row.own.processor_s / 3600, row.told.processor_s / 3600
+        yield _COMPARED.format(
+            shorten(printable(row.partner), 16),
+            row.own.jobs,
+            f"{hours:,.1f}",
+            row.told.jobs,
+            f"{theirs:,.1f}",
+            f"{theirs - hours:+,.1f}",
+        )
 
 
 def _line(row: "UsageSum", weights: "Weights", guests: bool) -> str:  # a column

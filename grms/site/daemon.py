@@ -39,6 +39,7 @@ from grms.site.gateway.user_listener import UserSocket
 from grms.site.model.events import LrmsTold, OwnerTold, PartnerUp, Restarted, TimePassed
 from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
 from grms.site.peers.progress import ProgressWatch
+from grms.site.peers.usage_fetch import UsageFetcher
 from grms.site.rpc.job_service import Watchers
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
@@ -161,6 +162,10 @@ class Daemon:
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
                 progress = ProgressWatch(core.engine, core.links, core.config)
                 tasks.append(group.create_task(progress.run(), name="progress"))
+                fetcher = UsageFetcher(
+                    core.engine, core.links, core.config, core.usage.log.folder, self._log
+                )
+                tasks.append(group.create_task(fetcher.run(), name="partners' usage"))
                 rounds = RebalanceTimer(core.engine)
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
                 tasks.append(group.create_task(self._kept.collector.run(), name="results"))

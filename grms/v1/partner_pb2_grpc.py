@@ -65,6 +65,11 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.ProgressRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_partner__pb2.ProgressResponse.FromString,
                 _registered_method=True)
+        self.ListUsage = channel.unary_unary(
+                '/grms.v1.PartnerService/ListUsage',
+                request_serializer=grms_dot_v1_dot_partner__pb2.ListUsageRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_partner__pb2.ListUsageResponse.FromString,
+                _registered_method=True)
         self.FetchProgram = channel.unary_unary(
                 '/grms.v1.PartnerService/FetchProgram',
                 request_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
@@ -142,6 +147,15 @@ class PartnerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListUsage(self, request, context):
+        """Returns what jobs have used that the asker has delegated and that have run here: records of ended ones, in the
+        order of their numbers, which are 1, 2, 3, … for each home. Who asks again from the last one that it has gets
+        each of them once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def FetchProgram(self, request, context):
         """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
         where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
@@ -212,6 +226,11 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.Progress,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.ProgressRequest.FromString,
                     response_serializer=grms_dot_v1_dot_partner__pb2.ProgressResponse.SerializeToString,
+            ),
+            'ListUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUsage,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.ListUsageRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_partner__pb2.ListUsageResponse.SerializeToString,
             ),
             'FetchProgram': grpc.unary_unary_rpc_method_handler(
                     servicer.FetchProgram,
@@ -401,6 +420,33 @@ class PartnerService(object):
             '/grms.v1.PartnerService/Progress',
             grms_dot_v1_dot_partner__pb2.ProgressRequest.SerializeToString,
             grms_dot_v1_dot_partner__pb2.ProgressResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/ListUsage',
+            grms_dot_v1_dot_partner__pb2.ListUsageRequest.SerializeToString,
+            grms_dot_v1_dot_partner__pb2.ListUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

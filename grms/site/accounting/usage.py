@@ -3,13 +3,13 @@
 docs/how-to/accounting.md has the meaning of each field, and its names elsewhere.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from grms.site.model.usage import NOTHING_USED, UsageRecord, Used, Weights, month_of
-from grms.site.runtime.usage_log import months_before, read_usage
+from grms.site.runtime.usage_log import PARTNERS, months_before, read_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Usage:
     Attributes:
         record_id: unique among all sites.
         global_job_id: the same in the records of the home and of the site that ran the job.
+        number: among the records of its home at the same site: 1, 2, 3, …
         recorded_by: the site whose record it is.
         recorded_time: when that has noted the job's end.
         month: of UTC, to which the job belongs: that of its end.
@@ -131,6 +132,79 @@ def usage_in(
         month = month_of(record.end_time)
         if month >= first and (not last or month <= last):
             yield exported(record, site, weights)
+
+
+def told_in(
+    folder: Path,
+    site: str,
+    weights: Weights,
+    first: str = "",
+    last: str = "",
+    *,
+    pseudonym: Callable[[str, str], str] = lambda _partner, _user: "",
+) -> Iterator[Usage]:
+    """Yields what partners have recorded of own users' jobs that ended in some months, by partner.
+
+    User, account and names are those of the job that had the offer, or else of the user with this pseudonym.
+
+    Args:
+        folder: with the records of the site.
+        site: whose log it is.
+        weights: by which costs are summed up.
+        first: of these months; empty for all before `last`.
+        last: of them; empty for all after `first`.
+        pseudonym: returns what a user is called at a partner; empty if unknown.
+
+    Raises:
+        JournalError: the records cannot be read.
+    """
+    since = months_before(first, 1) if first else ""
+    own = [one for one in read_usage(folder, site, since=since) if one.home == site]
+    by_offer = {(one.site, one.offer): one for one in own if one.offer}
+    users = {one.user for one in own}
+    for path in sorted((folder / PARTNERS).glob("*")):
+        partner = path.name
+        named = {pseudonym(partner, user): user for user in users}
+        for record in read_usage(path, partner, since=since):
+            month = month_of(record.end_time)
+            if month < first or (last and month > last):
+                continue
+            found = exported(record, partner, weights)
+            job = by_offer.get((partner, record.offer))
+            if job is not None:
+                yield replace(
+                    found,
+                    job_id=job.job_id,
+                    job_name=job.name,
+                    user=job.user,
+                    account=job.account,
+                    partition=job.partition,
+                )
+            else:
+                yield replace(found, user=named.get(record.user, record.user))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Own users' jobs that one partner has run, by this site's records and by the partner's."""
+
+    partner: str
+    own: Used
+    told: Used
+
+
+def compared(own: Iterable[Usage], told: Iterable[Usage], site: str) -> list[Compared]:
+    """Returns the sums of both, by partner."""
+    here: dict[str, Used] = {}
+    there: dict[str, Used] = {}
+    for sums, records in ((here, own), (there, told)):
+        for record in records:
+            if record.home == site and record.site not in {site, ""}:
+                sums[record.site] = sums.get(record.site, NOTHING_USED).and_(record.used)
+    return [
+        Compared(partner, here.get(partner, NOTHING_USED), there.get(partner, NOTHING_USED))
+        for partner in sorted({*here, *there})
+    ]
 
 
 @dataclass(frozen=True, slots=True)

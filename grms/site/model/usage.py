@@ -129,7 +129,7 @@ class UsageRecord(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """What one job has used, for good.
 
     Attributes:
-        number: of the record in its site's log: 1, 2, 3, …; 0 before it is there.
+        number: of the record among those of its home in its site's log: 1, 2, 3, …; 0 before it is there.
         time: when the site has noted the end, seconds.
         home, key: where the job was submitted, and its name there for all time.
         job_id: as users know it; of a partner's job as the batch system does.
@@ -144,6 +144,7 @@ class UsageRecord(msgspec.Struct, frozen=True, tag=True, array_like=True):
         start_time: of its last run, seconds; `None` if it has not run.
         end_time: seconds.
         exit_code, signal: `None` if there was none, or it is unknown.
+        told_log, told_number: of a record that a partner has told: its log there, and its number in that.
     """
 
     number: int
@@ -168,6 +169,8 @@ class UsageRecord(msgspec.Struct, frozen=True, tag=True, array_like=True):
     outcome: Outcome
     exit_code: int | None
     signal: int | None
+    told_log: str = ""
+    told_number: int = 0
 
     @property
     def used(self) -> Used:

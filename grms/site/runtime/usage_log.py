@@ -5,7 +5,8 @@ the end of its job is durable there, and at the start of a daemon every end that
 written before the journal may be compacted. So a process that is killed between the two leaves nothing out, and a job
 whose record is here already gets none again.
 
-Records are numbered, in the order in which they were written. A file has those of the month in which they were written
+The records of each home are numbered, in the order in which they were written: a partner that reads its own learns nothing
+of how many others there are. A file has those of the month in which they were written
 (UTC); one that comes late is in a later file than its job's end. Each file is a journal of its own
 (`grms.daemon.journal`), and only the last one is written to.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from grms.daemon.journal import (
@@ -40,6 +42,9 @@ KIND: Final = JournalKind(
 END: Final = ".usage"
 """Of the names of files, after the month, and of the folder, after the site's name."""
 
+PARTNERS: Final = "partners"
+"""Folder, in that of a site's log, with a log of what each partner has told."""
+
 _SITE: Final = "site"
 _LOG: Final = "log"
 _BEFORE: Final = "records_before"
@@ -47,12 +52,18 @@ _BEFORE: Final = "records_before"
 
 class _Month(JournalFile[UsageRecord]):
     # The file of a month.
-    def __init__(self, path: Path, site: str, log: str, before: int) -> None:
+    def __init__(self, path: Path, site: str, log: str, before: dict[str, int]) -> None:
         self._site = site
-        super().__init__(path, KIND, {_SITE: site, _LOG: log, _BEFORE: str(before)})
+        notes = {_SITE: site, _LOG: log, _BEFORE: msgspec.json.encode(before).decode()}
+        super().__init__(path, KIND, notes)
 
     def _check_notes(self, notes: dict[str, str]) -> None:
         _check_site(self.path, notes, self._site)
+
+
+def _before(notes: dict[str, str]) -> dict[str, int]:
+    # The number of the last record of each home in the files before.
+    return msgspec.json.decode(notes.get(_BEFORE, "{}"), type=dict[str, int])
 
 
 def _check_site(path: Path, notes: dict[str, str], site: str) -> None:
@@ -67,38 +78,46 @@ def usage_folder(journal: Path, site: str) -> Path:
     return journal.with_name(f"{site}{END}")
 
 
+def told_folder(folder: Path, partner: str) -> Path:
+    """Returns the folder, in that of a site's log, with what a partner has told of own users' jobs."""
+    return folder / PARTNERS / partner
+
+
 def months(folder: Path) -> list[Path]:
     """Returns the files of a log, oldest first."""
     return sorted(folder.glob(f"????-??{END}"))
 
 
-def read_usage(
-    folder: Path, site: str, *, since: str = "", after: int = 0
-) -> Iterator[UsageRecord]:
+def read_usage(folder: Path, site: str, *, since: str = "") -> Iterator[UsageRecord]:
     """Yields the records of a site's log in their order, while a daemon may write it.
 
     Args:
         folder: the log; nothing is yielded if there is none.
         site: whose log it is.
         since: the first month in which they were written.
-        after: number of the last record that is not yielded.
 
     Raises:
         JournalError: a file is damaged, or another site's, or cannot be read.
     """
-    files = [path for path in months(folder) if path.name >= since]
-    for place, path in enumerate(files):
-        if after and place + 1 < len(files):
-            first = next(read_month(files[place + 1], site), None)
-            if first is not None and first.number <= after + 1:
-                continue
-        for record in read_month(path, site):
-            if record.number > after:
+    for path in months(folder):
+        if path.name >= since:
+            yield from _read_month(path, site)
+
+
+def read_of_home(folder: Path, site: str, home: str, after: int) -> Iterator[UsageRecord]:
+    """Yields the records of one home's jobs with greater numbers than `after`; otherwise as `read_usage`."""
+    files = months(folder)
+    for path, following in zip(files, [*files[1:], None], strict=True):
+        if following is not None:
+            with reading(following, KIND) as scan:
+                if _before(scan.notes).get(home, 0) <= after:
+                    continue
+        for record in _read_month(path, site):
+            if record.home == home and record.number > after:
                 yield record
 
 
-def read_month(path: Path, site: str) -> Iterator[UsageRecord]:
-    """Yields the records of one file; raises as `read_usage`."""
+def _read_month(path: Path, site: str) -> Iterator[UsageRecord]:
     with reading(path, KIND) as scan:
         _check_site(path, scan.notes, site)
         yield from scan.records()
@@ -109,15 +128,16 @@ class UsageLog:
 
     Attributes:
         folder: with the files; made if missing.
-        name: of this log, which another one in its place has not.
+        site: whose log it is.
+        name: of this log, which another one in its place has not; known once a file was open.
     """
 
     def __init__(self, folder: Path, site: str) -> None:
         self.folder = folder
         self.name = ""
-        self._site = site
+        self.site = site
         self._file: _Month | None = None
-        self._number = 0
+        self._numbers: dict[str, int] = {}
 
     def catch_up(self, records: Sequence[UsageRecord], now: float, keep_months: int) -> int:
         """Writes those of some records whose jobs have none here, and returns how many these were.
@@ -134,7 +154,7 @@ class UsageLog:
                 return 0
             since = month_of(min(record.time for record in records))
             # No two jobs have the same key, whosever they are.
-            known = {record.key for record in read_usage(self.folder, self._site, since=since)}
+            known = {record.key for record in read_usage(self.folder, self.site, since=since)}
             missing = [record for record in records if record.key not in known]
             self.append(missing, now)
             return len(missing)
@@ -146,12 +166,13 @@ class UsageLog:
             JournalFullError: there is no room; none of them is there, and it may be tried again.
             JournalError: the disk has failed.
         """
-        file = self._open(month_of(now))
-        numbered = [
-            _numbered(record, self._number + count) for count, record in enumerate(records, 1)
-        ]
+        file, numbers = self._open(month_of(now)), dict(self._numbers)
+        numbered = []
+        for record in records:
+            number = numbers[record.home] = numbers.get(record.home, 0) + 1
+            numbered.append(replace(record, number=number))
         file.append(numbered)
-        self._number += len(numbered)
+        self._numbers = numbers
 
     def _open(self, month: str) -> _Month:
         # The file to write to. A clock that was put back leaves it as it is: names are in the order of numbers.
@@ -160,27 +181,26 @@ class UsageLog:
         if self._file is not None and self._file.path.name == last:
             return self._file
         self.close()
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        self.name, self._number = self._last(files)
-        path = self.folder / last
-        self._file = _Month(path, self._site, self.name, self._number)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.name, self._numbers = self._last(files)
+        self._file = _Month(self.folder / last, self.site, self.name, self._numbers)
         for lock in self.folder.glob(f"*{END}.lock"):
             if lock.name != f"{last}.lock":
                 lock.unlink(missing_ok=True)  # the folder belongs to the journal's daemon alone
         sync_folder(self.folder.parent)
         return self._file
 
-    def _last(self, files: Sequence[Path]) -> tuple[str, int]:
-        # Name of the log, and number of its last record; what is not whole yet has no number.
+    def _last(self, files: Sequence[Path]) -> tuple[str, dict[str, int]]:
+        # Name of the log, and number of the last record of each home; what is not whole yet has none.
         for path in reversed(files):
             if path.stat().st_size:
                 with reading(path, KIND) as scan:
-                    _check_site(path, scan.notes, self._site)
-                    number = int(scan.notes.get(_BEFORE, "0"))
+                    _check_site(path, scan.notes, self.site)
+                    numbers = _before(scan.notes)
                     for record in scan.records():
-                        number = record.number
-                    return scan.notes.get(_LOG, ""), number
-        return str(time.time_ns()), 0
+                        numbers[record.home] = record.number
+                    return scan.notes.get(_LOG, ""), numbers
+        return str(time.time_ns()), {}
 
     def _expire(self, now: float, keep_months: int) -> None:
         first = months_before(month_of(now), keep_months)
@@ -211,7 +231,3 @@ def months_before(month: str, count: int) -> str:
     year, number = map(int, month.split("-"))
     whole = 12 * year + number - 1 - count
     return f"{max(0, whole // 12):04}-{whole % 12 + 1:02}"
-
-
-def _numbered(record: UsageRecord, number: int) -> UsageRecord:
-    return replace(record, number=number)

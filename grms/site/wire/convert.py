@@ -14,11 +14,21 @@ from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.lrms.base import LrmsPhase
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
-from grms.site.model.jobs import Completion, Exit, GuestJob, HomeJob, OfferId, Progress, Request
+from grms.site.model.jobs import (
+    Completion,
+    Exit,
+    GuestJob,
+    HomeJob,
+    OfferId,
+    Progress,
+    Request,
+    lrms_key,
+)
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
-from grms.site.model.usage import cost
+from grms.site.model.usage import UsageRecord, cost
 from grms.util.dependencies import DEPENDENCIES_MAX, KINDS, Dependency
 from grms.util.job_arrays import ArraySpec
+from grms.util.names import PSEUDONYM
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.util.messages import printable, shorten
@@ -419,6 +429,91 @@ def write_progress(guest: GuestJob) -> partner_pb2.JobProgress | None:
     if not math.isnan(guest.start_time):
         message.start_time_s = guest.start_time
     return message
+
+
+def read_usage_page(
+    message: partner_pb2.ListUsageResponse, partner: str, home: str, after: int, now: float
+) -> tuple[UsageRecord, ...]:
+    """Returns what jobs have used at a partner that their home has delegated.
+
+    Args:
+        message: of the partner.
+        partner: which has run them.
+        home: this site.
+        after: the number that the partner was asked to begin behind.
+        now: when it has said so, seconds.
+
+    Raises:
+        WireError: a number is out of its bounds, or out of order.
+    """
+    found = []
+    for place, one in enumerate(message.records):
+        field = f"records[{place}]"
+        if one.number <= after:
+            raise WireError(field, f"{field}.number is {one.number}, after {after}")
+        after = one.number
+        offer = read_offer(one.offer, f"{field}.offer")
+        times = one.accept_time_s, one.start_time_s, one.end_time_s
+        if not all(map(math.isfinite, times)):
+            raise WireError(field, f"{field} has times {times}; they must be finite")
+        if not 0 <= one.run_time_s < math.inf or not 0 < one.requested_time_s < math.inf:
+            text = (
+                f"{field} has run {one.run_time_s} s of {one.requested_time_s} s, which cannot be"
+            )
+            raise WireError(field, text)
+        if one.processors < 1 or max(one.memory_mib, one.gpus) >= 2**53:
+            raise WireError(field, f"{field} has had {one.processors} processors")
+        key = lrms_key(home, offer.epoch, offer.number)
+        found.append(
+            UsageRecord(
+                number=0,
+                time=now,
+                home=home,
+                key=key,
+                job_id="",
+                name="",
+                user=one.owner if PSEUDONYM.fullmatch(one.owner) else "",
+                account="",
+                partition="",
+                site=partner,
+                offer=key,
+                processors=one.processors,
+                memory_mib=one.memory_mib,
+                gpus=one.gpus,
+                requested_time=one.requested_time_s,
+                submit_time=one.accept_time_s,
+                start_time=one.start_time_s,
+                end_time=one.end_time_s,
+                run_time=one.run_time_s,
+                outcome=_OUTCOMES_READ.get(one.outcome, Outcome.UNKNOWN),
+                exit_code=one.exit_code if one.HasField("exit_code") else None,
+                signal=one.signal if one.HasField("signal") else None,
+                told_log=shorten(message.log, SAID_MAX),
+                told_number=one.number,
+            )
+        )
+    return tuple(found)
+
+
+def write_usage(record: UsageRecord) -> partner_pb2.GuestUsage:
+    """Returns what a partner's job has used here, for its home."""
+    _, epoch, number = record.offer.split("/")
+    return partner_pb2.GuestUsage(
+        number=record.number,
+        offer=write_offer(OfferId(int(epoch, 16), int(number))),
+        owner=record.user,
+        processors=record.processors,
+        memory_mib=record.memory_mib,
+        gpus=record.gpus,
+        requested_time_s=record.requested_time,
+        accept_time_s=record.submit_time,
+        start_time_s=record.start_time,
+        end_time_s=record.end_time,
+        run_time_s=record.run_time,
+        outcome=_OUTCOMES[record.outcome],
+        exit_code=record.exit_code,
+        signal=record.signal,
+    )
 
 
 def read_dependencies(messages: Sequence[job_pb2.Dependency]) -> tuple[Dependency, ...]:

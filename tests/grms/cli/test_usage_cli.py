@@ -6,17 +6,20 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from grms.cli.main import run_command
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.usage import UsageRecord
-from grms.site.runtime.usage_log import UsageLog, usage_folder
+from grms.site.peers.pseudonyms import Pseudonyms
+from grms.site.runtime.usage_log import UsageLog, told_folder, usage_folder
 from tests.grms.cli.test_accounting_cli import SITE
 from tests.schemas import printed
 
 NEW_YEAR = 1_767_225_600.0
 DAY = 86400.0
 PSEUDONYM = "0f" * 16
+KEY = bytes(range(32))
 
 
 def record(
@@ -75,7 +78,37 @@ def config(tmp_path: Path) -> str:
     ]
     log = UsageLog(usage_folder(tmp_path / "home.journal", "home"), "home")
     log.catch_up(records, NEW_YEAR + 50 * DAY, 24)
+    told = [
+        replace(records[1], job_id="", user=PSEUDONYM, account="", name="", told_number=1),
+        replace(
+            record(8, NEW_YEAR + DAY, site="south", run=2700.0),
+            user=Pseudonyms(KEY).of("south", "bob"),
+            job_id="",
+            told_number=2,
+        ),
+    ]
+    theirs = UsageLog(told_folder(log.folder, "south"), "south")
+    theirs.catch_up(told, NEW_YEAR + 50 * DAY, 24)
+    (tmp_path / "home.pseudonyms.key").write_bytes(KEY)
+    (tmp_path / "home.pseudonyms.key").chmod(0o600)
     return str(path)
+
+
+def test_what_partners_have_told_is_under_own_users_names(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the job that had the offer, or else by whoever has the pseudonym; without the key it stays."""
+    for _ in range(2):
+        lines = said(capsys, config, "--since", "2000-01", "--told", "--json").splitlines()
+        first, second = [printed("grms-usage", line) for line in lines]
+        assert (first["user"], first["job_id"], first["account"]) == ("ann", "home-2", "physics")
+        assert first["recorded_by"] == second["recorded_by"] == "south"
+        if (key := Path(config).parent / "home.pseudonyms.key").exists():
+            assert second["user"] == "bob"
+            key.unlink()
+    assert len(second["user"]) == 32
+    assert not key.exists()
+    assert "ann" in said(capsys, config, "--month", "2026-01", "--told")
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -105,6 +138,11 @@ def test_sums_are_by_user_and_site(config: str, capsys: pytest.CaptureFixture[st
         "all                                       2       8.0      16.0      4.0     56",
         "",
         "1 job has ended without having run; --csv and --json have them.",
+        "",
+        "Own users' jobs at partners, by own records and by the partner's",
+        "",
+        "PARTNER              JOBS       PROC-H   JOBS THERE       PROC-H   DIFFERENCE",
+        "south                   1          4.0            2          7.0         +3.0",
     ]
     assert max(map(len, text.splitlines())) <= 79
 
@@ -178,7 +216,7 @@ def test_what_cannot_be_is_said(
 
 def test_a_damaged_log_is_named(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     """With what to do."""
-    (path,) = (Path(config).parent / "home.usage").glob("*.usage")
+    path = next((Path(config).parent / "home.usage").glob("*.usage"))
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)

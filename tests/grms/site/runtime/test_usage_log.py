@@ -17,7 +17,7 @@ from grms.site.runtime.usage_log import (
     UsageLog,
     months,
     months_before,
-    read_month,
+    read_of_home,
     read_usage,
     usage_folder,
 )
@@ -57,7 +57,8 @@ def test_records_are_kept_by_the_month_in_which_they_are_written(tmp_path: Path)
         f"2026-0{month}.usage" for month in range(1, 5)
     ]
     assert keys(folder) == [one.key for one in many(100)]
-    assert [one.number for one in read_month(folder / "2026-02.usage", "home")] == [*range(32, 60)]
+    february = [one.number for one in read_usage(folder, "home", since="2026-02")]
+    assert february == [*range(32, 101)]
     assert {path.suffix for path in folder.iterdir()} == {".usage", ".lock"}
     assert len([path for path in folder.iterdir() if path.suffix == ".lock"]) == 1
     assert folder.stat().st_mode & 0o077 == 0
@@ -68,14 +69,29 @@ def test_records_are_kept_by_the_month_in_which_they_are_written(tmp_path: Path)
     assert [one.number for one in read_usage(folder, "home", since="2026-04")] == [*range(91, 102)]
 
 
-@pytest.mark.parametrize("after", [0, 1, 30, 31, 32, 58, 59, 60, 99, 100, 1000])
+@pytest.mark.parametrize("after", [0, 1, 15, 16, 17, 28, 29, 30, 49, 50, 1000])
 def test_who_knows_the_first_reads_the_rest(tmp_path: Path, after: int) -> None:
-    """Without a look at files that have nothing new."""
+    """A home reads its own records, whose numbers tell nothing of others'."""
     with UsageLog(tmp_path, "home") as log:
         for one in many(100):
-            log.append([one], one.time)
-    found = [one.number for one in read_usage(tmp_path, "home", after=after)]
-    assert found == [*range(after + 1, 101)]
+            log.append([one, record(1, one.time, "far")], one.time)
+    for home, count in (("home", 100), ("far", 100), ("near", 0)):
+        found = [one.number for one in read_of_home(tmp_path, "home", home, after)]
+        assert found == [*range(after + 1, count + 1)]
+
+
+def test_numbers_are_of_each_home(tmp_path: Path) -> None:
+    """They go on when the files before are gone."""
+    log = UsageLog(tmp_path, "home")
+    for turn in range(4):
+        with log:
+            some = [record(turn), record(turn, home="near"), record(turn, home="far")]
+            log.append(some, NEW_YEAR + turn * 31 * DAY)
+    log.catch_up([], NEW_YEAR + 400 * DAY, 1)
+    with log:
+        log.append([record(9, home="near")], NEW_YEAR + 400 * DAY)
+    (last,) = read_usage(tmp_path, "home")
+    assert (last.home, last.number) == ("near", 5)
 
 
 def test_what_the_journal_knows_is_written_once(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ cli.add_lazily(
         ),
         **dict.fromkeys(("logs", "fetch"), "grms.cli.results_cli"),
         **dict.fromkeys(("exchange", "advise"), "grms.cli.accounting_cli"),
-        "partners": "grms.cli.partners_cli",
+        **dict.fromkeys(("partners", "guests"), "grms.cli.partners_cli"),
         "usage": "grms.cli.usage_cli",
         "pki": "grms.cli.pki_cli",
         "lrms": "grms.cli.lrms_cli",

@@ -102,6 +102,51 @@ class GuestOwnerOutput(OutputModel):
     jobs: Sequence[str] = Field(description="As the batch system names them; at most 100.")
 
 
+class MonthStandingOutput(OutputModel):
+    """What was used in a month, or may be; processor seconds, weighted as `usage.weights` says."""
+
+    month: str = Field(description="Of UTC.")
+    used: float = Field(description="By jobs that have ended in it.")
+    open: float = Field(description="By jobs that have not ended, at most.")
+    limit: float | None = Field(description="null for none.")
+
+
+class GuestOutput(OutputModel):
+    """A partner's job here."""
+
+    key: str = Field(description="As the batch system names it after its prefix.")
+    partner: str
+    pseudonym: str = Field(description="Of its user; empty where the partner has not said.")
+    state: str = Field(
+        description="waiting, running, suspended, completing; place if only one is held; reported once it has ended."
+    )
+    processors: int
+    memory_mib: int
+    gpus: int
+    requested_time_s: float
+    accept_time_s: float
+    start_time_s: float | None
+    since_s: float = Field(description="Since when it is in its state.")
+    cost: float | None = Field(description="What it has used so far; null before its start.")
+    reason: str = Field(description="Why it waits, where that is not for room.")
+
+
+class GuestUserOutput(OutputModel):
+    """A user of a partner's, this month."""
+
+    partner: str
+    pseudonym: str
+    month: MonthStandingOutput
+
+
+class GuestsOutput(OutputModel):
+    """`grms guests`: partners' jobs here, and what their users have used this month."""
+
+    guests: Sequence[GuestOutput]
+    users: Sequence[GuestUserOutput]
+    now_s: float
+
+
 class PartnerOutput(OutputModel):
     """What a site knows of a partner."""
 
@@ -137,6 +182,11 @@ class PartnerOutput(OutputModel):
     overdue: int
     suspended_until_s: float | None
     guest_owners: Sequence[GuestOwnerOutput] = Field(description="Whose jobs of it are open here.")
+    taken_month: MonthStandingOutput = Field(description="What its jobs use here this month.")
+    given_month: MonthStandingOutput = Field(description="What own users' jobs use there.")
+    declined_limited: int = Field(
+        description="Offers declined as the month's limit was used up, since the daemon's start."
+    )
 
 
 class PartnersOutput(OutputModel):

@@ -37,11 +37,19 @@ from grms.security.tls import (
     fingerprint,
 )
 from grms.site.config.circuit_breaker_table import circuit_breaker_of
-from grms.site.config.load import ConfigError, place_held, policies_of, translation_of
+from grms.site.config.load import (
+    ConfigError,
+    given_by_user,
+    partners_of,
+    place_held,
+    policies_of,
+    translation_of,
+    weights_of,
+)
 from grms.site.config.schema import SiteConfig
 from grms.site.model.invariants import check
 from grms.site.model.reservations import Resource
-from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.model.settings import Limits, SiteSettings
 from grms.site.model.usage import UsageRecord
 from grms.site.monitoring.event_log import EventLog
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
@@ -80,7 +88,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         name=config.name,
         processors=config.processors,
         epoch=epoch,
-        partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
+        partners=partners_of(config),
         transfer=transfer,
         location=location,
         partners_asked=config.partners_asked,
@@ -108,6 +116,8 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
             payload_bytes=limits.message_bytes,
         ),
         translation=translation_of(config),
+        weights=weights_of(config),
+        given_user=given_by_user(config),
         nodes=tuple(
             NodeKind(str(number), one.nodes, one.cores, one.memory_mib, one.gpus)
             for number, one in enumerate(config.nodes, 1)

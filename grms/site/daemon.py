@@ -40,7 +40,7 @@ from grms.site.model.events import LrmsTold, OwnerTold, PartnerUp, Restarted, Ti
 from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
 from grms.site.peers.progress import ProgressWatch
 from grms.site.peers.usage_fetch import UsageFetcher
-from grms.site.rpc.job_service import Watchers
+from grms.site.rpc.job_service import Watchers, shown_job
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
@@ -248,7 +248,7 @@ class Daemon:
             await stack.enter_async_context(core.monitor)
         if core.dashboard is not None:
             stack.enter_context(core.dashboard)
-        watchers = Watchers(config.name, config.limits.watchers, core.clock.now)
+        watchers = Watchers(config.name, config.limits.watchers, partial(shown_job, core.engine))
         core.engine.on_publish(watchers.tell)
         admission = Admission(
             core.engine,

@@ -27,6 +27,7 @@ from grms.site.config.circuit_breaker_table import CircuitBreakerConfig
 from grms.site.config.connections import (
     DashboardConfig,
     GuestsConfig,
+    Hours,
     ListenConfig,
     MetricsConfig,
     MqttConfig,
@@ -200,10 +201,13 @@ class UsageConfig(Model):
 
     Attributes:
         weights: by which costs and limits are summed up.
+        given_hours_per_user: what jobs of one own user may use at all partners in a month, in hours of a processor; left
+            out: there is no limit.
         keep_months: so many months, besides the present one, records of it are kept.
     """
 
     weights: WeightsConfig = WeightsConfig()
+    given_hours_per_user: Hours | None = None
     keep_months: Annotated[int, Field(ge=1, le=1200)] = 24
 
 

@@ -23,6 +23,7 @@ from grms.site.model.jobs import Completion, Load, OfferId, Progress, Request
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
+from grms.site.model.usage import Weights
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
 from grms.util.values import dataclass
@@ -79,6 +80,8 @@ class PoliciesChanged(Event):
         reoffer: when local waiting jobs are offered again; `None`: never.
         confirm_time_max: how long places are held, seconds; `None` leaves it.
         translation: of the names in partners' jobs; `None` leaves it.
+        weights: what counts how much in costs and limits; `None` leaves it.
+        given_user: what jobs of one local user may use at partners in a month; `None` leaves it.
     """
 
     transfer: Mapping[str, TransferPolicy]
@@ -88,6 +91,8 @@ class PoliciesChanged(Event):
     reoffer: float | Rebalancing | None = None
     confirm_time_max: float | None = None
     translation: Translation | None = None
+    weights: Weights | None = None
+    given_user: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,6 +222,7 @@ class StateTables:
             if book is None:
                 book = PartnerBook(partner.name, listed=True, processors=partner.processors)
             book.listed = True
+            book.limits = partner.limits
             self.books[partner.name] = book
         for book in before.values():
             book.listed = book.reachable = False
@@ -710,6 +711,7 @@ class StateTables:
             kept_time=record.time,
         )
         book.guests[offer] = guest
+        book.committed.add(guest.asked_here)
         book.guest_offered += 1
         book.guest_accepted += 1
         book.taken += record.request.requested_time * record.request.processors
@@ -748,6 +750,7 @@ class StateTables:
         self.reserved.pop(guest.lrms_key, None)
         guest.reserved = False
         request = guest.request
+        self.books[guest.partner].committed.add(guest.asked_here, -1)
         if record.run_time > 0:
             used = Used.by(guest.asked_here, record.run_time)
             self.usage.take(guest.partner, guest.pseudonym, record.end_time, used)

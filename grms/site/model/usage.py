@@ -5,6 +5,7 @@ site that ran it: so that site and the job's home count it to the same one. Sums
 requested, each times run time; weights are applied when something is compared or shown, and so may be changed.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -104,6 +105,61 @@ class Used(NamedTuple):
 
 
 NOTHING_USED: Final = Used()
+
+
+@dataclasses.dataclass(slots=True)
+class Committed:
+    """What open jobs may still use: their requests times requested time. Counted in thousandths, so that no rest stays.
+
+    Attributes:
+        jobs: how many there are.
+        processors, memory_mib, gpus: Σ of each times requested time, thousandths of a second.
+    """
+
+    jobs: int = 0
+    processors: int = 0
+    memory_mib: int = 0
+    gpus: int = 0
+
+    def add(self, request: Request, sign: int = 1) -> None:
+        """Counts a job in, or out again with -1; the same request both times."""
+        used = Used.by(request, request.requested_time)
+        self.jobs += sign
+        self.processors += sign * round(1000 * used.processor_s)
+        self.memory_mib += sign * round(1000 * used.memory_mib_s)
+        self.gpus += sign * round(1000 * used.gpu_s)
+
+    @property
+    def used(self) -> Used:
+        """The same in seconds."""
+        return Used(self.jobs, self.processors / 1000, self.memory_mib / 1000, self.gpus / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLimits:
+    """What may be exchanged with one partner in a month, weighted processor seconds; infinity for no limit.
+
+    Attributes:
+        taken: by all its jobs here.
+        taken_user: by those of each of its users.
+        given: by own users' jobs there.
+
+    Raises:
+        ValueError: one is negative, or not a number.
+    """
+
+    taken: float = math.inf
+    taken_user: float = math.inf
+    given: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        for limit in (self.taken, self.taken_user, self.given):
+            if not limit >= 0:
+                raise ValueError(f"a limit of a month is {limit}; it must be at least 0")
+
+
+NO_LIMITS: Final = UsageLimits()
 
 
 def held_time(job: HomeJob | GuestJob, now: float) -> float:

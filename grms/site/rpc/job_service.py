@@ -1,7 +1,6 @@
 """Users' jobs over gRPC, and those who watch them."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
@@ -19,6 +18,7 @@ from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.result_service import sent, write_results
+from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import ResultServer
 from grms.site.staging.stage_in import InputServer
@@ -61,13 +61,20 @@ ARRAY_TOLD_S: Final = 1.0
 """An array as a whole is told at most this often, seconds, and at once when it is over: it changes with each element."""
 
 
-class Watchers:
-    """Subscribers to changes of jobs; `now` returns the time, seconds."""
+def shown_job(engine: Engine, job: HomeJob) -> job_pb2.Job:
+    """Returns a job as its user sees it now."""
+    settings = engine.state.settings
+    return write_job(job, settings.name, engine.clock.now(), settings.weights)
 
-    def __init__(self, site: str, most: int, now: Callable[[], float] = lambda: math.nan) -> None:
-        self._site = site
+
+class Watchers:
+    """Subscribers to changes of jobs; `shown` makes a message of one."""
+
+    def __init__(
+        self, site: str, most: int, shown: Callable[[HomeJob], job_pb2.Job] | None = None
+    ) -> None:
+        self._shown = shown or partial(write_job, site=site)
         self._most = most
-        self._now = now
         self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._by_array: dict[str, set[asyncio.Event]] = {}
@@ -85,7 +92,7 @@ class Watchers:
             for changed in self._by_array.get(job.array_id, ()):
                 changed.set()
         queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
-        message = write_job(job, self._site, self._now()) if queues else None
+        message = self._shown(job) if queues else None
         for queue in queues:
             if queue.full():
                 queue.get_nowait()
@@ -495,7 +502,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         return None if array is None else partial(self._write_array, array)
 
     def _write(self, job: HomeJob) -> job_pb2.Job:
-        return self._with_reason(write_job(job, self._site, self._engine.clock.now()), job)
+        return self._with_reason(shown_job(self._engine, job), job)
 
     def _with_reason(self, message: job_pb2.Job, job: HomeJob) -> job_pb2.Job:
         # What a held job waits for is not of the job alone.

@@ -281,6 +281,8 @@ class SiteState:
             ),
             translation=(settings.translation if event.translation is None else event.translation),
             partners=settings.partners if event.partners is None else event.partners,
+            weights=settings.weights if event.weights is None else event.weights,
+            given_user=settings.given_user if event.given_user is None else event.given_user,
         )
         self.memory.list_partners()
 

@@ -25,7 +25,7 @@ from grms.site.model.jobs import (
     lrms_key,
 )
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
-from grms.site.model.usage import UsageRecord, cost
+from grms.site.model.usage import PROCESSORS, UsageRecord, Weights, cost
 from grms.util.dependencies import DEPENDENCIES_MAX, KINDS, Dependency
 from grms.util.job_arrays import ArraySpec
 from grms.util.names import PSEUDONYM
@@ -646,11 +646,16 @@ def read_job_state(number: int) -> JobState:
 
 
 def write_job(
-    job: HomeJob, site: str, now: float = math.nan, *, program: bool = True
+    job: HomeJob,
+    site: str,
+    now: float = math.nan,
+    weights: Weights = PROCESSORS,
+    *,
+    program: bool = True,
 ) -> job_pb2.Job:
     """Returns a user's job as its user sees it; with `program`, including the program.
 
-    `now` is in seconds; if it is nan, what a running job has cost so far is left out.
+    `now` is in seconds; if it is nan, what a running job has cost so far is left out. `weights` are for the cost.
     """
     message = job_pb2.Job(
         job_id=job.job_id,
@@ -678,7 +683,7 @@ def write_job(
         ("end_time_s", job.end_time),
         ("since_s", job.since),
         ("told_time_s", job.progress_time),
-        ("cost", cost(job, now)),
+        ("cost", cost(job, now, weights)),
     ):
         if not math.isnan(time):
             setattr(message, field, time)

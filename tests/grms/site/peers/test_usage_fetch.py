@@ -174,7 +174,7 @@ def test_offers_that_were_never_made_have_used_nothing(tmp_path: Path) -> None:
                 message.offer.epoch += epoch
                 message.offer.number = number if epoch else book.next_number + 5
                 partner.usage = partner_pb2.ListUsageResponse(log="l", records=[message])
-                await until(lambda: bool(book.faulty) or len(told(tmp_path)) == 1)  # noqa: B023
+                await until(lambda: bool(book.faulty) or len(told(tmp_path)) == 1)  # noqa: B023  # at once
                 assert len(told(tmp_path)) == kept
             (tmp_path / "home.journal").unlink()
 

@@ -11,11 +11,11 @@ from lrms_sim.util.messages import day_and_time, duration, printable, shorten
 if TYPE_CHECKING:
     from grms.client import Job
 
-WIDE: Final = 132
+WIDE: Final = 136
 """Columns of a terminal from which on a job has one line."""
 
 _NARROW = "{:<14} {:>5} {:<10} {:<10} {:<12} {:<12} {:>9}"
-_WIDE = "{:<14} {:<10} {:>6} {:>9} {:<10} {:<12} {:<12} {:<12} {:<12} {:>9} {}"
+_WIDE = "{:<14} {:<10} {:>6} {:>12} {:<10} {:<12} {:<12} {:<12} {:<12} {:>9} {}"
 _NONE: Final = "-"
 
 
@@ -118,7 +118,7 @@ def job_details(job: "Job") -> Iterator[str]:
         else f", as {printable(job.executed_on)} has last said at {_time(job.told_time_s)}"
     )
     asks = printable(job.needs) or f"{job.processors} processors"
-    cost = "" if job.cost is None else f"{job.cost / 3600:,.2f} processor hours"
+    cost = "" if job.cost is None else f"{job.cost / 3600:,.2f} hours"
     payer = f"account {printable(job.account)} of " if job.account else ""
     for what, text in (
         ("asks for", f"{asks} for {duration(job.requested_time_s)}"),
@@ -126,7 +126,7 @@ def job_details(job: "Job") -> Iterator[str]:
         ("started", "" if job.start_time_s is None else _time(job.start_time_s)),
         (state_word(job), "" if since is None else f"since {_time(since)}{told}"),
         ("ended", "" if job.end_time_s is None else _time(job.end_time_s)),
-        ("used", f"{cost}, paid by {payer}{printable(job.user)}" if cost else ""),
+        ("cost", f"{cost}, paid by {payer}{printable(job.user)}" if cost else ""),
     ):
         if text:
             yield from textwrap.wrap(

@@ -87,7 +87,7 @@ def jobs(
     of one that has not said it the state is delegated. PROC-H is what the job has used, in processor
     hours, so far if it runs. Elements of an array that wait for the same have one line.
 
-    A terminal of 132 columns or more also shows users, limits and since when a job is where it is;
+    A terminal of 136 columns or more also shows users, limits and since when a job is where it is;
     `grms status JOB` says all of one job.
 
     What can be done about one that is stuck: `grms take-back`, `grms resubmit`, `grms write-off`.

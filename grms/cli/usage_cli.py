@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grms.site.config.schema import SiteConfig
     from grms.site.model.usage import Weights
 
-_COLUMNS: Final = "{:<14} {:<10} {:<10} {:>6} {:>9} {:>9} {:>8} {:>6}"
+_COLUMNS: Final = "{:<13} {:<10} {:<10} {:>5} {:>9} {:>9} {:>7} {:>9}"
 
 _COMPARED: Final = "{:<16} {:>8} {:>12} {:>12} {:>12} {:>12}"
 
@@ -210,13 +210,18 @@ def _comparison(own: "Iterator[Usage]", told: "Iterator[Usage]", site: str) -> I
             f"{hours:,.1f}",
             row.told.jobs,
             f"{theirs:,.1f}",
-            f"{theirs - hours:+,.1f}",
+            _difference(theirs - hours),
         )
+
+
+def _difference(hours: float) -> str:
+    text = f"{hours:+,.1f}"
+    return "0.0" if text in {"+0.0", "-0.0"} else text
 
 
 def _line(row: "UsageSum", weights: "Weights", guests: bool) -> str:  # a column
     return _figures(
-        shorten(printable(row.user) or "unknown", 14),
+        shorten(printable(row.user) or "unknown", 13),
         shorten(printable(row.account) or "-", 10),
         shorten(printable(row.home if guests else row.site), 10),
         row,
@@ -234,7 +239,7 @@ def _figures(user: str, account: str, where: str, row: "UsageSum", weights: "Wei
         f"{used.processor_s / 3600:,.1f}",
         f"{used.memory_mib_s / 1024 / 3600:,.1f}",
         f"{used.gpu_s / 3600:,.1f}",
-        f"{used.cost(weights) / 3600:,.0f}",
+        f"{used.cost(weights) / 3600:,.1f}",
     )
 
 

@@ -17,7 +17,7 @@ from broker.executor.remote import _read as read_reservation
 from broker.scheduler.lifecycle import Outcome as TaskOutcome
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.client.answers import JobState, read_job, read_results
-from grms.daemon.messages import of_message
+from grms.daemon.messages import WireError, of_message
 from grms.site.model.jobs import OfferId
 from grms.site.model.lifecycle import GuestState
 from grms.site.wire import convert
@@ -95,7 +95,7 @@ def job_state() -> None:
 def dependency_kind() -> None:
     """A job that would not wait for what it is to wait for is not taken; at a client it is shown."""
     later = with_later(job_pb2.Dependency(), "kind", job_id="a-1")
-    with pytest.raises(convert.WireError, match="must be a known one"):
+    with pytest.raises(WireError, match="must be a known one"):
         convert.read_dependencies([later])
     (shown,) = read_job(job_pb2.Job(dependencies=[later])).dependencies
     assert shown == "kind 99 of a later version:a-1"
@@ -143,7 +143,7 @@ def scope(part: str, amount: str) -> None:
     message = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
     message.needs.tasks = message.needs.cores_per_task = 1
     with_later(getattr(message.needs, part), "per", **{amount: 1})
-    with pytest.raises(convert.WireError, match="a later version"):
+    with pytest.raises(WireError, match="a later version"):
         convert.read_request(message, "job")
     assert "cannot be shown here" in read_job(job_pb2.Job(request=message)).needs
 
@@ -246,8 +246,6 @@ def test_a_script_that_a_newer_home_lets_be_fetched_is_fetched() -> None:
     payload = request_pb2.JobRequest(processors=1, requested_time_s=1.0)
     convert.read_request(payload, "job")
     payload.MergeFromString(b"\x9a\x06\x01x")
-    with pytest.raises(
-        convert.WireError, match="of a kind that came with a later version"
-    ) as error:
+    with pytest.raises(WireError, match="of a kind that came with a later version") as error:
         convert.read_request(payload, "job")
     assert error.value.field == "job.payload"

@@ -443,6 +443,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         part: what an element runs besides the payload of its array.
         dependencies: what it waits or has waited for.
         released_time: when it was held no more, seconds; nan before, and if it never was.
+        limited: which limits of a month have kept it from being offered, for its user; empty for none. Not durable.
         progress: where its partner has last said it stands; `None` before. Like the next not durable.
         progress_time: when that was said, on this site's clock, seconds.
     """
@@ -483,6 +484,7 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     part: bytes = b""
     dependencies: tuple[Dependency, ...] = ()
     released_time: float = math.nan
+    limited: str = ""
     progress: Progress | None = None
     progress_time: float = math.nan
 

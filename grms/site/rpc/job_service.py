@@ -36,7 +36,7 @@ from grms.site.wire.convert import (
 )
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
-from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
+from grms.v1 import job_pb2, job_pb2_grpc, request_pb2, results_pb2
 from lrms_sim.util.messages import printable, shorten
 
 T = TypeVar("T")
@@ -508,6 +508,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         # What a held job waits for is not of the job alone.
         if job.state is JobState.HELD:
             message.reason = self._engine.state.memory.held.why(job.job)
+        elif job.limited and not job.partner and message.phase == request_pb2.JOB_PHASE_WAITING:
+            message.reason = f"not offered to partners: {job.limited}"
         return message
 
     def _write_array(self, array: JobArray) -> job_pb2.Job:

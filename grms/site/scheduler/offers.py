@@ -101,7 +101,7 @@ class OfferHandler:
             transaction.publish(job)
             return
         transaction.note(JobKept(transaction.now, job.job))
-        job.reason = limited
+        job.limited = limited
         # One that was received before the journal was put back may have been submitted since.
         lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
         transaction.submit(job, lookup=lookup)

@@ -104,13 +104,13 @@ def test_of_one_job_all_is_said() -> None:
         "  submitted   Jan 15 08:00",
         "  started     Jan 15 08:01",
         "  suspended   since Jan 15 08:02, as ctc has last said at Jan 15 08:03",
-        "  used        16.00 processor hours, paid by account physics of ann",
+        "  cost        16.00 hours, paid by account physics of ann",
     ]
     assert [line.split()[0] for line in job_details(WAITS)] == ["asks", "submitted", "waiting"]
     ended = replace(JOB, state=JobState.ENDED, outcome=Outcome.COMPLETED, end_time_s=NOON + 900)
     assert [*job_details(replace(ended, told_time_s=None, account=""))][-2:] == [
         "  ended       Jan 15 08:15",
-        "  used        16.00 processor hours, paid by ann",
+        "  cost        16.00 hours, paid by ann",
     ]
 
 

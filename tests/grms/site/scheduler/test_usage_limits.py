@@ -174,7 +174,8 @@ def test_an_own_user_who_has_used_up_the_month_stays_at_home() -> None:
     assert kinds(site.submit(request=ASKED)) == ["ReplyJob", "LrmsSubmit"]
     job = site.job(2)
     assert job.state is JobState.SUBMITTING
-    assert job.reason == (
+    assert job.reason == ""
+    assert job.limited == (
         "ann's jobs at partners may use 0.1 processor hours in 2026-01: 0.0 are used, 0.1 requested by open jobs, and "
         "this one asks for 0.1 (usage.given_hours_per_user)"
     )

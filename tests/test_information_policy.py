@@ -152,6 +152,8 @@ OWNER_NAME = "whose job it is, by name, where both sites' files say so"
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
+PROGRESS = "where a job one has delegated stands"
+USAGE = "what a job one has delegated has used"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 STILL_THERE = "whether the home site has the job still"
@@ -253,6 +255,33 @@ MAY_CROSS = {
     "Completion.signal": END,
     "ReportRequest.site": NAME,
     "ReportRequest.completions": END,
+    "ProgressRequest.site": NAME,
+    "ProgressRequest.offers": NUMBER,
+    "ProgressResponse.jobs": PROGRESS,
+    "JobProgress.offer": NUMBER,
+    "JobProgress.phase": PROGRESS,
+    "JobProgress.start_time_s": PROGRESS,
+    "JobProgress.since_s": PROGRESS,
+    "ListUsageRequest.site": NAME,
+    "ListUsageRequest.log": USAGE,
+    "ListUsageRequest.after": USAGE,
+    "ListUsageResponse.log": USAGE,
+    "ListUsageResponse.records": USAGE,
+    "ListUsageResponse.more": USAGE,
+    "GuestUsage.number": USAGE,  # among those of the asker's jobs
+    "GuestUsage.offer": NUMBER,
+    "GuestUsage.owner": OWNER,
+    "GuestUsage.processors": USAGE,
+    "GuestUsage.memory_mib": USAGE,
+    "GuestUsage.gpus": USAGE,
+    "GuestUsage.requested_time_s": USAGE,
+    "GuestUsage.accept_time_s": USAGE,
+    "GuestUsage.start_time_s": USAGE,
+    "GuestUsage.end_time_s": USAGE,
+    "GuestUsage.run_time_s": USAGE,
+    "GuestUsage.outcome": USAGE,
+    "GuestUsage.exit_code": USAGE,
+    "GuestUsage.signal": USAGE,
     "ListGuestResultsRequest.site": NAME,
     "ListGuestResultsRequest.offer": NUMBER,
     "FetchGuestResultRequest.site": NAME,
@@ -295,8 +324,9 @@ WORDS_THAT_CROSS = {
     "FileProblem": {"UNSPECIFIED", "MISSING", "NO_FILE", "TOO_LARGE"},
     "MemoryScope": {"UNSPECIFIED", "NODE", "CORE", "GPU"},
     "GpuScope": {"UNSPECIFIED", "NODE", "TASK", "JOB"},
+    "JobPhase": {"UNSPECIFIED", "WAITING", "RUNNING", "SUSPENDED", "COMPLETING"},
 }
-"""Every word of every enumeration in them: whether a job waits or runs is not among them."""
+"""Every word of every enumeration in them."""
 
 # --- the rules -----------------------------------------------------------------------------------
 
@@ -542,9 +572,18 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Ten questions with one answer each; files are streamed; nothing is open-ended."""
+    """Twelve questions with one answer each; files are streamed; nothing is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
-    about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
+    about_jobs = {
+        "Describe",
+        "Offer",
+        "Resolve",
+        "Withdraw",
+        "Report",
+        "Progress",
+        "ListUsage",
+        "FetchProgram",
+    }
     about_files = {"FetchInput", "ListGuestResults", "FetchGuestResult", "DropGuestResults"}
     assert set(methods) == about_jobs | about_files
     streamed = {"FetchGuestResult", "FetchInput"}

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.cli.site_connection import client_of, job_words, place_words, site_option
+from grms.cli.job_table import columns, head, job_words
+from grms.cli.job_table import lines as lines_of
+from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
-from grms.util.job_arrays import ArraySpec
 from lrms_sim.util.json_output import json_option, print_json
 from lrms_sim.util.messages import WIDTH, printable
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from grms.client import Job
 
 LINES_AT_ONCE = 1000
-_JOB_COLUMNS = "{:<14} {:<10} {:>6} {:>12} {:<12} {:<14} {}"
 
 STATES = [
     "held",
@@ -82,14 +82,20 @@ def jobs(
 ) -> None:
     """List your jobs, in the order in which they were received.
 
-    Elements of an array that wait for the same have one line.
+    AT is the site that has a job or has run it. STATE is what the batch system there says of it: waiting
+    or queued, running, suspended, completing; or how it ended. A partner is asked for that every 10 s;
+    of one that has not said it the state is delegated. PROC-H is what the job has used, in processor
+    hours, so far if it runs. Elements of an array that wait for the same have one line.
+
+    A terminal of 136 columns or more also shows users, limits and since when a job is where it is;
+    `grms status JOB` says all of one job.
 
     What can be done about one that is stuck: `grms take-back`, `grms resubmit`, `grms write-off`.
     """
     since_s = 0.0 if since is None else _moment(since)
     limit = None if limit is None else min(limit, sys.maxsize)
     wanted = states or (STATES[:-1] if only_open else ())
-    head = _JOB_COLUMNS.format("JOB", "USER", "PROCS", "REQUESTED/s", "STATE", "RUNS ON", "NAME")
+    width = columns()
     with client_of(socket, timeout_s) as site:
         from grms.client import JobState  # noqa: PLC0415  # see the module's docstring
 
@@ -106,11 +112,11 @@ def jobs(
                 print_json("grms-jobs", job, line=True)
             return
         first = next(found, None)
-        click.echo(head)
+        click.echo(head(width))
         lines: list[str] = []
         shown = itertools.islice([] if first is None else itertools.chain([first], found), limit)
         for same in _alike(shown):
-            lines.append(job_line(*same))
+            lines.extend(lines_of(width, *same, users=all_users))
             if stuck:
                 lines.append(f"  {printable(same[0].stuck)}")
             if len(lines) >= LINES_AT_ONCE:
@@ -135,26 +141,6 @@ def _alike(jobs: "Iterable[Job]") -> "Iterator[list[Job]]":
 
     for _, same in itertools.groupby(jobs, of):
         yield list(same)
-
-
-def job_line(job: "Job", *others: "Job") -> str:
-    """Returns a job's line in a list, or that of an element and others of its array."""
-    place = place_words(job)
-    if job.state == "held":
-        place = printable(job.reason)
-    name = job.job_id
-    if others:
-        indices = sorted(each.array_index or 0 for each in (job, *others))
-        name = f"{job.array_id}_[{ArraySpec.of(indices)}]"
-    return _JOB_COLUMNS.format(
-        name,
-        printable(job.user),
-        job.processors,
-        f"{job.requested_time_s:g}",
-        str(job.outcome or job.state),
-        job.executed_on or "-",
-        " ".join(filter(None, (printable(job.name), place and f"({place})"))),
-    ).rstrip()
 
 
 def _intervene(

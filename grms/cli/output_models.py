@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, RootModel, create_model
 
-from grms.client import ArrayCounts, Job, Outcome
+from grms.client import ArrayCounts, Job, JobPhase, Outcome
 from lrms_sim.cli.output_models import OutputModel, Percent, fields_of
 
 _Job: Any = create_model("_Job", __base__=OutputModel, **fields_of(Job, nan=False))
@@ -33,6 +33,19 @@ class JobOutput(_Job):
     array_index: int | None = Field(description="In that array; null for none.")
     dependencies: Sequence[str] = Field(description="What it waits, or has waited for.")
     array: ArrayCounts | None = Field(description="How the array is; null of a job.")
+    phase: JobPhase | None = Field(
+        description="Where it stands in the batch system that has it, here or as its partner says; null if unknown."
+    )
+    since_s: float | None = Field(
+        description="Since when it is in its state and phase; null if unknown."
+    )
+    told_time_s: float | None = Field(
+        description="When its partner has last said where it stands; null for never."
+    )
+    cost: float | None = Field(
+        description="Processor seconds used, so far if it runs; null before its start."
+    )
+    account: str = Field(description="That pays for it, as its user named it; empty for none.")
 
 
 class CircuitBreakerStatusOutput(OutputModel):
@@ -89,6 +102,51 @@ class GuestOwnerOutput(OutputModel):
     jobs: Sequence[str] = Field(description="As the batch system names them; at most 100.")
 
 
+class MonthStandingOutput(OutputModel):
+    """What was used in a month, or may be; processor seconds, weighted as `usage.weights` says."""
+
+    month: str = Field(description="Of UTC.")
+    used: float = Field(description="By jobs that have ended in it.")
+    open: float = Field(description="By jobs that have not ended, at most.")
+    limit: float | None = Field(description="null for none.")
+
+
+class GuestOutput(OutputModel):
+    """A partner's job here."""
+
+    key: str = Field(description="As the batch system names it after its prefix.")
+    partner: str
+    pseudonym: str = Field(description="Of its user; empty where the partner has not said.")
+    state: str = Field(
+        description="waiting, running, suspended, completing; place if only one is held; reported once it has ended."
+    )
+    processors: int
+    memory_mib: int
+    gpus: int
+    requested_time_s: float
+    accept_time_s: float
+    start_time_s: float | None
+    since_s: float = Field(description="Since when it is in its state.")
+    cost: float | None = Field(description="What it has used so far; null before its start.")
+    reason: str = Field(description="Why it waits, where that is not for room.")
+
+
+class GuestUserOutput(OutputModel):
+    """A user of a partner's, this month."""
+
+    partner: str
+    pseudonym: str
+    month: MonthStandingOutput
+
+
+class GuestsOutput(OutputModel):
+    """`grms guests`: partners' jobs here, and what their users have used this month."""
+
+    guests: Sequence[GuestOutput]
+    users: Sequence[GuestUserOutput]
+    now_s: float
+
+
 class PartnerOutput(OutputModel):
     """What a site knows of a partner."""
 
@@ -124,6 +182,11 @@ class PartnerOutput(OutputModel):
     overdue: int
     suspended_until_s: float | None
     guest_owners: Sequence[GuestOwnerOutput] = Field(description="Whose jobs of it are open here.")
+    taken_month: MonthStandingOutput = Field(description="What its jobs use here this month.")
+    given_month: MonthStandingOutput = Field(description="What own users' jobs use there.")
+    declined_limited: int = Field(
+        description="Offers declined as the month's limit was used up, since the daemon's start."
+    )
 
 
 class PartnersOutput(OutputModel):
@@ -229,6 +292,41 @@ class AdviceOutput(OutputModel):
     site: str
     seed: int
     policies: Sequence[AdvisedOutput]
+
+
+class UsageOutput(OutputModel):
+    """`grms usage`: what one job has used; docs/how-to/accounting.md explains every field."""
+
+    record_id: str = Field(description="Unique among all sites.")
+    global_job_id: str = Field(
+        description="The same in the records of the home and of the site that ran the job."
+    )
+    number: int = Field(description="Among the records of its home at one site: 1, 2, 3, …")
+    recorded_by: str = Field(description="The site whose record it is.")
+    recorded_time: datetime
+    month: str = Field(description="Of UTC, in which the job ended.")
+    home: str
+    site: str = Field(description="That ran it; empty if none did.")
+    job_id: str
+    job_name: str
+    user: str = Field(description="Of the home; a partner's by pseudonym; empty if unknown.")
+    account: str
+    partition: str
+    processors: int
+    memory_mib: int
+    gpus: int
+    submit_time: datetime = Field(description="Or when it was accepted from a partner.")
+    start_time: datetime | None = Field(description="null if it has not run.")
+    end_time: datetime
+    requested_time_s: float
+    run_time_s: float
+    processor_s: float = Field(description="Processors times run time.")
+    memory_mib_s: float
+    gpu_s: float
+    cost: float = Field(description="The weighted sum of these.")
+    outcome: Outcome
+    exit_code: int | None
+    signal: int | None
 
 
 class PkiCertificateOutput(OutputModel):

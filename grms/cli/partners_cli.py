@@ -13,7 +13,8 @@ import click
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.json_output import json_option, print_json
-from lrms_sim.util.messages import printable
+from lrms_sim.util.messages import day_and_time, duration, printable, shorten
+from lrms_sim.workload.requests import size_text
 
 if TYPE_CHECKING:
     from grms.v1 import operator_pb2
@@ -76,6 +77,12 @@ def _show(known: "Sequence[operator_pb2.PartnerStatus]") -> None:
                 f"  promise: broken {partner.breaches}×, overdue {partner.overdue}, "
                 f"{partner.credit / 3600:.1f} processor hours of credit"
             )
+        for what, month in (
+            ("its jobs here", partner.taken_month),
+            ("own jobs there", partner.given_month),
+        ):
+            if month.used or month.open or month.HasField("limit"):
+                click.echo(f"  {month.month}: {what} {_standing_words(month)}")
         for owner in partner.guest_owners:
             more = f" and {len(owner.jobs) - 1} more" if len(owner.jobs) > 1 else ""
             whose = printable(owner.pseudonym) or "a user whom it has not named"
@@ -90,3 +97,101 @@ def _show(known: "Sequence[operator_pb2.PartnerStatus]") -> None:
                     break_on_hyphens=False,
                 )
             )
+
+
+def _standing_words(month: "operator_pb2.MonthStanding") -> str:
+    limit = f" of {month.limit / 3600:,.1f}" if month.HasField("limit") else ""
+    open_ = f", {month.open / 3600:,.1f} more requested" if month.open else ""
+    return f"have used {month.used / 3600:,.1f}{limit} hours{open_}"
+
+
+_GUEST = "{:<20} {:<10} {:<9} {:<10} {:>5} {:<12} {:>7}"
+_GUEST_WIDE = "{:<34} {:<12} {:<32} {:<10} {:>6} {:>8} {:>5} {:>9} {:<12} {:<12} {:>9}"
+_USER = "{:<12} {:<33} {:>10} {:>10} {:>10}"
+WIDE = 160
+"""Columns of a terminal from which on jobs are shown with all that they hold."""
+
+
+@click.command(short_help="Show partners' jobs here, and what their users use.")
+@site_option
+@timeout_option
+@click.option("--partner", default="", help="Only this site's.")
+@json_option("grms-guests", "grms.cli.output_models:GuestsOutput")
+def guests(socket: Path, *, timeout_s: float, partner: str, as_json: bool) -> None:
+    """Show partners' jobs that are here: from whom, since when, what they hold; for operators.
+
+    A USER is known by the pseudonym that the partner has given to this site alone; `-` before the job's
+    program has come. STATE is what the batch system says of it, or `place` where only a place is held, or
+    `reported` where it has ended and its home does not know that yet. PROC-H is what it has used so far.
+
+    Below, what each user's jobs have used this month of UTC, what open ones may still use, and the limit
+    (`partners[].taken_hours_per_user`). The limit of all jobs of a partner is in `grms partners`.
+
+    A terminal of 160 columns or more also shows memory, GPUs and limits of time, and pseudonyms in full.
+    """
+    with client_of(socket, timeout_s) as site:
+        found = site.guests(partner)
+    if as_json:
+        from grms.daemon.messages import of_message  # noqa: PLC0415  # see the module's docstring
+
+        print_json("grms-guests", of_message(found))
+        return
+    from grms.cli.job_table import columns  # noqa: PLC0415  # same
+
+    wide = columns() >= WIDE
+    head = ("JOB", "FROM", "USER", "STATE", "PROCS", "SINCE", "PROC-H")
+    more = (
+        "JOB",
+        "FROM",
+        "USER",
+        "STATE",
+        "PROCS",
+        "MEMORY",
+        "GPUS",
+        "LIMIT",
+        "ACCEPTED",
+        "SINCE",
+        "PROC-H",
+    )
+    click.echo(_GUEST_WIDE.format(*more) if wide else _GUEST.format(*head))
+    for guest in found.guests:
+        click.echo(guest_line(guest, wide=wide))
+        if guest.reason:
+            click.echo(f"  {printable(guest.reason)}")
+    if found.users:
+        click.echo()
+        click.echo(
+            _USER.format(
+                "PARTNER", f"USER, {found.users[0].month.month}", "USED/h", "OPEN/h", "LIMIT/h"
+            )
+        )
+    for user in found.users:
+        month = user.month
+        click.echo(
+            _USER.format(
+                shorten(printable(user.partner), 12),
+                printable(user.pseudonym) or "not named",
+                f"{month.used / 3600:,.1f}",
+                f"{month.open / 3600:,.1f}",
+                f"{month.limit / 3600:,.1f}" if month.HasField("limit") else "-",
+            )
+        )
+
+
+def guest_line(guest: "operator_pb2.Guest", *, wide: bool) -> str:
+    """Returns the line of a partner's job in a list."""
+    state = guest.state
+    used = f"{guest.cost / 3600:,.1f}" if guest.HasField("cost") else "-"
+    whose, since = printable(guest.pseudonym) or "-", day_and_time(guest.since_s)
+    if not wide:
+        home, epoch, number = guest.key.split("/")
+        key = shorten(f"{home}/{epoch[:4]}…/{number}" if len(epoch) > 5 else guest.key, 20)
+        home = shorten(guest.partner, 10)
+        return _GUEST.format(*(key, home, shorten(whose, 9), state, guest.processors, since, used))
+    return _GUEST_WIDE.format(
+        *(guest.key, shorten(guest.partner, 12), whose, state, guest.processors),
+        size_text(guest.memory_mib) if guest.memory_mib else "-",
+        guest.gpus or "-",
+        duration(guest.requested_time_s),
+        *(day_and_time(guest.accept_time_s), since, used),
+    )

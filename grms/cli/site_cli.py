@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from grms.cli.site_connection import SOCKET_VARIABLE, client_of, job_words, site_option
+from grms.cli.job_table import job_details, job_words
+from grms.cli.site_connection import SOCKET_VARIABLE, client_of, site_option
 from grms.daemon.journal_commands import journal_group
 from grms.daemon.timeout_option import timeout_option
 from grms.daemon.web.link_command import link_command
@@ -117,7 +118,7 @@ def status(job_id: str | None, socket: Path, *, timeout_s: float, as_json: bool)
             if as_json:
                 print_json("grms-status", job)
             else:
-                click.echo(job_words(job))
+                click.echo("\n".join((job_words(job), *job_details(job))))
             return
         answer = site.status()
     if as_json:

@@ -1,4 +1,4 @@
-"""How the commands of `grms` reach a site, and how they say what a job is.
+"""How the commands of `grms` reach a site.
 
 Everything heavy is imported by what needs it, so that help and errors come at once.
 """
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from grms.daemon.unix_sockets import await_socket
-from lrms_sim.util.messages import printable
 from lrms_sim.util.process_guard import require
 
 if TYPE_CHECKING:
-    from grms.client import Job, SyncClient
+    from grms.client import SyncClient
 
 SOCKET_VARIABLE = "HANSE_SOCKET"
 """Names the site's socket if no option does."""
@@ -28,32 +27,6 @@ site_option = click.option(
     metavar="SOCKET",
     help=f"The site's Unix socket; also from the variable {SOCKET_VARIABLE}.",
 )
-
-
-def job_words(job: "Job") -> str:
-    """Returns a line on how a job is."""
-    state = f"{job.state}, {job.outcome}" if job.outcome else str(job.state)
-    where = f" on {job.executed_on}" if job.executed_on else ""
-    took = ""
-    if job.end_time_s is not None:
-        took = f" {job.end_time_s - job.submit_time_s:.3f} s after its submission"
-    left = "" if not job.exit_code else f", exit code {job.exit_code}"
-    if job.signal is not None:
-        left += f", signal {job.signal}"
-    reason = f" ({printable(job.reason)})" if job.reason else ""
-    place = f", {place_words(job)}" if job.offered_to else ""
-    if job.array is not None:
-        done = job.array
-        state += f", {done.completed} of {done.count} elements completed, {done.not_completed} not"
-        state += f", {done.under_way} under way, {done.held} held" if not job.has_ended else ""
-    return f"{job.job_id}: {state}{left}{where}{place}{took}{reason}"
-
-
-def place_words(job: "Job") -> str:
-    """Returns where a queued job may go in a round of offers; empty if no one is asked."""
-    if not job.offered_to:
-        return ""
-    return f"{'leaving for' if job.leaving else 'offered to'} {printable(job.offered_to)}"
 
 
 def await_site(socket: Path, timeout_s: float) -> None:

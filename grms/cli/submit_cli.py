@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from grms.cli.job_table import job_words
 from grms.cli.needs_options import NAMES, needs_of, needs_options
-from grms.cli.site_connection import await_site, client_of, job_words, site_option
+from grms.cli.site_connection import await_site, client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.messages import printable
 

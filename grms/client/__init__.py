@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     # Named like the constant of `typing`, as in `grms`.
     from typing import Final
 
-    from grms.client.answers import ArrayCounts, Job, JobState, Preview, ResultFile, Results
+    from grms.client.answers import (
+        ArrayCounts,
+        Job,
+        JobPhase,
+        JobState,
+        Preview,
+        ResultFile,
+        Results,
+    )
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
     from grms.client.synchronous import SyncClient
@@ -32,6 +40,7 @@ _HOMES: Final = {
     "ArrayCounts": "answers",
     "Client": "asynchronous",
     "Job": "answers",
+    "JobPhase": "answers",
     "JobState": "answers",
     "Outcome": "answers",
     "Preview": "answers",
@@ -45,6 +54,7 @@ __all__ = [
     "ArrayCounts",
     "Client",
     "Job",
+    "JobPhase",
     "JobState",
     "Outcome",
     "Preview",

@@ -5,7 +5,7 @@
 
 import enum
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from grms.daemon.job_needs import read_needs
 from grms.util.outcomes import Outcome
@@ -29,6 +29,15 @@ class JobState(enum.StrEnum):
     ENDED = "ended"
     UNKNOWN = "unknown"
     """A state of a later version of the site; the job has not ended."""
+
+
+class JobPhase(enum.StrEnum):
+    """Where a job stands in the batch system that has it; the words of `proto/grms/v1/request.proto`."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    COMPLETING = "completing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ class Job:
         requested_time_s: wall-time limit in seconds.
         executed_on: the site that has it or has run it; empty while undecided.
         submit_time_s: on the site's clock, seconds.
-        start_time_s: likewise; `None` before the start, and for a job elsewhere before its end.
+        start_time_s: likewise; `None` before the start, and for a job elsewhere until its site has told it.
         end_time_s: likewise; `None` before the end.
         outcome: `None` before the end.
         reason: of its state, for people; may be empty.
@@ -75,6 +84,12 @@ class Job:
         array_index: in that array; `None` for none.
         dependencies: what it waits, or has waited for, in Slurm's notation.
         array: of an array as a whole; `None` of a job.
+        phase: where it stands in the batch system that has it; `None` while none has it, and for a job elsewhere until
+            its site has told it.
+        since_s: since when it is in its state and phase, seconds; `None` if unknown.
+        told_time_s: when the partner that has it last said where it stands, seconds; `None` for never.
+        cost: processor seconds that it has used, so far if it runs; `None` if it has not started.
+        account: that pays for it, as its user named it; empty for the default.
     """
 
     job_id: str
@@ -100,6 +115,11 @@ class Job:
     array_index: int | None = None
     dependencies: tuple[str, ...] = ()
     array: ArrayCounts | None = None
+    phase: JobPhase | None = None
+    since_s: float | None = None
+    told_time_s: float | None = None
+    cost: float | None = None
+    account: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -174,6 +194,11 @@ _STATES: Final[dict[int, JobState]] = {
     for name, number in job_pb2.JobState.items()
     if number != job_pb2.JOB_STATE_UNSPECIFIED
 }
+_PHASES: Final[dict[int, JobPhase]] = {
+    number: JobPhase(name.removeprefix("JOB_PHASE_").lower())
+    for name, number in request_pb2.JobPhase.items()
+    if number != request_pb2.JOB_PHASE_UNSPECIFIED
+}
 _KINDS: Final[dict[int, str]] = {
     number: name.removeprefix("DEPENDENCY_KIND_").lower()
     for name, number in job_pb2.DependencyKind.items()
@@ -200,14 +225,14 @@ def read_job(message: job_pb2.Job) -> Job:
         state=_STATES.get(message.state, JobState.UNKNOWN),
         executed_on=message.executed_on,
         submit_time_s=message.submit_time_s,
-        start_time_s=message.start_time_s if message.HasField("start_time_s") else None,
-        end_time_s=message.end_time_s if message.HasField("end_time_s") else None,
+        start_time_s=_optional(message, "start_time_s"),
+        end_time_s=_optional(message, "end_time_s"),
         outcome=_OUTCOMES.get(message.outcome, Outcome.UNKNOWN),
         cancel_requested=message.cancel_requested,
         reason=reason,
         stuck=message.stuck,
-        exit_code=message.exit_code if message.HasField("exit_code") else None,
-        signal=message.signal if message.HasField("signal") else None,
+        exit_code=_optional(message, "exit_code"),
+        signal=_optional(message, "signal"),
         offered_to=message.offered_to,
         leaving=message.leaving,
         needs=_needs(request),
@@ -215,6 +240,11 @@ def read_job(message: job_pb2.Job) -> Job:
         array_index=message.array_index if message.array_id else None,
         dependencies=tuple(map(_dependency, message.dependencies)),
         array=_counts(message.array) if message.HasField("array") else None,
+        phase=_PHASES.get(message.phase),
+        since_s=_optional(message, "since_s"),
+        told_time_s=_optional(message, "told_time_s"),
+        cost=_optional(message, "cost"),
+        account=request.needs.account,
     )
 
 
@@ -229,6 +259,10 @@ def read_preview(message: job_pb2.PreviewResponse) -> Preview:
         held=message.held,
         known=message.known,
     )
+
+
+def _optional(message: job_pb2.Job, field: Any) -> Any:
+    return getattr(message, field) if message.HasField(field) else None
 
 
 def _dependency(message: job_pb2.Dependency) -> str:

@@ -317,6 +317,12 @@ class Client:
         )
         return status
 
+    async def guests(self, partner: str = "") -> operator_pb2.GuestsResponse:
+        """Returns partners' jobs at the site, of one partner or all; for operators."""
+        return await self._calls.call(
+            self._calls.operator.Guests, operator_pb2.GuestsRequest(partner=partner)
+        )
+
     async def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
         """Returns what the site knows of its partners; for operators."""
         answer = await self._calls.call(

@@ -98,6 +98,10 @@ class SyncClient:
         """Returns the state of the site."""
         return self._do(self._client.status())
 
+    def guests(self, partner: str = "") -> operator_pb2.GuestsResponse:
+        """Returns partners' jobs at the site."""
+        return self._do(self._client.guests(partner))
+
     def partners(self) -> Sequence[operator_pb2.PartnerStatus]:
         """Returns the state of the partners."""
         return self._do(self._client.partners())

@@ -326,6 +326,19 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """A started job is suspended, is completing, or runs again.
+
+    `phase` is RUNNING, SUSPENDED or COMPLETING; `time` is that of the poll that has shown it, seconds. It is emitted
+    on each change after `Started`, which means RUNNING.
+    """
+
+    key: str
+    phase: LrmsPhase
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
 class Requeued:
     """A started job waits again, and will start once more; its work is lost.
 
@@ -431,6 +444,7 @@ class Back:
 LrmsEvent = (
     Accepted
     | Started
+    | Paused
     | Requeued
     | Hindered
     | Ended

@@ -37,11 +37,20 @@ from grms.security.tls import (
     fingerprint,
 )
 from grms.site.config.circuit_breaker_table import circuit_breaker_of
-from grms.site.config.load import ConfigError, place_held, policies_of, translation_of
+from grms.site.config.load import (
+    ConfigError,
+    given_by_user,
+    partners_of,
+    place_held,
+    policies_of,
+    translation_of,
+    weights_of,
+)
 from grms.site.config.schema import SiteConfig
 from grms.site.model.invariants import check
 from grms.site.model.reservations import Resource
-from grms.site.model.settings import Limits, PartnerSettings, SiteSettings
+from grms.site.model.settings import Limits, SiteSettings
+from grms.site.model.usage import UsageRecord
 from grms.site.monitoring.event_log import EventLog
 from grms.site.monitoring.subscriber import OfferTimes, Subscriber
 from grms.site.peers.accounts import guest_accounts
@@ -54,6 +63,8 @@ from grms.site.runtime.executor_recovery import running, waiting
 from grms.site.runtime.journal import Journal
 from grms.site.runtime.recovery import Progress, compact, read, without_collection
 from grms.site.runtime.site_clock import check_clock, make_clock
+from grms.site.runtime.usage_log import UsageLog, usage_folder
+from grms.site.runtime.usage_writer import UsageWriter
 from grms.site.scheduler.state import SiteState
 from grms.util.names import parse_endpoint
 from lrms_sim.machine.node_kinds import NodeKind
@@ -77,7 +88,7 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
         name=config.name,
         processors=config.processors,
         epoch=epoch,
-        partners=tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners),
+        partners=partners_of(config),
         transfer=transfer,
         location=location,
         partners_asked=config.partners_asked,
@@ -105,6 +116,8 @@ def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
             payload_bytes=limits.message_bytes,
         ),
         translation=translation_of(config),
+        weights=weights_of(config),
+        given_user=given_by_user(config),
         nodes=tuple(
             NodeKind(str(number), one.nodes, one.cores, one.memory_mib, one.gpus)
             for number, one in enumerate(config.nodes, 1)
@@ -121,6 +134,7 @@ class Core:
         monitor: sees what happens, for those who watch; `None` if nobody does.
         dashboard: pages for operators; `None` if there are none.
         shared: what is common with partners, as the configuration has it now.
+        usage: writes what jobs have used; `None` in a replay.
     """
 
     config: SiteConfig
@@ -133,6 +147,7 @@ class Core:
     dashboard: "Dashboard | None"
     events: EventLog
     shared: SharedFolders
+    usage: UsageWriter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +157,14 @@ class Loaded:
     Attributes:
         lrms: the batch system, which goes on where it was.
         latest: moment of the last record, seconds; minus infinity if there is none.
+        usage: what jobs have used, with all that have ended.
     """
 
     state: SiteState
     lrms: Lrms
     clock: Clock
     latest: float
+    usage: UsageLog
 
 
 def load(
@@ -173,12 +190,23 @@ def load(
         StoppedError: there is no need to go on.
     """
     settings = site_settings(config, journal.epoch, str(config_path))
+    usage = UsageLog(usage_folder(Path(config.journal.path), config.name), config.name)
     with without_collection():
-        reading = read(journal, settings, progress or Progress(log, journal.count))
-        if config.clock.kind != "virtual":
-            # The journal of a replay has to keep its whole schedule.
-            compact(journal, reading, log)
+        ended: list[UsageRecord] = []
+        lives = config.clock.kind != "virtual"
+        reading = read(
+            journal,
+            settings,
+            progress or Progress(log, journal.count),
+            ended.append if lives else None,
+        )
         clock = make_clock(config.clock, reading.moment)
+        if lives:
+            # The journal of a replay has to keep its whole schedule, and is asked for it in place of a log.
+            if count := usage.catch_up(ended, clock.now(), config.usage.keep_months):
+                log.info("usage_written", jobs=count)
+            compact(journal, reading, log)
+            ended.clear()
         if ahead := ahead_of(clock):
             # Partners that have the true time are not held against a clock that has not.
             settings = replace(
@@ -200,7 +228,7 @@ def load(
         )
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)
-    return Loaded(state, lrms, clock, reading.moment)
+    return Loaded(state, lrms, clock, reading.moment, usage)
 
 
 def check_certificate(config: SiteConfig, log: Log) -> None:
@@ -308,6 +336,9 @@ def build_core(
     events = EventLog(log, subscriber, engine, complete=config.logging.level == "debug")
     if metrics is not None or config.dashboard is not None:
         OfferTimes(subscriber)
+    usage = None
+    if config.clock.kind != "virtual":
+        usage = UsageWriter(engine, loaded.usage, log)
     monitor = None
     if metrics is not None:
         monitor = observe(
@@ -319,6 +350,7 @@ def build_core(
     return Core(
         *(config, journal, engine, driver, loaded.clock, links, monitor, dashboard, events),
         shared=shared,
+        usage=usage,
     )
 
 

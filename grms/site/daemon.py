@@ -36,9 +36,11 @@ from grms.site.gateway.peer_listener import PartnerPort, PortLimits
 from grms.site.gateway.rejection_log import RejectionLog
 from grms.site.gateway.startup_server import SERVICES
 from grms.site.gateway.user_listener import UserSocket
-from grms.site.model.events import PartnerUp, Restarted, TimePassed
+from grms.site.model.events import LrmsTold, OwnerTold, PartnerUp, Restarted, TimePassed
 from grms.site.monitoring.accounting_monitor import AccountingMonitor, CircuitBreakerWatch
-from grms.site.rpc.job_service import Watchers
+from grms.site.peers.progress import ProgressWatch
+from grms.site.peers.usage_fetch import UsageFetcher
+from grms.site.rpc.job_service import Watchers, shown_job
 from grms.site.rpc.reconfigure import Reload
 from grms.site.rpc.replay_site import Replay
 from grms.site.rpc.reservation_service import Reservations
@@ -112,6 +114,8 @@ class Daemon:
         async with AsyncExitStack() as stack:
             await core.driver.lrms.open()
             stack.push_async_callback(core.driver.lrms.close)
+            if core.usage is not None:
+                stack.callback(core.usage.close)
             admission, watchers, servers = await self._open(stack)
             try:
                 await self._serve(admission, watchers, servers)
@@ -152,8 +156,16 @@ class Daemon:
                 tasks.append(group.create_task(core.dashboard.run(), name="dashboard"))
             tasks.append(group.create_task(self._follow_trust(), name="trust"))
             if not isinstance(core.clock, VirtualClock):
+                assert core.usage is not None
+                tasks.append(group.create_task(core.usage.run(), name="usage"))
                 tasks.append(group.create_task(core.driver.run(self._kept.supplies), name="lrms"))
                 tasks.append(group.create_task(self._follow_deadlines(), name="deadlines"))
+                progress = ProgressWatch(core.engine, core.links, core.config)
+                tasks.append(group.create_task(progress.run(), name="progress"))
+                fetcher = UsageFetcher(
+                    core.engine, core.links, core.config, core.usage.log.folder, self._log
+                )
+                tasks.append(group.create_task(fetcher.run(), name="partners' usage"))
                 rounds = RebalanceTimer(core.engine)
                 tasks.append(group.create_task(rounds.run(), name="rounds"))
                 tasks.append(group.create_task(self._kept.collector.run(), name="results"))
@@ -193,6 +205,11 @@ class Daemon:
                 if partner.processors:  # else it has to say so first
                     engine.tell(PartnerUp(*engine.stamp(), partner.name, partner.processors))
         engine.tell(Restarted(*engine.stamp()))
+        for book in engine.state.partners.values():
+            for guest in book.guests.values():
+                # Its program had come, and the process was killed before the journal knew whose it is.
+                if not guest.pseudonym and (owner := self.owners.of(guest.lrms_key)):
+                    engine.tell(LrmsTold(engine.new_id(), OwnerTold(guest.lrms_key, owner)))
 
     def _is_ready(self) -> None:
         notify("READY=1", "STATUS=serving")
@@ -231,7 +248,7 @@ class Daemon:
             await stack.enter_async_context(core.monitor)
         if core.dashboard is not None:
             stack.enter_context(core.dashboard)
-        watchers = Watchers(config.name, config.limits.watchers)
+        watchers = Watchers(config.name, config.limits.watchers, partial(shown_job, core.engine))
         core.engine.on_publish(watchers.tell)
         admission = Admission(
             core.engine,

@@ -171,6 +171,7 @@ class Servers:
             results=self._kept.results,
             inputs=self._kept.inputs,
             pseudonyms=self._pseudonyms,
+            usage=None if core.usage is None else core.usage.log,
             bring_to=None if replay is None else bring_to,
         )
         partner_pb2_grpc.add_PartnerServiceServicer_to_server(service, server)

@@ -1,6 +1,7 @@
 """What a daemon keeps beside its journal: results, files for jobs, and whose guests' jobs are."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,10 +12,12 @@ from grms.lrms.job_directories import WithFolders
 from grms.site.assembly import Core
 from grms.site.config.load import ConfigError
 from grms.site.config.schema import PSEUDONYMS_END
+from grms.site.model.jobs import OfferId
 from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.pseudonyms import GuestOwners, Pseudonyms, read_key, told_names
 from grms.site.peers.script_fetch import ProgramFetcher
 from grms.site.runtime.executor_driver import Supplies
+from grms.site.scheduler.usage_limits import why_user_not_taken
 from grms.site.staging.download import ResultServer
 from grms.site.staging.retention import Retention
 from grms.site.staging.stage_in import InputFetcher, InputServer
@@ -54,7 +57,12 @@ def keep_beside(core: Core, log: Log) -> Stores:
         ConfigError: the map of partners' users cannot be used.
     """
     config = core.config
-    owners = GuestOwners(_beside(core, OWNERS_END), config.guests.banned, guest_accounts(config))
+    owners = GuestOwners(
+        _beside(core, OWNERS_END),
+        config.guests.banned,
+        guest_accounts(config),
+        partial(_limited, core),
+    )
     limits = FileLimits(config.results.file_bytes, config.results.job_bytes)
     inputs = InputServer(ResultStore(_beside(core, INPUTS_END)), limits, core.shared)
     programs = ProgramFetcher(core.links, config.name, owners)
@@ -64,13 +72,19 @@ def keep_beside(core: Core, log: Log) -> Stores:
     folders = lrms.folders if isinstance(lrms, WithFolders) else None
     keep_s = config.results.keep_days * DAY_S
     return Stores(
-        Supplies(fetcher, inputs.place, owners.account),
+        Supplies(fetcher, inputs.place, owners.account, owners.of),
         owners,
         inputs,
         ResultServer(core.engine, folders, store, limits, keep_s=keep_s, log=log),
         StageOut(core.engine, core.links, store, limits, keep_s=keep_s, log=log),
         Retention(core.engine, folders, store, inputs.store, owners, keep_s=keep_s, log=log),
     )
+
+
+def _limited(core: Core, partner: str, key: str, owner: str, taken: frozenset[str]) -> str:
+    _, epoch, number = key.split("/")
+    offer, now = OfferId(int(epoch, 16), int(number)), core.engine.clock.now()
+    return why_user_not_taken(core.engine.state.memory, partner, offer, owner, now, also=taken)
 
 
 def pseudonyms(core: Core) -> Pseudonyms:

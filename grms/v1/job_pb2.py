@@ -26,47 +26,47 @@ from grms.v1 import request_pb2 as grms_dot_v1_dot_request__pb2
 from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11grms/v1/job.proto\x12\x07grms.v1\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"\xca\x04\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12$\n\x07request\x18\x04 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12 \n\x05state\x18\x05 \x01(\x0e\x32\x11.grms.v1.JobState\x12\x13\n\x0b\x65xecuted_on\x18\x06 \x01(\t\x12\x15\n\rsubmit_time_s\x18\x07 \x01(\x01\x12\x19\n\x0cstart_time_s\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\t \x01(\x01H\x01\x88\x01\x01\x12!\n\x07outcome\x18\n \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x18\n\x10\x63\x61ncel_requested\x18\x0b \x01(\x08\x12\x10\n\x08revision\x18\x0c \x01(\x04\x12\x0e\n\x06reason\x18\r \x01(\t\x12\r\n\x05stuck\x18\x0e \x01(\t\x12\x16\n\texit_code\x18\x0f \x01(\x05H\x02\x88\x01\x01\x12\x13\n\x06signal\x18\x10 \x01(\x05H\x03\x88\x01\x01\x12\x12\n\noffered_to\x18\x11 \x01(\t\x12\x0f\n\x07leaving\x18\x12 \x01(\x08\x12\x10\n\x08\x61rray_id\x18\x13 \x01(\t\x12\x13\n\x0b\x61rray_index\x18\x14 \x01(\r\x12)\n\x0c\x64\x65pendencies\x18\x15 \x03(\x0b\x32\x13.grms.v1.Dependency\x12$\n\x05\x61rray\x18\x16 \x01(\x0b\x32\x15.grms.v1.ArraySummaryB\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\x0c\n\n_exit_codeB\t\n\x07_signal\"z\n\x0c\x41rraySummary\x12\x10\n\x08\x65lements\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x12\x0c\n\x04held\x18\x03 \x01(\r\x12\x11\n\tunder_way\x18\x04 \x01(\r\x12\x11\n\tcompleted\x18\x05 \x01(\r\x12\x15\n\rnot_completed\x18\x06 \x01(\r\"\xa5\x01\n\rSubmitRequest\x12$\n\x07request\x18\x01 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05unfit\x18\x04 \x01(\t\x12)\n\x0c\x64\x65pendencies\x18\x05 \x03(\x0b\x32\x13.grms.v1.Dependency\x12\r\n\x05\x61rray\x18\x06 \x01(\t\"\x9a\x01\n\x0fPreviewResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\r\n\x05\x61sked\x18\x02 \x03(\t\x12\x0c\n\x04kept\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12/\n\x0bpassed_over\x18\x05 \x03(\x0b\x32\x1a.grms.v1.PartnerPassedOver\x12\x0c\n\x04held\x18\x06 \x01(\t\x12\r\n\x05known\x18\x07 \x01(\t\"4\n\x11PartnerPassedOver\x12\x0f\n\x07partner\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"C\n\nDependency\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.grms.v1.DependencyKind\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"Z\n\x0fPutInputRequest\x12 \n\x04\x66ile\x18\x01 \x01(\x0b\x32\x12.grms.v1.InputFile\x12\x14\n\x0coffset_bytes\x18\x02 \x01(\x04\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\x0c\"&\n\x10PutInputResponse\x12\x12\n\nheld_bytes\x18\x01 \x01(\x04\"\x1c\n\nGetRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xc2\x01\n\x0bListRequest\x12!\n\x06states\x18\x01 \x03(\x0e\x32\x11.grms.v1.JobState\x12\x11\n\tall_users\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x0f\n\x07partner\x18\x06 \x01(\t\x12\x0f\n\x07since_s\x18\x07 \x01(\x01\x12\r\n\x05stuck\x18\x08 \x01(\x08\x12\x17\n\x0fwithout_program\x18\t \x01(\x08\"C\n\x0cListResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.grms.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\" \n\x0eResultsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"H\n\x12\x46\x65tchResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04*\xa9\x02\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12JOB_STATE_RECEIVED\x10\x01\x12\x16\n\x12JOB_STATE_OFFERING\x10\x02\x12\x17\n\x13JOB_STATE_RESOLVING\x10\x03\x12\x19\n\x15JOB_STATE_WITHDRAWING\x10\x04\x12\x18\n\x14JOB_STATE_SUBMITTING\x10\x05\x12\x14\n\x10JOB_STATE_QUEUED\x10\x06\x12\x15\n\x11JOB_STATE_RUNNING\x10\x07\x12\x17\n\x13JOB_STATE_DELEGATED\x10\x08\x12\x15\n\x11JOB_STATE_SUSPECT\x10\t\x12\x13\n\x0fJOB_STATE_ENDED\x10\n\x12\x12\n\x0eJOB_STATE_HELD\x10\x0b*\xca\x01\n\x0e\x44\x65pendencyKind\x12\x1f\n\x1b\x44\x45PENDENCY_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44\x45PENDENCY_KIND_AFTEROK\x10\x01\x12\x1c\n\x18\x44\x45PENDENCY_KIND_AFTERANY\x10\x02\x12\x1e\n\x1a\x44\x45PENDENCY_KIND_AFTERNOTOK\x10\x03\x12\x1d\n\x19\x44\x45PENDENCY_KIND_AFTERCORR\x10\x04\x12\x1d\n\x19\x44\x45PENDENCY_KIND_SINGLETON\x10\x05\x32\xf6\x03\n\nJobService\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12.\n\x06Submit\x12\x16.grms.v1.SubmitRequest\x1a\x0c.grms.v1.Job\x12;\n\x07Preview\x12\x16.grms.v1.SubmitRequest\x1a\x18.grms.v1.PreviewResponse\x12(\n\x03Get\x12\x13.grms.v1.GetRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x04List\x12\x14.grms.v1.ListRequest\x1a\x15.grms.v1.ListResponse\x12.\n\x06\x43\x61ncel\x12\x16.grms.v1.CancelRequest\x1a\x0c.grms.v1.Job\x12.\n\x05Watch\x12\x15.grms.v1.WatchRequest\x1a\x0c.grms.v1.Job0\x01\x12\x37\n\x07Results\x12\x17.grms.v1.ResultsRequest\x1a\x13.grms.v1.ResultList\x12\x42\n\x0b\x46\x65tchResult\x12\x1b.grms.v1.FetchResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x11grms/v1/job.proto\x12\x07grms.v1\x1a\x15grms/v1/request.proto\x1a\x15grms/v1/results.proto\"\xd4\x05\n\x03Job\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12$\n\x07request\x18\x04 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12 \n\x05state\x18\x05 \x01(\x0e\x32\x11.grms.v1.JobState\x12\x13\n\x0b\x65xecuted_on\x18\x06 \x01(\t\x12\x15\n\rsubmit_time_s\x18\x07 \x01(\x01\x12\x19\n\x0cstart_time_s\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nend_time_s\x18\t \x01(\x01H\x01\x88\x01\x01\x12!\n\x07outcome\x18\n \x01(\x0e\x32\x10.grms.v1.Outcome\x12\x18\n\x10\x63\x61ncel_requested\x18\x0b \x01(\x08\x12\x10\n\x08revision\x18\x0c \x01(\x04\x12\x0e\n\x06reason\x18\r \x01(\t\x12\r\n\x05stuck\x18\x0e \x01(\t\x12\x16\n\texit_code\x18\x0f \x01(\x05H\x02\x88\x01\x01\x12\x13\n\x06signal\x18\x10 \x01(\x05H\x03\x88\x01\x01\x12\x12\n\noffered_to\x18\x11 \x01(\t\x12\x0f\n\x07leaving\x18\x12 \x01(\x08\x12\x10\n\x08\x61rray_id\x18\x13 \x01(\t\x12\x13\n\x0b\x61rray_index\x18\x14 \x01(\r\x12)\n\x0c\x64\x65pendencies\x18\x15 \x03(\x0b\x32\x13.grms.v1.Dependency\x12$\n\x05\x61rray\x18\x16 \x01(\x0b\x32\x15.grms.v1.ArraySummary\x12 \n\x05phase\x18\x17 \x01(\x0e\x32\x11.grms.v1.JobPhase\x12\x14\n\x07since_s\x18\x18 \x01(\x01H\x04\x88\x01\x01\x12\x18\n\x0btold_time_s\x18\x19 \x01(\x01H\x05\x88\x01\x01\x12\x11\n\x04\x63ost\x18\x1a \x01(\x01H\x06\x88\x01\x01\x42\x0f\n\r_start_time_sB\r\n\x0b_end_time_sB\x0c\n\n_exit_codeB\t\n\x07_signalB\n\n\x08_since_sB\x0e\n\x0c_told_time_sB\x07\n\x05_cost\"z\n\x0c\x41rraySummary\x12\x10\n\x08\x65lements\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\x12\x0c\n\x04held\x18\x03 \x01(\r\x12\x11\n\tunder_way\x18\x04 \x01(\r\x12\x11\n\tcompleted\x18\x05 \x01(\r\x12\x15\n\rnot_completed\x18\x06 \x01(\r\"\xa5\x01\n\rSubmitRequest\x12$\n\x07request\x18\x01 \x01(\x0b\x32\x13.grms.v1.JobRequest\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05unfit\x18\x04 \x01(\t\x12)\n\x0c\x64\x65pendencies\x18\x05 \x03(\x0b\x32\x13.grms.v1.Dependency\x12\r\n\x05\x61rray\x18\x06 \x01(\t\"\x9a\x01\n\x0fPreviewResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\r\n\x05\x61sked\x18\x02 \x03(\t\x12\x0c\n\x04kept\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12/\n\x0bpassed_over\x18\x05 \x03(\x0b\x32\x1a.grms.v1.PartnerPassedOver\x12\x0c\n\x04held\x18\x06 \x01(\t\x12\r\n\x05known\x18\x07 \x01(\t\"4\n\x11PartnerPassedOver\x12\x0f\n\x07partner\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"C\n\nDependency\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.grms.v1.DependencyKind\x12\x0e\n\x06job_id\x18\x02 \x01(\t\"Z\n\x0fPutInputRequest\x12 \n\x04\x66ile\x18\x01 \x01(\x0b\x32\x12.grms.v1.InputFile\x12\x14\n\x0coffset_bytes\x18\x02 \x01(\x04\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\x0c\"&\n\x10PutInputResponse\x12\x12\n\nheld_bytes\x18\x01 \x01(\x04\"\x1c\n\nGetRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\xc2\x01\n\x0bListRequest\x12!\n\x06states\x18\x01 \x03(\x0e\x32\x11.grms.v1.JobState\x12\x11\n\tall_users\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x0f\n\x07partner\x18\x06 \x01(\t\x12\x0f\n\x07since_s\x18\x07 \x01(\x01\x12\r\n\x05stuck\x18\x08 \x01(\x08\x12\x17\n\x0fwithout_program\x18\t \x01(\x08\"C\n\x0cListResponse\x12\x1a\n\x04jobs\x18\x01 \x03(\x0b\x32\x0c.grms.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\rCancelRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x1e\n\x0cWatchRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\" \n\x0eResultsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"H\n\x12\x46\x65tchResultRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0coffset_bytes\x18\x03 \x01(\x04*\xa9\x02\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12JOB_STATE_RECEIVED\x10\x01\x12\x16\n\x12JOB_STATE_OFFERING\x10\x02\x12\x17\n\x13JOB_STATE_RESOLVING\x10\x03\x12\x19\n\x15JOB_STATE_WITHDRAWING\x10\x04\x12\x18\n\x14JOB_STATE_SUBMITTING\x10\x05\x12\x14\n\x10JOB_STATE_QUEUED\x10\x06\x12\x15\n\x11JOB_STATE_RUNNING\x10\x07\x12\x17\n\x13JOB_STATE_DELEGATED\x10\x08\x12\x15\n\x11JOB_STATE_SUSPECT\x10\t\x12\x13\n\x0fJOB_STATE_ENDED\x10\n\x12\x12\n\x0eJOB_STATE_HELD\x10\x0b*\xca\x01\n\x0e\x44\x65pendencyKind\x12\x1f\n\x1b\x44\x45PENDENCY_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44\x45PENDENCY_KIND_AFTEROK\x10\x01\x12\x1c\n\x18\x44\x45PENDENCY_KIND_AFTERANY\x10\x02\x12\x1e\n\x1a\x44\x45PENDENCY_KIND_AFTERNOTOK\x10\x03\x12\x1d\n\x19\x44\x45PENDENCY_KIND_AFTERCORR\x10\x04\x12\x1d\n\x19\x44\x45PENDENCY_KIND_SINGLETON\x10\x05\x32\xf6\x03\n\nJobService\x12?\n\x08PutInput\x12\x18.grms.v1.PutInputRequest\x1a\x19.grms.v1.PutInputResponse\x12.\n\x06Submit\x12\x16.grms.v1.SubmitRequest\x1a\x0c.grms.v1.Job\x12;\n\x07Preview\x12\x16.grms.v1.SubmitRequest\x1a\x18.grms.v1.PreviewResponse\x12(\n\x03Get\x12\x13.grms.v1.GetRequest\x1a\x0c.grms.v1.Job\x12\x33\n\x04List\x12\x14.grms.v1.ListRequest\x1a\x15.grms.v1.ListResponse\x12.\n\x06\x43\x61ncel\x12\x16.grms.v1.CancelRequest\x1a\x0c.grms.v1.Job\x12.\n\x05Watch\x12\x15.grms.v1.WatchRequest\x1a\x0c.grms.v1.Job0\x01\x12\x37\n\x07Results\x12\x17.grms.v1.ResultsRequest\x1a\x13.grms.v1.ResultList\x12\x42\n\x0b\x46\x65tchResult\x12\x1b.grms.v1.FetchResultRequest\x1a\x14.grms.v1.ResultChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'grms.v1.job_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=1839
-  _globals['_JOBSTATE']._serialized_end=2136
-  _globals['_DEPENDENCYKIND']._serialized_start=2139
-  _globals['_DEPENDENCYKIND']._serialized_end=2341
+  _globals['_JOBSTATE']._serialized_start=1977
+  _globals['_JOBSTATE']._serialized_end=2274
+  _globals['_DEPENDENCYKIND']._serialized_start=2277
+  _globals['_DEPENDENCYKIND']._serialized_end=2479
   _globals['_JOB']._serialized_start=77
-  _globals['_JOB']._serialized_end=663
-  _globals['_ARRAYSUMMARY']._serialized_start=665
-  _globals['_ARRAYSUMMARY']._serialized_end=787
-  _globals['_SUBMITREQUEST']._serialized_start=790
-  _globals['_SUBMITREQUEST']._serialized_end=955
-  _globals['_PREVIEWRESPONSE']._serialized_start=958
-  _globals['_PREVIEWRESPONSE']._serialized_end=1112
-  _globals['_PARTNERPASSEDOVER']._serialized_start=1114
-  _globals['_PARTNERPASSEDOVER']._serialized_end=1166
-  _globals['_DEPENDENCY']._serialized_start=1168
-  _globals['_DEPENDENCY']._serialized_end=1235
-  _globals['_PUTINPUTREQUEST']._serialized_start=1237
-  _globals['_PUTINPUTREQUEST']._serialized_end=1327
-  _globals['_PUTINPUTRESPONSE']._serialized_start=1329
-  _globals['_PUTINPUTRESPONSE']._serialized_end=1367
-  _globals['_GETREQUEST']._serialized_start=1369
-  _globals['_GETREQUEST']._serialized_end=1397
-  _globals['_LISTREQUEST']._serialized_start=1400
-  _globals['_LISTREQUEST']._serialized_end=1594
-  _globals['_LISTRESPONSE']._serialized_start=1596
-  _globals['_LISTRESPONSE']._serialized_end=1663
-  _globals['_CANCELREQUEST']._serialized_start=1665
-  _globals['_CANCELREQUEST']._serialized_end=1696
-  _globals['_WATCHREQUEST']._serialized_start=1698
-  _globals['_WATCHREQUEST']._serialized_end=1728
-  _globals['_RESULTSREQUEST']._serialized_start=1730
-  _globals['_RESULTSREQUEST']._serialized_end=1762
-  _globals['_FETCHRESULTREQUEST']._serialized_start=1764
-  _globals['_FETCHRESULTREQUEST']._serialized_end=1836
-  _globals['_JOBSERVICE']._serialized_start=2344
-  _globals['_JOBSERVICE']._serialized_end=2846
+  _globals['_JOB']._serialized_end=801
+  _globals['_ARRAYSUMMARY']._serialized_start=803
+  _globals['_ARRAYSUMMARY']._serialized_end=925
+  _globals['_SUBMITREQUEST']._serialized_start=928
+  _globals['_SUBMITREQUEST']._serialized_end=1093
+  _globals['_PREVIEWRESPONSE']._serialized_start=1096
+  _globals['_PREVIEWRESPONSE']._serialized_end=1250
+  _globals['_PARTNERPASSEDOVER']._serialized_start=1252
+  _globals['_PARTNERPASSEDOVER']._serialized_end=1304
+  _globals['_DEPENDENCY']._serialized_start=1306
+  _globals['_DEPENDENCY']._serialized_end=1373
+  _globals['_PUTINPUTREQUEST']._serialized_start=1375
+  _globals['_PUTINPUTREQUEST']._serialized_end=1465
+  _globals['_PUTINPUTRESPONSE']._serialized_start=1467
+  _globals['_PUTINPUTRESPONSE']._serialized_end=1505
+  _globals['_GETREQUEST']._serialized_start=1507
+  _globals['_GETREQUEST']._serialized_end=1535
+  _globals['_LISTREQUEST']._serialized_start=1538
+  _globals['_LISTREQUEST']._serialized_end=1732
+  _globals['_LISTRESPONSE']._serialized_start=1734
+  _globals['_LISTRESPONSE']._serialized_end=1801
+  _globals['_CANCELREQUEST']._serialized_start=1803
+  _globals['_CANCELREQUEST']._serialized_end=1834
+  _globals['_WATCHREQUEST']._serialized_start=1836
+  _globals['_WATCHREQUEST']._serialized_end=1866
+  _globals['_RESULTSREQUEST']._serialized_start=1868
+  _globals['_RESULTSREQUEST']._serialized_end=1900
+  _globals['_FETCHRESULTREQUEST']._serialized_start=1902
+  _globals['_FETCHRESULTREQUEST']._serialized_end=1974
+  _globals['_JOBSERVICE']._serialized_start=2482
+  _globals['_JOBSERVICE']._serialized_end=2984
 # @@protoc_insertion_point(module_scope)

@@ -110,7 +110,7 @@ class PartnersResponse(_message.Message):
     def __init__(self, partners: _Optional[_Iterable[_Union[PartnerStatus, _Mapping]]] = ...) -> None: ...
 
 class PartnerStatus(_message.Message):
-    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s", "guest_owners", "unused_acceptances", "declined_for_unused")
+    __slots__ = ("name", "endpoint", "processors", "reachable", "lost", "last_heard_s", "offered", "accepted", "ended", "open", "awrt_s", "guest_offered", "guest_accepted", "guest_open", "problem", "faulty", "faults", "incompatible", "disbelieved", "distrust", "disputed", "taken", "given", "credit", "breaches", "overdue", "suspended_until_s", "guest_owners", "unused_acceptances", "declined_for_unused", "taken_month", "given_month", "declined_limited")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +141,9 @@ class PartnerStatus(_message.Message):
     GUEST_OWNERS_FIELD_NUMBER: _ClassVar[int]
     UNUSED_ACCEPTANCES_FIELD_NUMBER: _ClassVar[int]
     DECLINED_FOR_UNUSED_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_MONTH_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_MONTH_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_LIMITED_FIELD_NUMBER: _ClassVar[int]
     name: str
     endpoint: str
     processors: int
@@ -171,7 +174,78 @@ class PartnerStatus(_message.Message):
     guest_owners: _containers.RepeatedCompositeFieldContainer[GuestOwner]
     unused_acceptances: int
     declined_for_unused: int
-    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ..., guest_owners: _Optional[_Iterable[_Union[GuestOwner, _Mapping]]] = ..., unused_acceptances: _Optional[int] = ..., declined_for_unused: _Optional[int] = ...) -> None: ...
+    taken_month: MonthStanding
+    given_month: MonthStanding
+    declined_limited: int
+    def __init__(self, name: _Optional[str] = ..., endpoint: _Optional[str] = ..., processors: _Optional[int] = ..., reachable: bool = ..., lost: bool = ..., last_heard_s: _Optional[float] = ..., offered: _Optional[int] = ..., accepted: _Optional[int] = ..., ended: _Optional[int] = ..., open: _Optional[int] = ..., awrt_s: _Optional[float] = ..., guest_offered: _Optional[int] = ..., guest_accepted: _Optional[int] = ..., guest_open: _Optional[int] = ..., problem: _Optional[str] = ..., faulty: bool = ..., faults: _Optional[int] = ..., incompatible: _Optional[int] = ..., disbelieved: _Optional[int] = ..., distrust: _Optional[int] = ..., disputed: _Optional[int] = ..., taken: _Optional[float] = ..., given: _Optional[float] = ..., credit: _Optional[float] = ..., breaches: _Optional[int] = ..., overdue: _Optional[int] = ..., suspended_until_s: _Optional[float] = ..., guest_owners: _Optional[_Iterable[_Union[GuestOwner, _Mapping]]] = ..., unused_acceptances: _Optional[int] = ..., declined_for_unused: _Optional[int] = ..., taken_month: _Optional[_Union[MonthStanding, _Mapping]] = ..., given_month: _Optional[_Union[MonthStanding, _Mapping]] = ..., declined_limited: _Optional[int] = ...) -> None: ...
+
+class MonthStanding(_message.Message):
+    __slots__ = ("month", "used", "open", "limit")
+    MONTH_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    month: str
+    used: float
+    open: float
+    limit: float
+    def __init__(self, month: _Optional[str] = ..., used: _Optional[float] = ..., open: _Optional[float] = ..., limit: _Optional[float] = ...) -> None: ...
+
+class GuestsRequest(_message.Message):
+    __slots__ = ("partner",)
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    partner: str
+    def __init__(self, partner: _Optional[str] = ...) -> None: ...
+
+class GuestsResponse(_message.Message):
+    __slots__ = ("guests", "users", "now_s")
+    GUESTS_FIELD_NUMBER: _ClassVar[int]
+    USERS_FIELD_NUMBER: _ClassVar[int]
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    guests: _containers.RepeatedCompositeFieldContainer[Guest]
+    users: _containers.RepeatedCompositeFieldContainer[GuestUser]
+    now_s: float
+    def __init__(self, guests: _Optional[_Iterable[_Union[Guest, _Mapping]]] = ..., users: _Optional[_Iterable[_Union[GuestUser, _Mapping]]] = ..., now_s: _Optional[float] = ...) -> None: ...
+
+class Guest(_message.Message):
+    __slots__ = ("key", "partner", "pseudonym", "state", "processors", "memory_mib", "gpus", "requested_time_s", "accept_time_s", "start_time_s", "since_s", "cost", "reason")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    PSEUDONYM_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    ACCEPT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    partner: str
+    pseudonym: str
+    state: str
+    processors: int
+    memory_mib: int
+    gpus: int
+    requested_time_s: float
+    accept_time_s: float
+    start_time_s: float
+    since_s: float
+    cost: float
+    reason: str
+    def __init__(self, key: _Optional[str] = ..., partner: _Optional[str] = ..., pseudonym: _Optional[str] = ..., state: _Optional[str] = ..., processors: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gpus: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., accept_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., since_s: _Optional[float] = ..., cost: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class GuestUser(_message.Message):
+    __slots__ = ("partner", "pseudonym", "month")
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    PSEUDONYM_FIELD_NUMBER: _ClassVar[int]
+    MONTH_FIELD_NUMBER: _ClassVar[int]
+    partner: str
+    pseudonym: str
+    month: MonthStanding
+    def __init__(self, partner: _Optional[str] = ..., pseudonym: _Optional[str] = ..., month: _Optional[_Union[MonthStanding, _Mapping]] = ...) -> None: ...
 
 class GuestOwner(_message.Message):
     __slots__ = ("pseudonym", "jobs")

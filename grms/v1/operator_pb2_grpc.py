@@ -40,6 +40,11 @@ class OperatorServiceStub(object):
                 request_serializer=grms_dot_v1_dot_operator__pb2.StatusRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_operator__pb2.StatusResponse.FromString,
                 _registered_method=True)
+        self.Guests = channel.unary_unary(
+                '/grms.v1.OperatorService/Guests',
+                request_serializer=grms_dot_v1_dot_operator__pb2.GuestsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_operator__pb2.GuestsResponse.FromString,
+                _registered_method=True)
         self.Partners = channel.unary_unary(
                 '/grms.v1.OperatorService/Partners',
                 request_serializer=grms_dot_v1_dot_operator__pb2.PartnersRequest.SerializeToString,
@@ -92,6 +97,13 @@ class OperatorServiceServicer(object):
 
     def Status(self, request, context):
         """Returns how the site is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Guests(self, request, context):
+        """Returns partners' jobs here that have not ended, and what their users have used this month.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -173,6 +185,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     request_deserializer=grms_dot_v1_dot_operator__pb2.StatusRequest.FromString,
                     response_serializer=grms_dot_v1_dot_operator__pb2.StatusResponse.SerializeToString,
             ),
+            'Guests': grpc.unary_unary_rpc_method_handler(
+                    servicer.Guests,
+                    request_deserializer=grms_dot_v1_dot_operator__pb2.GuestsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_operator__pb2.GuestsResponse.SerializeToString,
+            ),
             'Partners': grpc.unary_unary_rpc_method_handler(
                     servicer.Partners,
                     request_deserializer=grms_dot_v1_dot_operator__pb2.PartnersRequest.FromString,
@@ -246,6 +263,33 @@ class OperatorService(object):
             '/grms.v1.OperatorService/Status',
             grms_dot_v1_dot_operator__pb2.StatusRequest.SerializeToString,
             grms_dot_v1_dot_operator__pb2.StatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Guests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.OperatorService/Guests',
+            grms_dot_v1_dot_operator__pb2.GuestsRequest.SerializeToString,
+            grms_dot_v1_dot_operator__pb2.GuestsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -34,6 +34,8 @@ class OperatorServiceStub:
     def __new__(cls, channel: _aio.Channel) -> OperatorServiceAsyncStub: ...
     Status: _grpc.UnaryUnaryMultiCallable[_operator_pb2.StatusRequest, _operator_pb2.StatusResponse]
     """Returns how the site is."""
+    Guests: _grpc.UnaryUnaryMultiCallable[_operator_pb2.GuestsRequest, _operator_pb2.GuestsResponse]
+    """Returns partners' jobs here that have not ended, and what their users have used this month."""
     Partners: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PartnersRequest, _operator_pb2.PartnersResponse]
     """Returns what the site knows of its partners."""
     ReloadPolicies: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ReloadPoliciesRequest, _operator_pb2.ReloadPoliciesResponse]
@@ -66,6 +68,8 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Status: _aio.UnaryUnaryMultiCallable[_operator_pb2.StatusRequest, _operator_pb2.StatusResponse]  # type: ignore[assignment]
     """Returns how the site is."""
+    Guests: _aio.UnaryUnaryMultiCallable[_operator_pb2.GuestsRequest, _operator_pb2.GuestsResponse]  # type: ignore[assignment]
+    """Returns partners' jobs here that have not ended, and what their users have used this month."""
     Partners: _aio.UnaryUnaryMultiCallable[_operator_pb2.PartnersRequest, _operator_pb2.PartnersResponse]  # type: ignore[assignment]
     """Returns what the site knows of its partners."""
     ReloadPolicies: _aio.UnaryUnaryMultiCallable[_operator_pb2.ReloadPoliciesRequest, _operator_pb2.ReloadPoliciesResponse]  # type: ignore[assignment]
@@ -101,6 +105,14 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.StatusResponse, _abc.Awaitable[_operator_pb2.StatusResponse]]:
         """Returns how the site is."""
+
+    @_abc_1.abstractmethod
+    def Guests(
+        self,
+        request: _operator_pb2.GuestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.GuestsResponse, _abc.Awaitable[_operator_pb2.GuestsResponse]]:
+        """Returns partners' jobs here that have not ended, and what their users have used this month."""
 
     @_abc_1.abstractmethod
     def Partners(

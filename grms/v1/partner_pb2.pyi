@@ -145,6 +145,84 @@ class ReportResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ProgressRequest(_message.Message):
+    __slots__ = ("site", "offers")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    OFFERS_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    offers: _containers.RepeatedCompositeFieldContainer[OfferId]
+    def __init__(self, site: _Optional[str] = ..., offers: _Optional[_Iterable[_Union[OfferId, _Mapping]]] = ...) -> None: ...
+
+class ProgressResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobProgress]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobProgress, _Mapping]]] = ...) -> None: ...
+
+class JobProgress(_message.Message):
+    __slots__ = ("offer", "phase", "start_time_s", "since_s")
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    offer: OfferId
+    phase: _request_pb2.JobPhase
+    start_time_s: float
+    since_s: float
+    def __init__(self, offer: _Optional[_Union[OfferId, _Mapping]] = ..., phase: _Optional[_Union[_request_pb2.JobPhase, str]] = ..., start_time_s: _Optional[float] = ..., since_s: _Optional[float] = ...) -> None: ...
+
+class ListUsageRequest(_message.Message):
+    __slots__ = ("site", "log", "after")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    log: str
+    after: int
+    def __init__(self, site: _Optional[str] = ..., log: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class ListUsageResponse(_message.Message):
+    __slots__ = ("log", "records", "more")
+    LOG_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    log: str
+    records: _containers.RepeatedCompositeFieldContainer[GuestUsage]
+    more: bool
+    def __init__(self, log: _Optional[str] = ..., records: _Optional[_Iterable[_Union[GuestUsage, _Mapping]]] = ..., more: bool = ...) -> None: ...
+
+class GuestUsage(_message.Message):
+    __slots__ = ("number", "offer", "owner", "processors", "memory_mib", "gpus", "requested_time_s", "accept_time_s", "start_time_s", "end_time_s", "run_time_s", "outcome", "exit_code", "signal")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    ACCEPT_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    offer: OfferId
+    owner: str
+    processors: int
+    memory_mib: int
+    gpus: int
+    requested_time_s: float
+    accept_time_s: float
+    start_time_s: float
+    end_time_s: float
+    run_time_s: float
+    outcome: _request_pb2.Outcome
+    exit_code: int
+    signal: int
+    def __init__(self, number: _Optional[int] = ..., offer: _Optional[_Union[OfferId, _Mapping]] = ..., owner: _Optional[str] = ..., processors: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gpus: _Optional[int] = ..., requested_time_s: _Optional[float] = ..., accept_time_s: _Optional[float] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., run_time_s: _Optional[float] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ...) -> None: ...
+
 class ListGuestResultsRequest(_message.Message):
     __slots__ = ("site", "offer")
     SITE_FIELD_NUMBER: _ClassVar[int]

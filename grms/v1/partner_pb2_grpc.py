@@ -60,6 +60,16 @@ class PartnerServiceStub(object):
                 request_serializer=grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
                 response_deserializer=grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
                 _registered_method=True)
+        self.Progress = channel.unary_unary(
+                '/grms.v1.PartnerService/Progress',
+                request_serializer=grms_dot_v1_dot_partner__pb2.ProgressRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_partner__pb2.ProgressResponse.FromString,
+                _registered_method=True)
+        self.ListUsage = channel.unary_unary(
+                '/grms.v1.PartnerService/ListUsage',
+                request_serializer=grms_dot_v1_dot_partner__pb2.ListUsageRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_partner__pb2.ListUsageResponse.FromString,
+                _registered_method=True)
         self.FetchProgram = channel.unary_unary(
                 '/grms.v1.PartnerService/FetchProgram',
                 request_serializer=grms_dot_v1_dot_partner__pb2.FetchProgramRequest.SerializeToString,
@@ -124,6 +134,23 @@ class PartnerServiceServicer(object):
     def Report(self, request, context):
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Progress(self, request, context):
+        """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+        kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUsage(self, request, context):
+        """Returns what jobs have used that the asker has delegated and that have run here: records of ended ones, in the
+        order of their numbers, which are 1, 2, 3, … for each home. Who asks again from the last one that it has gets
+        each of them once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -194,6 +221,16 @@ def add_PartnerServiceServicer_to_server(servicer, server):
                     servicer.Report,
                     request_deserializer=grms_dot_v1_dot_partner__pb2.ReportRequest.FromString,
                     response_serializer=grms_dot_v1_dot_partner__pb2.ReportResponse.SerializeToString,
+            ),
+            'Progress': grpc.unary_unary_rpc_method_handler(
+                    servicer.Progress,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.ProgressRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_partner__pb2.ProgressResponse.SerializeToString,
+            ),
+            'ListUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUsage,
+                    request_deserializer=grms_dot_v1_dot_partner__pb2.ListUsageRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_partner__pb2.ListUsageResponse.SerializeToString,
             ),
             'FetchProgram': grpc.unary_unary_rpc_method_handler(
                     servicer.FetchProgram,
@@ -356,6 +393,60 @@ class PartnerService(object):
             '/grms.v1.PartnerService/Report',
             grms_dot_v1_dot_partner__pb2.ReportRequest.SerializeToString,
             grms_dot_v1_dot_partner__pb2.ReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Progress(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/Progress',
+            grms_dot_v1_dot_partner__pb2.ProgressRequest.SerializeToString,
+            grms_dot_v1_dot_partner__pb2.ProgressResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/grms.v1.PartnerService/ListUsage',
+            grms_dot_v1_dot_partner__pb2.ListUsageRequest.SerializeToString,
+            grms_dot_v1_dot_partner__pb2.ListUsageResponse.FromString,
             options,
             channel_credentials,
             insecure,

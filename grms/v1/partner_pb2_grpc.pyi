@@ -55,6 +55,15 @@ class PartnerServiceStub:
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
     """
+    Progress: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ProgressRequest, _partner_pb2.ProgressResponse]
+    """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+    kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
+    """
+    ListUsage: _grpc.UnaryUnaryMultiCallable[_partner_pb2.ListUsageRequest, _partner_pb2.ListUsageResponse]
+    """Returns what jobs have used that the asker has delegated and that have run here: records of ended ones, in the
+    order of their numbers, which are 1, 2, 3, … for each home. Who asks again from the last one that it has gets
+    each of them once.
+    """
     FetchProgram: _grpc.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]
     """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
     where the job is not, or not any more, with the asker: it is not to be run. UNAVAILABLE where the
@@ -90,6 +99,15 @@ class PartnerServiceAsyncStub(PartnerServiceStub):
     Report: _aio.UnaryUnaryMultiCallable[_partner_pb2.ReportRequest, _partner_pb2.ReportResponse]  # type: ignore[assignment]
     """Tells the home site that jobs it delegated have ended. An answer means that all of them are
     in its journal; without one they are reported again.
+    """
+    Progress: _aio.UnaryUnaryMultiCallable[_partner_pb2.ProgressRequest, _partner_pb2.ProgressResponse]  # type: ignore[assignment]
+    """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+    kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
+    """
+    ListUsage: _aio.UnaryUnaryMultiCallable[_partner_pb2.ListUsageRequest, _partner_pb2.ListUsageResponse]  # type: ignore[assignment]
+    """Returns what jobs have used that the asker has delegated and that have run here: records of ended ones, in the
+    order of their numbers, which are 1, 2, 3, … for each home. Who asks again from the last one that it has gets
+    each of them once.
     """
     FetchProgram: _aio.UnaryUnaryMultiCallable[_partner_pb2.FetchProgramRequest, _partner_pb2.FetchProgramResponse]  # type: ignore[assignment]
     """Asks for what runs, of a job that the asker has accepted and whose offer had `to_fetch`. NOT_FOUND
@@ -153,6 +171,27 @@ class PartnerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_partner_pb2.ReportResponse, _abc.Awaitable[_partner_pb2.ReportResponse]]:
         """Tells the home site that jobs it delegated have ended. An answer means that all of them are
         in its journal; without one they are reported again.
+        """
+
+    @_abc_1.abstractmethod
+    def Progress(
+        self,
+        request: _partner_pb2.ProgressRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_pb2.ProgressResponse, _abc.Awaitable[_partner_pb2.ProgressResponse]]:
+        """Says where jobs stand that the asker has delegated. Nothing rests on it: it is asked for again and again, and
+        kept nowhere. INVALID_ARGUMENT for more than 1000 offers.
+        """
+
+    @_abc_1.abstractmethod
+    def ListUsage(
+        self,
+        request: _partner_pb2.ListUsageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_partner_pb2.ListUsageResponse, _abc.Awaitable[_partner_pb2.ListUsageResponse]]:
+        """Returns what jobs have used that the asker has delegated and that have run here: records of ended ones, in the
+        order of their numbers, which are 1, 2, 3, … for each home. Who asks again from the last one that it has gets
+        each of them once.
         """
 
     @_abc_1.abstractmethod

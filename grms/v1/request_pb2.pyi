@@ -33,6 +33,14 @@ class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     OUTCOME_OUT_OF_MEMORY: _ClassVar[Outcome]
     OUTCOME_LOST: _ClassVar[Outcome]
     OUTCOME_UNKNOWN: _ClassVar[Outcome]
+
+class JobPhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    JOB_PHASE_UNSPECIFIED: _ClassVar[JobPhase]
+    JOB_PHASE_WAITING: _ClassVar[JobPhase]
+    JOB_PHASE_RUNNING: _ClassVar[JobPhase]
+    JOB_PHASE_SUSPENDED: _ClassVar[JobPhase]
+    JOB_PHASE_COMPLETING: _ClassVar[JobPhase]
 MEMORY_SCOPE_UNSPECIFIED: MemoryScope
 MEMORY_SCOPE_NODE: MemoryScope
 MEMORY_SCOPE_CORE: MemoryScope
@@ -51,6 +59,11 @@ OUTCOME_NODE_FAIL: Outcome
 OUTCOME_OUT_OF_MEMORY: Outcome
 OUTCOME_LOST: Outcome
 OUTCOME_UNKNOWN: Outcome
+JOB_PHASE_UNSPECIFIED: JobPhase
+JOB_PHASE_WAITING: JobPhase
+JOB_PHASE_RUNNING: JobPhase
+JOB_PHASE_SUSPENDED: JobPhase
+JOB_PHASE_COMPLETING: JobPhase
 
 class JobRequest(_message.Message):
     __slots__ = ("processors", "requested_time_s", "program", "simulated", "to_fetch", "home", "needs")

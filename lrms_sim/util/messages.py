@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -17,6 +18,25 @@ SHOWN_MAX: Final = 60
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _SECONDS: Final = {**dict(_UNITS), "m": 60, "": 1}
 _DURATION: Final = r"([0-9]{1,12}(?:\.[0-9]{1,9})?) *(d|h|min|m|s|)"
+
+
+_MONTHS: Final = [
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+]
+_UNIX_FROM: Final = 1e9
+_UNIX_TO: Final = 253_370_764_800.0  # the year 9999
+_HALF_A_YEAR_S: Final = 182 * 86400
 
 
 def count(number: int) -> str:
@@ -88,6 +108,21 @@ def moment(second: float, *, wall: bool) -> str:
         except (OverflowError, ValueError):
             pass
     return f"{second:,.0f} s"
+
+
+def day_and_time(second: float) -> str:
+    """Returns a moment as `ls -l` writes it, in local time and 12 characters.
+
+    That is "Nov 26 18:43", or "Nov 26  2025" if it is half a year ago or ahead. A clock that began with 0, as those of
+    simulations do, is not Unix time: its seconds are written as a duration.
+    """
+    if not _UNIX_FROM <= second < _UNIX_TO:
+        return duration(second)
+    at = time.localtime(second)
+    day = f"{_MONTHS[at.tm_mon - 1]} {at.tm_mday:2}"
+    if abs(time.time() - second) < _HALF_A_YEAR_S:
+        return f"{day} {at.tm_hour:02}:{at.tm_min:02}"
+    return f"{day}  {at.tm_year}"
 
 
 def shorten(text: str, length: int) -> str:

@@ -35,6 +35,7 @@ from grms.lrms.base import (
     LrmsLoad,
     LrmsPhase,
     LrmsRecord,
+    Paused,
     Requeued,
     SeenAgain,
     Started,
@@ -520,6 +521,9 @@ class JobTracker:
                 findings.events.append(Requeued(job.key, row.reason))
         elif row.start_time is not None and row.phase is not LrmsPhase.ENDED:
             findings.events.extend(self._started(job, row.start_time, _again(job, row)))
+        if job.start_time is not None and row.phase in _HAS_STARTED and row.phase is not job.phase:
+            job.phase = row.phase
+            findings.events.append(Paused(job.key, row.phase, table.taken_at))
         self._hindered(job, row, findings)
         if not row.live:
             question = self._question(job, row)
@@ -556,7 +560,7 @@ class JobTracker:
             if not self._fences:
                 self._ran_again(job)  # else its folder says whether it ran
             events.append(Requeued(job.key, "it was started anew"))
-        job.start_time = start_time
+        job.start_time, job.phase = start_time, LrmsPhase.RUNNING
         events.append(Started(job.key, start_time))
         return events
 

@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 
-from grms.lrms.base import LrmsEnd
+from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.lrms.batch.queue_snapshot import JobRow
 
 
@@ -34,6 +34,7 @@ class TrackedJob:
         row: of the last poll that showed it.
         shown_s: how long polls have shown it, in steps of at most `STEP_S`.
         start_time: as emitted; `None` if none was, or it waits again.
+        phase: of a started job, as emitted.
         accepted: whether `Accepted` was emitted.
         released_at: when a release was acknowledged, seconds; `None` if none was.
         left_hold: a poll has shown it not held.
@@ -63,6 +64,7 @@ class TrackedJob:
     row: JobRow | None = None
     shown_s: float = 0.0
     start_time: float | None = None
+    phase: LrmsPhase = LrmsPhase.RUNNING
     accepted: bool = False
     released_at: float | None = None
     left_hold: bool = False

@@ -98,6 +98,10 @@ class ListenConfig(Model):
         return None if self.partners is None else parse_endpoint(self.partners)
 
 
+Hours = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+"""Of a processor, in a month."""
+
+
 class PartnerConfig(Model):
     """A site one exchanges jobs with.
 
@@ -111,6 +115,10 @@ class PartnerConfig(Model):
         shared: it has the folders `shared.roots` too, under the same paths.
         tell_users: it is told whose a job is by name, with the program of one that it has accepted.
         account: local account as which its jobs run, through sudo; left out: the daemon's own.
+        taken_hours_per_month: what its jobs may use here in a month, in hours of a processor (`usage.weights`); left out:
+            there is no limit.
+        taken_hours_per_user: the same of each of its users.
+        given_hours_per_month: the same of own users' jobs there.
     """
 
     name: Name
@@ -120,6 +128,9 @@ class PartnerConfig(Model):
     shared: bool = False
     tell_users: bool = False
     account: Annotated[str, AfterValidator(_account)] | None = None
+    taken_hours_per_month: Hours | None = None
+    taken_hours_per_user: Hours | None = None
+    given_hours_per_month: Hours | None = None
 
 
 _LOCAL_NAME: Final = re.compile(r"\*|[A-Za-z0-9_][\w.:@/+=-]{0,127}", re.ASCII)

@@ -25,7 +25,9 @@ from grms.policy.transfer import (
 )
 from grms.site.config.python_policies import CarefulLocation, CarefulTransfer
 from grms.site.config.schema import SiteConfig
+from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
+from grms.site.model.usage import UsageLimits, Weights
 from lrms_sim.util.errors import HanseError
 from lrms_sim.util.file_errors import said_of
 from lrms_sim.util.files import parse_toml, read_bytes
@@ -149,6 +151,36 @@ def location_policy(config: SiteConfig, shown: str) -> LocationPolicy:
 def translation_of(config: SiteConfig) -> Translation:
     """Returns what names of partners mean at a site."""
     return Translation(**config.guests.translate.model_dump())
+
+
+def weights_of(config: SiteConfig) -> Weights:
+    """Returns what counts how much in costs and limits."""
+    return Weights(**config.usage.weights.model_dump())
+
+
+def partners_of(config: SiteConfig) -> tuple[PartnerSettings, ...]:
+    """Returns whom a site exchanges jobs with, and the limits of a month."""
+    return tuple(
+        PartnerSettings(
+            partner.name,
+            partner.processors or 0,
+            UsageLimits(
+                _work(partner.taken_hours_per_month),
+                _work(partner.taken_hours_per_user),
+                _work(partner.given_hours_per_month),
+            ),
+        )
+        for partner in config.partners
+    )
+
+
+def given_by_user(config: SiteConfig) -> float:
+    """Returns what jobs of one user may use at partners in a month, weighted processor seconds."""
+    return _work(config.usage.given_hours_per_user)
+
+
+def _work(hours: float | None) -> float:
+    return math.inf if hours is None else 3600.0 * hours
 
 
 def place_held(config: SiteConfig) -> float:

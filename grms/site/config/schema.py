@@ -36,6 +36,7 @@ from grms.site.config.circuit_breaker_table import CircuitBreakerConfig
 from grms.site.config.connections import (
     DashboardConfig,
     GuestsConfig,
+    Hours,
     ListenConfig,
     MetricsConfig,
     MqttConfig,
@@ -161,6 +162,41 @@ class ResultsConfig(Model):
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
 
 
+class WeightsConfig(Model):
+    """What counts how much, each for the time for which a job has it.
+
+    Attributes:
+        processors: one processor.
+        memory_gib: one GiB of memory, as requested.
+        gpus: one GPU.
+    """
+
+    processors: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
+    memory_gib: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    gpus: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+
+    @model_validator(mode="after")
+    def _check_sum(self) -> Self:
+        if not (self.processors or self.memory_gib or self.gpus):
+            raise wrong("all weights are 0; one of them must be more")
+        return self
+
+
+class UsageConfig(Model):
+    """What jobs have used.
+
+    Attributes:
+        weights: by which costs and limits are summed up.
+        given_hours_per_user: what jobs of one own user may use at all partners in a month, in hours of a processor; left
+            out: there is no limit.
+        keep_months: so many months, besides the present one, records of it are kept.
+    """
+
+    weights: WeightsConfig = WeightsConfig()
+    given_hours_per_user: Hours | None = None
+    keep_months: Annotated[int, Field(ge=1, le=1200)] = 24
+
+
 class SharedConfig(Model):
     """A file system that this site has in common with partners.
 
@@ -240,6 +276,7 @@ class SiteConfig(Model):
         dashboard: pages for operators; none if omitted.
         results: what jobs leave.
         guests: partners' jobs.
+        usage: what jobs have used.
         shared: a file system that is common with partners.
         logging: the log on standard error.
     """
@@ -273,6 +310,7 @@ class SiteConfig(Model):
     dashboard: DashboardConfig | None = None
     results: ResultsConfig = ResultsConfig()
     guests: GuestsConfig = GuestsConfig()
+    usage: UsageConfig = UsageConfig()
     shared: SharedConfig = SharedConfig()
     logging: LoggingConfig = LoggingConfig()
 

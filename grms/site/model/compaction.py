@@ -34,6 +34,7 @@ from grms.site.model.records import (
     RoundHeld,
     SiteBooks,
     SiteTally,
+    UsageTally,
 )
 from grms.site.model.settings import SiteSettings
 from grms.site.model.state_tables import StateTables
@@ -126,6 +127,7 @@ _SUMS = (
     SiteBooks,
     PartnerBooks,
     ReservationTally,
+    UsageTally,
 )
 
 
@@ -208,6 +210,8 @@ def _tallies(memory: StateTables, moment: float) -> list[Record]:
         for name, book in memory.books.items()
         if book.accepted or book.guest_accepted
     ]
+    if rows := memory.usage.rows():
+        tallies.append(UsageTally(moment, rows))
     tallies.append(SiteTally(moment, memory.next_job))
     tallies += [
         PartnerTally(

@@ -19,10 +19,11 @@ from grms.lrms import base
 from grms.policy.location import LocationPolicy
 from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
-from grms.site.model.jobs import Completion, Load, OfferId, Request
+from grms.site.model.jobs import Completion, Load, OfferId, Progress, Request
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.settings import PartnerSettings
 from grms.site.model.translation import Translation
+from grms.site.model.usage import Weights
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
 from grms.util.values import dataclass
@@ -79,6 +80,8 @@ class PoliciesChanged(Event):
         reoffer: when local waiting jobs are offered again; `None`: never.
         confirm_time_max: how long places are held, seconds; `None` leaves it.
         translation: of the names in partners' jobs; `None` leaves it.
+        weights: what counts how much in costs and limits; `None` leaves it.
+        given_user: what jobs of one local user may use at partners in a month; `None` leaves it.
     """
 
     transfer: Mapping[str, TransferPolicy]
@@ -88,6 +91,8 @@ class PoliciesChanged(Event):
     reoffer: float | Rebalancing | None = None
     confirm_time_max: float | None = None
     translation: Translation | None = None
+    weights: Weights | None = None
+    given_user: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +408,14 @@ class ReportFailed(Event):
     offers: tuple[OfferId, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ProgressTold(Event):
+    """A partner has said where delegated jobs stand; it may have left out some."""
+
+    partner: str
+    jobs: tuple[Progress, ...]
+
+
 # --- partners come and go ------------------------------------------------------------------------
 
 
@@ -494,6 +507,14 @@ class ProgramCame:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerTold:
+    """The home site has told whose a partner's job is, by a pseudonym, with its program."""
+
+    key: str
+    pseudonym: str
+
+
+@dataclass(frozen=True, slots=True)
 class LrmsRefused:
     """The batch system has refused a job; being unreachable is no refusal.
 
@@ -538,6 +559,7 @@ class LrmsAppeared:
 LrmsNews = (
     base.Accepted
     | base.Started
+    | base.Paused
     | base.Requeued
     | base.Hindered
     | base.Ended
@@ -552,6 +574,7 @@ LrmsNews = (
     | LrmsAppeared
     | ProgramsAway
     | ProgramCame
+    | OwnerTold
 )
 """What the batch system tells, in its own words, and what its driver makes of its answers."""
 

@@ -12,12 +12,13 @@ from typing import ClassVar, Final, Protocol, Self
 
 import msgspec
 
-from grms.lrms.base import LrmsEnd
+from grms.lrms.base import LrmsEnd, LrmsPhase
 from grms.site.model.lifecycle import (
     GUEST_MOVES,
     GUEST_SHOWN_AS,
     JOB_MOVES,
     SHOWN_AS,
+    WAITING,
     GuestState,
     IllegalMove,
     JobState,
@@ -287,6 +288,32 @@ class Completion:
             raise ValueError(f"run_time is {self.run_time}; it must be finite and at least 0")
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a delegated job stands, in the words of the partner that has it.
+
+    Attributes:
+        phase: WAITING, RUNNING, SUSPENDED or COMPLETING.
+        since: when that began, on the partner's clock, seconds.
+        start_time: on that clock, seconds; nan while it waits.
+
+    Raises:
+        ValueError: a time is not finite.
+    """
+
+    offer: OfferId
+    phase: LrmsPhase
+    since: float
+    start_time: float = math.nan
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        if not math.isfinite(self.since):
+            raise ValueError(f"since is {self.since}; it must be finite")
+        if math.isinf(self.start_time):
+            raise ValueError(f"start_time is {self.start_time}; it must be finite")
+
+
 class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     """A job that the batch system has or may get, of a local user or of a partner.
 
@@ -301,6 +328,9 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
         hindered: what it waits for other than room: the batch system does not accept it now, or the part of the
             machine that would run it is shut. Not durable; the batch system reports it again after a restart.
         begun: it has started here, whatever it does now.
+        paused: SUSPENDED or COMPLETING, of a job that runs here; `None` for neither. Like the next not durable.
+        paused_time: since when, as far as was seen, seconds.
+        requeued_time: when it has begun to wait again, seconds; nan for never.
         start_time: of its last start, seconds; nan before, and while it waits again.
         end_time: seconds; nan before.
         run_time: how long it held its processors in the end, seconds.
@@ -323,6 +353,9 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     lost: int = 0
     hindered: str = ""
     begun: bool = False
+    paused: LrmsPhase | None = None
+    paused_time: float = math.nan
+    requeued_time: float = math.nan
     start_time: float = math.nan
     end_time: float = math.nan
     run_time: float = 0.0
@@ -355,6 +388,23 @@ class LocalJob(msgspec.Struct, eq=False, kw_only=True):
     def owner(self) -> tuple[str, str]:
         """Its local user, or else the partner whose job it is; the other is empty."""
         raise NotImplementedError
+
+    @property
+    def standing(self) -> tuple[LrmsPhase, float] | None:
+        """Where it stands in the batch system that has it, and since when, seconds; `None` if none has it."""
+        if self.state is JobState.RUNNING:
+            if self.paused is None:
+                return LrmsPhase.RUNNING, self.start_time
+            return self.paused, self.paused_time
+        if self.state is JobState.SUBMITTING or self.state in WAITING:
+            waits = self.kept_time if math.isnan(self.requeued_time) else self.requeued_time
+            return LrmsPhase.WAITING, waits
+        return None
+
+    @property
+    def begun_time(self) -> float:
+        """When it has started, seconds; nan before."""
+        return self.start_time
 
     def move(self, target: JobState) -> None:
         """Changes the state.
@@ -403,6 +453,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         part: what an element runs besides the payload of its array.
         dependencies: what it waits or has waited for.
         released_time: when it was held no more, seconds; nan before, and if it never was.
+        limited: which limits of a month have kept it from being offered, for its user; empty for none. Not durable.
+        progress: where its partner has last said it stands; `None` before. Like the next not durable.
+        progress_time: when that was said, on this site's clock, seconds.
     """
 
     MOVES = JOB_MOVES
@@ -441,6 +494,9 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
     part: bytes = b""
     dependencies: tuple[Dependency, ...] = ()
     released_time: float = math.nan
+    limited: str = ""
+    progress: Progress | None = None
+    progress_time: float = math.nan
 
     def __str__(self) -> str:
         """Names the job."""
@@ -473,6 +529,47 @@ class HomeJob(LocalJob, eq=False, kw_only=True):
         self.overdue = False
         self.question = 0
         self.attempts = 0
+        self.progress = None
+        self.progress_time = math.nan
+
+    @property
+    def standing(self) -> tuple[LrmsPhase, float] | None:
+        """Where it stands in the batch system that has it, here or as its partner says, and since when, seconds.
+
+        `None` if none has it, or its partner has not said. A partner's clock may be ahead of or behind this one:
+        nothing began before the partner had it, or later than when that was said.
+        """
+        if self.progress is None or self.state is JobState.ENDED:
+            return super().standing
+        return self.progress.phase, self._here(self.progress.since)
+
+    @property
+    def begun_time(self) -> float:
+        """When it has started, here or as its partner says, seconds; nan before."""
+        if self.progress is None or self.state is JobState.ENDED:
+            return self.start_time
+        return self._here(self.progress.start_time)
+
+    def _here(self, time: float) -> float:
+        # A moment on the partner's clock, as far as that may be so on this one; nan stays.
+        if math.isnan(time):
+            return time
+        least = self.offer_time if math.isnan(self.accept_time) else self.accept_time
+        return max(least, min(time, self.progress_time))
+
+    @property
+    def since(self) -> float:
+        """Since when it is in its state, or where it stands in it, seconds; nan if that is not known."""
+        standing = self.standing
+        if self.state is JobState.ENDED:
+            return self.end_time
+        if standing is not None:
+            return standing[1]
+        if self.state in {JobState.DELEGATED, JobState.SUSPECT}:
+            return self.accept_time
+        if self.partner:
+            return self.offer_time
+        return self.eligible_time if math.isnan(self.unplaced_time) else self.unplaced_time
 
     @property
     def array_id(self) -> str:
@@ -536,6 +633,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     Attributes:
         accept_time: seconds.
         here: its request in the names of this site; `None` if it names nothing.
+        pseudonym: of its user, as its home site has told with the program; empty if it has not.
         reserved: a place is held for it; its home site still has it, and it does not start.
         attempts: how often in a row its report went unanswered.
         reporting: a report is under way.
@@ -547,6 +645,7 @@ class GuestJob(LocalJob, eq=False, kw_only=True):
     offer: OfferId
     accept_time: float
     here: Needs | None = None
+    pseudonym: str = ""
     state: JobState = JobState.SUBMITTING
     reserved: bool = False
     attempts: int = 0

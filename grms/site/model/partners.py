@@ -11,6 +11,7 @@ from grms.site.model.jobs import GuestJob, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import GuestState
 from grms.site.model.returns import ReturnBook
 from grms.site.model.unused_acceptances import AcceptanceBudget
+from grms.site.model.usage import NO_LIMITS, Committed
 from lrms_sim.machine.node_kinds import NodeKind, NodeMachine
 from lrms_sim.machine.nodes import fits
 
@@ -59,6 +60,11 @@ class PartnerBook:
         taken: Σ p·m of its jobs that have ended here, and Σ requested time·m of those that have not.
         given: Σ p·m of local users' jobs that have ended there.
         trust: the record of its promise to start accepted jobs at once.
+        limits: of a month, by the site's file.
+        committed: what its jobs here that have not ended may still use.
+        committed_there: the same of local users' jobs there, by user.
+        limited: why an offer of it was declined last by a limit of a month, for the site's own operator; empty for none.
+        declined_limited: how many were, since the daemon's start.
         budget: of acceptances that lead to no run, since this process began.
         returns: local users' jobs that it has sent back undone.
         given_back: number of its jobs sent back undone since the daemon's start.
@@ -80,7 +86,10 @@ class PartnerBook:
         "away_until",
         "away_why",
         "budget",
+        "committed",
+        "committed_there",
         "consumption",
+        "declined_limited",
         "disbelieved",
         "disputed",
         "distrust",
@@ -98,6 +107,8 @@ class PartnerBook:
         "guest_offered",
         "guests",
         "incompatible",
+        "limited",
+        "limits",
         "listed",
         "lost",
         "name",
@@ -155,6 +166,11 @@ class PartnerBook:
         self.guest_accepted = 0
         self.taken = 0.0
         self.given = 0.0
+        self.limits = NO_LIMITS
+        self.committed = Committed()
+        self.committed_there: dict[str, Committed] = {}
+        self.limited = ""
+        self.declined_limited = 0
         self.trust = PromiseBook()
         self.budget = AcceptanceBudget()
         self.returns = ReturnBook()
@@ -214,6 +230,7 @@ class PartnerBook:
         consumption = job.consumption_requested
         self.open_consumption += consumption
         self.open_submitted += consumption * job.eligible_time
+        self.committed_there.setdefault(job.user, Committed()).add(job.request)
 
     def close_job(self, job: HomeJob) -> None:
         """Notes that the partner no longer has a job."""
@@ -221,6 +238,10 @@ class PartnerBook:
         consumption = job.consumption_requested
         self.open_consumption -= consumption
         self.open_submitted -= consumption * job.eligible_time
+        committed = self.committed_there[job.user]
+        committed.add(job.request, -1)
+        if not committed.jobs:
+            del self.committed_there[job.user]
         if not self.open:
             # Rounding does not pile up over the years.
             self.open_consumption = self.open_submitted = 0.0

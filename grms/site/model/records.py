@@ -11,6 +11,7 @@ import msgspec
 from grms.site.model.commitments import PromiseRow
 from grms.site.model.jobs import Exit, GuestRef, JobRef, Request
 from grms.site.model.lifecycle import Outcome
+from grms.site.model.usage import UsageRow
 from grms.util.dependencies import Dependency
 from lrms_sim.workload.requests import Request as Needs
 
@@ -339,6 +340,13 @@ class GuestConfirmed(Record, frozen=True):
     job: GuestRef
 
 
+class GuestNamed(Record, frozen=True):
+    """The home site has told whose a guest job is, with its program; `pseudonym` is of its user."""
+
+    job: GuestRef
+    pseudonym: str
+
+
 class GuestDeclined(Record, frozen=True):
     """A partner's offer was declined; written before the answer is given."""
 
@@ -493,6 +501,12 @@ class PartnerBooks(Record, frozen=True):
     suspended_until: float
     work: float
     promised: tuple[PromiseRow, ...]
+
+
+class UsageTally(Record, frozen=True):
+    """What was exchanged in the last months, in all."""
+
+    rows: tuple[UsageRow, ...]
 
 
 class ReservationTally(Record, frozen=True):

@@ -11,6 +11,7 @@ from grms.policy.rebalancing import Rebalancing
 from grms.policy.transfer import TransferPolicy
 from grms.site.model.reservations import Resource
 from grms.site.model.translation import NO_TRANSLATION, Translation
+from grms.site.model.usage import NO_LIMITS, PROCESSORS, UsageLimits, Weights
 from grms.util.names import check_site_name
 from lrms_sim.machine.node_kinds import NodeKind
 
@@ -62,10 +63,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class PartnerSettings:
-    """A site to exchange jobs with; `processors` is its size, 0 if unknown until it describes itself."""
+    """A site to exchange jobs with; `processors` is its size, 0 if unknown until it describes itself.
+
+    `limits` are of a month.
+    """
 
     name: str
     processors: int = 0
+    limits: UsageLimits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,9 @@ class SiteSettings:
         retry_most_s: the longest such pause.
         translation: of the names in partners' jobs.
         nodes: of the machine, as disclosed to partners; empty for not.
+        weights: what counts how much in costs and limits.
+        given_user: what jobs of one local user may use at all partners in a month, weighted processor seconds; infinity
+            for no limit.
 
     Raises:
         ValueError: a name is duplicate or missing, or a bound is violated.
@@ -141,6 +149,8 @@ class SiteSettings:
     limits: Limits = field(default_factory=Limits)
     translation: Translation = NO_TRANSLATION
     nodes: tuple[NodeKind, ...] = ()
+    weights: Weights = PROCESSORS
+    given_user: float = math.inf
 
     @property
     def questions(self) -> int:
@@ -169,6 +179,7 @@ class SiteSettings:
             "undecided_time_max",
             "delegated_time_max",
             "confirm_time_max",
+            "given_user",
         ):
             if not getattr(self, key) >= 0:
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be at least 0")

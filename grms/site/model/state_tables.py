@@ -35,6 +35,7 @@ from grms.site.model.records import (
     GuestAcknowledged,
     GuestConfirmed,
     GuestDeclined,
+    GuestNamed,
     GuestReserved,
     GuestWithdrawn,
     JobAbandoned,
@@ -72,9 +73,11 @@ from grms.site.model.records import (
     RoundHeld,
     SiteBooks,
     SiteTally,
+    UsageTally,
 )
 from grms.site.model.reservations import ReservationBook
 from grms.site.model.settings import SiteSettings
+from grms.site.model.usage import UsageBook, UsageRecord, Used, usage_of
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
 
@@ -101,6 +104,8 @@ class StateTables:
         reserved: partners' jobs for which a place is held, by key.
         held: which local users' jobs are held, and for what; and arrays.
         books: by partner's name, listed ones first and in their order.
+        usage: what was exchanged in the last months.
+        on_usage: is given the record of each job that ends; `None` for nobody.
         draining: no more work is accepted.
         lrms_away: why the batch system does not answer; empty if it does.
         unseen: why the state of a job of `at_lrms` is unknown, by key; not in the journal.
@@ -131,6 +136,8 @@ class StateTables:
         self.reservations = ReservationBook(settings.resources, settings.limits.reservations_kept)
         self.rounds = RebalanceBook()
         self.held = HeldJobBook()
+        self.usage = UsageBook()
+        self.on_usage: Callable[[UsageRecord], None] | None = None
         self.list_partners()
         self._apply: dict[type[Record], Callable[..., None]] = {
             JobReceived: self._job_received,
@@ -168,6 +175,7 @@ class StateTables:
             GuestReserved: self._guest_reserved,
             GuestConfirmed: self._guest_confirmed,
             GuestDeclined: self._guest_declined,
+            GuestNamed: self._guest_named,
             GuestWithdrawn: self._guest_withdrawn,
             GuestAcknowledged: self._guest_acknowledged,
             SiteTally: self._site_tally,
@@ -175,6 +183,7 @@ class StateTables:
             PartnerStanding: self._partner_tally,
             SiteBooks: self._site_books,
             PartnerBooks: self._partner_books,
+            UsageTally: self._usage_tally,
             **self.reservations.changes,
         }
 
@@ -213,6 +222,7 @@ class StateTables:
             if book is None:
                 book = PartnerBook(partner.name, listed=True, processors=partner.processors)
             book.listed = True
+            book.limits = partner.limits
             self.books[partner.name] = book
         for book in before.values():
             book.listed = book.reachable = False
@@ -494,6 +504,7 @@ class StateTables:
         self._leaves_lrms(job.lrms_key, record.time)
         job.lrms_key = next_lrms_key(job.lrms_key)
         job.lost, job.leaving, job.begun = 0, False, False
+        job.requeued_time = math.nan
         if job.state is JobState.LEAVING:
             job.move(JobState.RESOLVING)
             job.confirms = True
@@ -505,6 +516,7 @@ class StateTables:
         job = self.job(record.job)
         job.move(JobState.QUEUED)
         job.start_time = math.nan
+        job.paused, job.requeued_time = None, record.time
         self._goes_behind(job, record.time)
         job.reason = record.reason
 
@@ -539,6 +551,7 @@ class StateTables:
         job.move(JobState.RUNNING)
         job.begun = True
         job.start_time = record.start_time
+        job.paused = None
         self._goes_behind(job, record.start_time)
 
     def _job_ended(self, record: JobEnded) -> None:
@@ -556,6 +569,8 @@ class StateTables:
             self._home_job_ended(job, record)
         else:
             self._guest_ended(job, record)
+        if self.on_usage is not None:
+            self.on_usage(usage_of(job, self.settings.name, record.time))
 
     def _home_job_ended(self, job: HomeJob, record: JobEnded) -> None:
         job.question = 0
@@ -601,6 +616,9 @@ class StateTables:
         book.believe_report()
         work = record.run_time * job.request.processors
         book.given += work
+        if record.run_time > 0:
+            used = Used.by(job.request, record.run_time)
+            self.usage.give(book.name, job.user, record.end_time, used)
         book.trust.end(job.offer_number, record.end_time, record.run_time, record.outcome)
         book.count_response(work, response_time(job.eligible_time, record.end_time))
 
@@ -693,6 +711,7 @@ class StateTables:
             kept_time=record.time,
         )
         book.guests[offer] = guest
+        book.committed.add(guest.asked_here)
         book.guest_offered += 1
         book.guest_accepted += 1
         book.taken += record.request.requested_time * record.request.processors
@@ -711,6 +730,9 @@ class StateTables:
         del self.reserved[guest.lrms_key]
         self._goes_behind(guest, record.time)
 
+    def _guest_named(self, record: GuestNamed) -> None:
+        self.books[record.job.partner].guests[record.job.offer].pseudonym = record.pseudonym
+
     def _guest_declined(self, record: GuestDeclined) -> None:
         book = self.book(record.job.partner)
         book.see(record.job.offer)
@@ -728,6 +750,10 @@ class StateTables:
         self.reserved.pop(guest.lrms_key, None)
         guest.reserved = False
         request = guest.request
+        self.books[guest.partner].committed.add(guest.asked_here, -1)
+        if record.run_time > 0:
+            used = Used.by(guest.asked_here, record.run_time)
+            self.usage.take(guest.partner, guest.pseudonym, record.end_time, used)
         self.books[guest.partner].taken += (
             record.run_time * request.processors - request.requested_time * request.processors
         )
@@ -748,6 +774,9 @@ class StateTables:
         for name in record.__struct_fields__:
             if name not in {"time", "partner"}:
                 setattr(book, name, getattr(record, name))
+
+    def _usage_tally(self, record: UsageTally) -> None:
+        self.usage.restore(record.rows)
 
     def _site_books(self, record: SiteBooks) -> None:
         self.own_work, self.own_requested = record.own_work, record.own_requested

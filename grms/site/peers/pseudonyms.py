@@ -82,21 +82,33 @@ class _Known(NamedTuple):
     account: str | None
 
 
+Limited = Callable[[str, str, str, frozenset[str]], str]
+"""Says why a job of a partner's user is not run here now; empty if it is."""
+
+
 class GuestOwners:
     """Remembers whose guests' jobs are, and keeps out who is banned.
 
     Args:
         banned: `PARTNER:PSEUDONYM` of those whose jobs are not run here.
         accounts: as which jobs run.
+        limited: returns why a job of a partner's user is not run here now, by the partner, the key of the job, the
+            pseudonym, and keys of jobs that were taken for the same user; empty if it is.
     """
 
     def __init__(
-        self, folder: Path, banned: Iterable[str] = (), accounts: GuestAccounts | None = None
+        self,
+        folder: Path,
+        banned: Iterable[str] = (),
+        accounts: GuestAccounts | None = None,
+        limited: Limited = lambda _partner, _key, _owner, _taken: "",
     ) -> None:
+        self._limited = limited
         self._folder = folder
         self.banned = frozenset(banned)
         self.accounts = accounts or GuestAccounts()
         self._known: dict[str, _Known] = {}
+        self._taken: dict[str, str] = {}  # whose jobs are, as soon as they have passed the limits
 
     async def take(self, partner: str, key: str, owner: str, user: str = "") -> None:
         """Remembers whose a job is, and as which account it is to run.
@@ -105,12 +117,16 @@ class GuestOwners:
         home site has not told it.
 
         Raises:
-            ProgramGoneError: its user is banned, or has no account here.
+            ProgramGoneError: its user is banned, has used up what the month allows, or has no account here.
             OSError: it cannot be stored.
         """
         owner = owner if PSEUDONYM.fullmatch(owner) else ""
         if f"{partner}:{owner}" in self.banned:
             raise ProgramGoneError("its user is banned here", unwanted=True)
+        taken = frozenset(one for one, whose in self._taken.items() if whose == owner) - {key}
+        if owner and (why := self._limited(partner, key, owner, taken)):
+            raise ProgramGoneError(why, unwanted=True)
+        self._taken[key] = owner
         try:
             account = await asyncio.to_thread(self.accounts.of, partner, user)
         except NoAccountError as error:
@@ -168,6 +184,7 @@ class GuestOwners:
         `lives` says whether the job of a key is alive.
         """
         self._known = {key: known for key, known in self._known.items() if lives(key)}
+        self._taken = {key: owner for key, owner in self._taken.items() if lives(key)}
         if self._folder.is_dir():
             for path in list(self._folder.iterdir()):
                 if not lives(path.name.replace("+", "/")):

@@ -18,6 +18,7 @@ from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
 from grms.site.rpc.result_service import sent, write_results
+from grms.site.runtime.event_loop import Engine
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import ResultServer
 from grms.site.staging.stage_in import InputServer
@@ -35,7 +36,7 @@ from grms.site.wire.convert import (
 )
 from grms.util.dependencies import Dependency
 from grms.util.job_arrays import ArraySpec
-from grms.v1 import job_pb2, job_pb2_grpc, results_pb2
+from grms.v1 import job_pb2, job_pb2_grpc, request_pb2, results_pb2
 from lrms_sim.util.messages import printable, shorten
 
 T = TypeVar("T")
@@ -60,11 +61,19 @@ ARRAY_TOLD_S: Final = 1.0
 """An array as a whole is told at most this often, seconds, and at once when it is over: it changes with each element."""
 
 
-class Watchers:
-    """Subscribers to changes of jobs."""
+def shown_job(engine: Engine, job: HomeJob) -> job_pb2.Job:
+    """Returns a job as its user sees it now."""
+    settings = engine.state.settings
+    return write_job(job, settings.name, engine.clock.now(), settings.weights)
 
-    def __init__(self, site: str, most: int) -> None:
-        self._site = site
+
+class Watchers:
+    """Subscribers to changes of jobs; `shown` makes a message of one."""
+
+    def __init__(
+        self, site: str, most: int, shown: Callable[[HomeJob], job_pb2.Job] | None = None
+    ) -> None:
+        self._shown = shown or partial(write_job, site=site)
         self._most = most
         self._by_job: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
         self._by_user: dict[str, set[asyncio.Queue[job_pb2.Job | None]]] = {}
@@ -83,7 +92,7 @@ class Watchers:
             for changed in self._by_array.get(job.array_id, ()):
                 changed.set()
         queues = {*self._by_job.get(job.job_id, ()), *self._by_user.get(job.user, ())}
-        message = write_job(job, self._site) if queues else None
+        message = self._shown(job) if queues else None
         for queue in queues:
             if queue.full():
                 queue.get_nowait()
@@ -321,7 +330,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
                 stuck = stuck or self._engine.driver.problem
             if request.stuck and not stuck:
                 continue
-            message = write_job(job, self._site, program=not request.without_program)
+            message = write_job(job, self._site, now, program=not request.without_program)
             message = self._with_reason(message, job)
             message.stuck = stuck
             size += message.ByteSize()
@@ -493,12 +502,14 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         return None if array is None else partial(self._write_array, array)
 
     def _write(self, job: HomeJob) -> job_pb2.Job:
-        return self._with_reason(write_job(job, self._site), job)
+        return self._with_reason(shown_job(self._engine, job), job)
 
     def _with_reason(self, message: job_pb2.Job, job: HomeJob) -> job_pb2.Job:
         # What a held job waits for is not of the job alone.
         if job.state is JobState.HELD:
             message.reason = self._engine.state.memory.held.why(job.job)
+        elif job.limited and not job.partner and message.phase == request_pb2.JOB_PHASE_WAITING:
+            message.reason = f"not offered to partners: {job.limited}"
         return message
 
     def _write_array(self, array: JobArray) -> job_pb2.Job:

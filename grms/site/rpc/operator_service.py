@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import grpc
@@ -19,12 +20,15 @@ from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob, ReplyPardon
 from grms.site.model.events import Drain, Event, Pardon, Resubmit, Resume, TakeBack, WriteOff
+from grms.site.model.jobs import GuestJob
 from grms.site.model.partners import PartnerBook
+from grms.site.model.usage import Weights, cost, month_of
 from grms.site.peers.peers import PeerClients
+from grms.site.rpc.job_service import shown_job
 from grms.site.rpc.reconfigure import Reloaded
 from grms.site.runtime.journal import Journal
 from grms.site.scheduler.state import SiteState
-from grms.site.wire.convert import write_job
+from grms.site.scheduler.usage_limits import Standing, given, taken, taken_by_user
 from grms.v1 import job_pb2, operator_pb2, operator_pb2_grpc
 from lrms_sim.util.version import __version__
 
@@ -126,6 +130,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
                 credit=book.trust.credit,
                 breaches=book.trust.breaches,
                 overdue=book.trust.overdue,
+                taken_month=write_standing(taken(state.memory, book, now)),
+                given_month=write_standing(given(state.memory, book, now)),
+                declined_limited=book.declined_limited,
             )
             self._write_owners(entry, (guest.lrms_key for guest in book.guests.values()))
             if now < book.trust.suspended_until:
@@ -133,6 +140,17 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             if link.last_heard == link.last_heard:  # nan: never
                 entry.last_heard_s = link.last_heard
         return answer
+
+    async def Guests(  # noqa: N802  # gRPC's name
+        self, request: operator_pb2.GuestsRequest, context: Context
+    ) -> operator_pb2.GuestsResponse:
+        """Returns partners' jobs here, and what their users have used this month."""
+        await self._admission.operator(context)
+        if request.partner and request.partner not in self._engine.state.partners:
+            text = f"{request.partner!r} is no partner of this site"
+            await refuse(context, grpc.StatusCode.NOT_FOUND, text, field="partner")
+        read = partial(guests_of, partner=request.partner, now=self._engine.clock.now())
+        return await self._admission.look(context, read)
 
     async def ReloadPolicies(  # noqa: N802  # gRPC's name
         self,
@@ -236,7 +254,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         state = self._engine.state
         job = state.job(reply.job_id)
         assert job is not None
-        return write_job(job, state.settings.name)
+        return shown_job(self._engine, job)
 
     async def _status(
         self, context: Context, then: str = "ask again then"
@@ -273,6 +291,63 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             ),
             clock_ahead_s=ahead_of(engine.clock) or None,
         )
+
+
+def write_standing(standing: Standing) -> operator_pb2.MonthStanding:
+    """Returns what was used in a month as a message."""
+    return operator_pb2.MonthStanding(
+        month=standing.month,
+        used=standing.used,
+        open=standing.open,
+        limit=None if math.isinf(standing.limit) else standing.limit,
+    )
+
+
+def guests_of(state: SiteState, *, partner: str, now: float) -> operator_pb2.GuestsResponse:
+    """Returns partners' jobs here, and what their users have used this month; of one partner, or all (empty)."""
+    memory, answer = state.memory, operator_pb2.GuestsResponse(now_s=now)
+    month = month_of(now)
+    for book in memory.books.values():
+        if partner not in {"", book.name}:
+            continue
+        answer.guests.extend(
+            _guest(guest, now, state.settings.weights) for guest in book.guests.values()
+        )
+        users = {whose for name, whose in memory.usage.taken.get(month, {}) if name == book.name}
+        users |= {guest.pseudonym for guest in book.guests.values() if guest.outcome is None}
+        for user in sorted(users):
+            standing = taken_by_user(memory, book, user, now)
+            answer.users.add(partner=book.name, pseudonym=user, month=write_standing(standing))
+    return answer
+
+
+def _guest_word(guest: GuestJob) -> str:
+    if guest.reserved:
+        return "place"
+    standing = guest.standing
+    return guest.shown.value if standing is None else standing[0].value
+
+
+def _guest(guest: GuestJob, now: float, weights: Weights) -> operator_pb2.Guest:
+    asked = guest.asked_here.asked
+    standing = guest.standing
+    message = operator_pb2.Guest(
+        key=guest.lrms_key,
+        partner=guest.partner,
+        pseudonym=guest.pseudonym,
+        state=_guest_word(guest),
+        processors=guest.request.processors,
+        memory_mib=asked.memory_least,
+        gpus=asked.gpus_least,
+        requested_time_s=guest.request.requested_time,
+        accept_time_s=guest.accept_time,
+        since_s=guest.end_time if standing is None else standing[1],
+        reason=guest.hindered,
+    )
+    if not math.isnan(guest.start_time):
+        message.start_time_s = guest.start_time
+        message.cost = cost(guest, now, weights)
+    return message
 
 
 def _pardon(reply: ReplyPardon) -> ReplyPardon:
@@ -339,6 +414,10 @@ def problem_with(link_problem: str, book: PartnerBook, now: float) -> str:
         )
     if undone := undone_jobs(book, now):
         said.append(undone)
+    if book.declined_limited:
+        said.append(
+            f"{book.declined_limited} of its offers were declined as the month's limit was used up, the last: {book.limited}"
+        )
     if book.disputed:
         said.append(f"offered {book.disputed} jobs by numbers of others: its journal is older")
     return "; ".join(said)

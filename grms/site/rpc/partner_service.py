@@ -2,13 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import grpc
 
 from grms.daemon.job_needs import write_kinds
+from grms.daemon.journal import JournalError
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
@@ -23,19 +25,24 @@ from grms.site.model.events import (
 )
 from grms.site.model.jobs import HomeJob, OfferId
 from grms.site.model.lifecycle import JobState
+from grms.site.model.usage import UsageRecord
 from grms.site.peers.pseudonyms import Pseudonyms
 from grms.site.rpc.result_service import refused, sent, write_results
+from grms.site.runtime.usage_log import UsageLog, read_of_home
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import NoResultsError, ResultServer
 from grms.site.staging.stage_in import InputServer
 from grms.site.wire.convert import (
     PROTOCOL_VERSION,
     is_to_fetch,
+    read_asked,
     read_completion,
     read_offer,
     read_request,
     write_offer,
+    write_progress,
     write_status,
+    write_usage,
 )
 from grms.v1 import partner_pb2, partner_pb2_grpc, request_pb2, results_pb2
 
@@ -45,6 +52,9 @@ ACCEPTANCE_S: Final = 5.0
 LOOKED_AT_S: Final = 0.02
 """Interval of checks for that answer."""
 
+USAGE_MAX: Final = 500
+"""Most records in one answer of `ListUsage`."""
+
 _ACCEPTED = (JobState.DELEGATED, JobState.SUSPECT)
 
 
@@ -52,7 +62,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
     """Implements `proto/grms/v1/partner.proto`.
 
     `heard` is called with the name of a partner that has called. In a replay, `bring_to` advances
-    this site to a moment of the common clock; else it is `None`.
+    this site to a moment of the common clock; else it is `None`. `usage` is what jobs have used, `None` in a replay.
     """
 
     def __init__(
@@ -63,6 +73,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         results: ResultServer,
         inputs: InputServer,
         pseudonyms: Pseudonyms,
+        usage: UsageLog | None,
         bring_to: Callable[[Context, float], Awaitable[None]] | None,
     ) -> None:
         self._admission = admission
@@ -72,6 +83,10 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         self._inputs = inputs
         self._pseudonyms = pseudonyms
         self._bring_to = bring_to
+        self._usage = usage
+        self._reading = asyncio.Semaphore(
+            1
+        )  # a file of a month is long, and there may be many partners
 
     async def Describe(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.DescribeRequest, context: Context
@@ -169,6 +184,44 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
         event = ReportReceived(*self._engine.stamp(), partner, completions)
         return await self._admission.ask(context, event, lambda _: partner_pb2.ReportResponse())
 
+    async def Progress(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ProgressRequest, context: Context
+    ) -> partner_pb2.ProgressResponse:
+        """Says where jobs stand that the asker has delegated."""
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_stopping(context)
+        try:
+            offers = read_asked(request)
+        except WireError as error:
+            await self._admission.invalid(context, error)
+        self._heard(partner)
+        return await self._admission.look(context, partial(_progress, partner, offers))
+
+    async def ListUsage(  # noqa: N802  # gRPC's name
+        self, request: partner_pb2.ListUsageRequest, context: Context
+    ) -> partner_pb2.ListUsageResponse:
+        """Says what jobs have used that the asker has delegated."""
+        partner = await self._admission.partner(context, request.site)
+        await self._admission.check_stopping(context)
+        self._heard(partner)
+        log = self._usage
+        if log is None:
+            return partner_pb2.ListUsageResponse()
+        after = request.after if request.log == log.name else 0
+        records = read_of_home(log.folder, log.site, partner, after)
+        async with self._reading:
+            try:
+                some = await asyncio.to_thread(_page, records)
+            except JournalError as error:
+                self._admission.count("usage_unreadable", context, str(error))
+                text = "what jobs have used cannot be read now"
+                await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
+        return partner_pb2.ListUsageResponse(
+            log=log.name,
+            records=map(write_usage, some[:USAGE_MAX]),
+            more=len(some) > USAGE_MAX,
+        )
+
     async def FetchProgram(  # noqa: N802  # gRPC's name
         self, request: partner_pb2.FetchProgramRequest, context: Context
     ) -> partner_pb2.FetchProgramResponse:
@@ -265,6 +318,19 @@ def _offered(partner: str, offer: OfferId, state: SiteState) -> tuple[HomeJob | 
     if job is None or job.to_end:
         return None, False
     return job, job.state in _ACCEPTED
+
+
+def _page(records: Iterator[UsageRecord]) -> list[UsageRecord]:
+    # What has not run has used nothing, and is not told.
+    return list(islice((one for one in records if one.start_time is not None), USAGE_MAX + 1))
+
+
+def _progress(
+    partner: str, offers: Iterable[OfferId], state: SiteState
+) -> partner_pb2.ProgressResponse:
+    guests = state.partners[partner].guests
+    said = (write_progress(guests[offer]) for offer in offers if offer in guests)
+    return partner_pb2.ProgressResponse(jobs=[one for one in said if one is not None])
 
 
 def _taken(reply: AnswerOffer) -> partner_pb2.OfferResponse:

@@ -18,23 +18,25 @@ from grms.security.certificates import PkiError
 from grms.security.tls import TlsFiles
 from grms.site.config.load import (
     ConfigError,
+    given_by_user,
     load_config,
+    partners_of,
     place_held,
     policies_of,
     translation_of,
+    weights_of,
 )
 from grms.site.config.schema import SiteConfig
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.call_quotas import CallShares
 from grms.site.model.events import PoliciesChanged
-from grms.site.model.settings import PartnerSettings
 from grms.site.peers.accounts import guest_accounts
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
 
 CHANGEABLE: Final = frozenset(
-    {"partners", "location", "operators", "partners_asked", "rails", "reoffer", "guests"}
+    {"partners", "location", "operators", "partners_asked", "rails", "reoffer", "guests", "usage"}
 )
 """Keys of a configuration that can be reloaded."""
 
@@ -97,7 +99,7 @@ class Reload:
         shown, engine = str(self._path), self._engine
         config = load_config(self._path)
         transfer, location = policies_of(config, shown)
-        partners = tuple(PartnerSettings(p.name, p.processors or 0) for p in config.partners)
+        partners = partners_of(config)
         try:
             replace(
                 engine.state.settings,
@@ -122,6 +124,8 @@ class Reload:
                 rounds_said(config.reoffer),
                 place_held(config),
                 translation_of(config),
+                weights_of(config),
+                given_by_user(config),
             )
         )
         self._admission.partners = frozenset(partner.name for partner in partners)

@@ -38,7 +38,7 @@ from grms.lrms.base import (
 )
 from grms.lrms.simulated.immediate import ImmediateLrms
 from grms.site.model.commands import LrmsCancel, LrmsSubmit
-from grms.site.model.events import LrmsNews, ProgramCame, ProgramsAway
+from grms.site.model.events import LrmsNews, OwnerTold, ProgramCame, ProgramsAway
 from grms.site.model.jobs import Load
 from grms.site.runtime.executor_queue import (
     PAUSE_FIRST_S,
@@ -113,6 +113,10 @@ def _own_account(_partner: str, _key: str) -> str:
     return ""
 
 
+def _no_owner(_key: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Supplies:
     """What jobs need beyond the commands about them.
@@ -121,11 +125,13 @@ class Supplies:
         program: fetches the program of a partner's job.
         place: returns where a job's input files are; `None` if jobs get none.
         account: returns the account under which a partner's job runs.
+        owner: returns whose a partner's job is, by its key; empty if its home site has not told.
     """
 
     program: ProgramSource = _no_program
     place: InputPlace | None = None
     account: GuestAccount = _own_account
+    owner: Callable[[str], str] = _no_owner
 
 
 NO_SUPPLIES: Final = Supplies()
@@ -389,7 +395,9 @@ class LrmsDriver:
                 self._queue.again(call)
                 if command.partner in self._without:
                     self._without.discard(command.partner)
-                    news = [ProgramCame(command.partner)]
+                    news.append(ProgramCame(command.partner))
+                if owner := supplies.owner(command.lrms_key):
+                    news.append(OwnerTold(command.lrms_key, owner))
             break
         if news:
             self._hear(*news)

@@ -10,6 +10,7 @@ import structlog
 
 from grms.site.model.compaction import Reading
 from grms.site.model.settings import SiteSettings
+from grms.site.model.usage import UsageRecord
 from grms.site.runtime.journal import Journal, JournalUnchangedError
 
 COMPACTED_FROM: Final = 10_000
@@ -76,18 +77,25 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def read(journal: Journal, settings: SiteSettings, progress: Progress) -> Reading:
-    """Reads a journal's records.
+def read(
+    journal: Journal,
+    settings: SiteSettings,
+    progress: Progress,
+    on_usage: Callable[[UsageRecord], None] | None = None,
+) -> Reading:
+    """Reads a journal's records; `on_usage` is given the record of each job that has ended.
 
     Raises:
         JournalError: the journal cannot be read.
         StoppedError: the daemon is to stop.
     """
     reading = Reading(settings)
+    reading.memory.on_usage = on_usage
     for count, record in enumerate(journal.records(), start=1):
         reading.apply(record)
         if count % LOOKED_EVERY == 0:
             progress.look(count)
+    reading.memory.on_usage = None
     return reading
 
 

@@ -53,6 +53,7 @@ from grms.site.model.translation import NoMeaningError
 from grms.site.scheduler.exchange_constraints import wants
 from grms.site.scheduler.local_jobs import Owner, accept, look_up
 from grms.site.scheduler.transaction import Transaction
+from grms.site.scheduler.usage_limits import why_not_taken
 
 _NUMBER_MAX = 2**63 - 1
 
@@ -96,7 +97,12 @@ class GuestJobHandler(Owner[GuestJob]):
             book.budget.left(transaction.now, self.memory.settings.limits.unused_acceptances) == 0
         )
         here = self._in_our_names(event)
-        if not unused and here is not None and self._wanted(event, here, book, transaction.now):
+        if (
+            not unused
+            and here is not None
+            and self._within_limits(here, book, transaction.now)
+            and self._wanted(event, here, book, transaction.now)
+        ):
             transaction.note(
                 GuestAccepted(
                     transaction.now,
@@ -129,6 +135,13 @@ class GuestJobHandler(Owner[GuestJob]):
             f"older copy of its journal"
         )
         transaction.do(Refuse(event.id, Refusal.DISPUTED, reason, "offer"))
+
+    def _within_limits(self, request: Request, book: PartnerBook, now: float) -> bool:
+        why = why_not_taken(self.memory, book, request, now)
+        if why:
+            book.limited = why
+            book.declined_limited += 1
+        return not why
 
     def _in_our_names(self, event: OfferReceived) -> Request | None:
         # What a partner's job asks for here; None where one of its names has no meaning.

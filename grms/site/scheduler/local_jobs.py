@@ -16,10 +16,18 @@ from grms.site.model.events import (
     LrmsNews,
     LrmsRefused,
     LrmsStays,
+    OwnerTold,
 )
 from grms.site.model.jobs import NO_EXIT, Exit, GuestJob, HomeJob, end_of_lost
 from grms.site.model.lifecycle import JobState, Outcome
-from grms.site.model.records import JobExited, JobLost, JobRequeued, JobStarted, JobStays
+from grms.site.model.records import (
+    GuestNamed,
+    JobExited,
+    JobLost,
+    JobRequeued,
+    JobStarted,
+    JobStays,
+)
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.transaction import Transaction
 
@@ -97,6 +105,7 @@ class LocalJobHandler:
         self._told: dict[type[LrmsNews], Callable[[HomeJob | GuestJob, Any, Transaction], None]] = {
             base.Accepted: self._accepted,
             base.Started: self._started,
+            base.Paused: self._paused,
             base.Requeued: self._requeued,
             base.Hindered: self._hindered,
             base.Ended: self._ended,
@@ -104,6 +113,7 @@ class LocalJobHandler:
             LrmsRefused: self._refused,
             LrmsStays: self._stays,
             LrmsLetGo: self._let_go,
+            OwnerTold: self._owner_told,
         }
 
     def handlers(self) -> dict[type[Event | LrmsNews], Callable[[Any, Transaction], None]]:
@@ -143,6 +153,15 @@ class LocalJobHandler:
             self._start(job, max(news.start_time, job.came), transaction)  # by another clock
             self._owner(job).changed(job, transaction)
 
+    def _paused(self, job: HomeJob | GuestJob, news: base.Paused, transaction: Transaction) -> None:
+        paused = None if news.phase is base.LrmsPhase.RUNNING else news.phase
+        if job.state is not JobState.RUNNING or paused is job.paused:
+            return
+        job.paused, job.paused_time = paused, max(news.time, job.start_time)
+        if isinstance(job, HomeJob):
+            job.revision += 1
+        self._owner(job).changed(job, transaction)
+
     def _start(self, job: HomeJob | GuestJob, start_time: float, transaction: Transaction) -> None:
         transaction.note(JobStarted(transaction.now, job.ref, start_time))
         self._owner(job).started(job, transaction)
@@ -166,6 +185,12 @@ class LocalJobHandler:
     ) -> None:
         if job.end_told is None:
             self._owner(job).hindered(job, news, transaction)
+
+    def _owner_told(
+        self, job: HomeJob | GuestJob, news: OwnerTold, transaction: Transaction
+    ) -> None:
+        if isinstance(job, GuestJob) and job.pseudonym != news.pseudonym:
+            transaction.note(GuestNamed(transaction.now, job.ref, news.pseudonym))
 
     def _refused(
         self, job: HomeJob | GuestJob, news: LrmsRefused, transaction: Transaction

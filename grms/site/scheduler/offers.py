@@ -45,6 +45,7 @@ from grms.site.scheduler.exchange_constraints import entrusts, held_to, wants
 from grms.site.scheduler.peer_faults import PeerFaultHandler
 from grms.site.scheduler.report_validation import believable, senseless, violation
 from grms.site.scheduler.transaction import Transaction
+from grms.site.scheduler.usage_limits import limits_in_the_way, why_not_given
 
 UNDECIDED = (JobState.OFFERING, JobState.RESOLVING, JobState.WITHDRAWING)
 """A partner may have the job, and nobody knows yet."""
@@ -91,12 +92,16 @@ class OfferHandler:
         if book is not None:
             self._offer(job, book, transaction)
             return
+        limited = limits_in_the_way(self.memory, job, transaction.now)
         if unfit:
             reason = f"{unfit}; no partner has taken it so far"
+            if limited:
+                reason = f"{reason}; {limited}"
             transaction.note(JobUnplaced(transaction.now, job.job, reason))
             transaction.publish(job)
             return
         transaction.note(JobKept(transaction.now, job.job))
+        job.limited = limited
         # One that was received before the journal was put back may have been submitted since.
         lookup = job.lrms_key != lrms_key(settings.name, self.memory.epoch, job.job)
         transaction.submit(job, lookup=lookup)
@@ -242,7 +247,7 @@ class OfferHandler:
             return "too many offers to it are open"
         if book.returns.rests(job.user, job.request, now):
             return "it has returned such jobs unstarted"
-        return ""
+        return why_not_given(self.memory, book, job, now)
 
     def _offer(self, job: HomeJob, book: PartnerBook, transaction: Transaction) -> None:
         # What is settled before this offer, which is not.

@@ -47,6 +47,7 @@ from grms.site.model.events import (
     ProbeFailed,
     ProgramCame,
     ProgramsAway,
+    ProgressTold,
     ReleaseReservation,
     ReportAnswered,
     ReportFailed,
@@ -142,6 +143,7 @@ class SiteState:
             ProbeAnswered: self._partners.probe_answered,
             ProbeFailed: self._partners.probe_failed,
             OfferDisputed: self._partners.disputed,
+            ProgressTold: self._home.progress_told,
             TimePassed: self._time_passed,
             LoadTold: lambda *_: None,
             RoundDue: self._reoffers.due,
@@ -279,6 +281,8 @@ class SiteState:
             ),
             translation=(settings.translation if event.translation is None else event.translation),
             partners=settings.partners if event.partners is None else event.partners,
+            weights=settings.weights if event.weights is None else event.weights,
+            given_user=settings.given_user if event.given_user is None else event.given_user,
         )
         self.memory.list_partners()
 

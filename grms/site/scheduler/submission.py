@@ -7,14 +7,21 @@ from collections.abc import Iterable
 
 from grms.lrms import base
 from grms.site.model.commands import AnswerReport, Refusal, Refuse, ReplyJob, ReplyPreview
-from grms.site.model.events import Cancel, LrmsRefused, Preview, ReportReceived, Submit
+from grms.site.model.events import (
+    Cancel,
+    LrmsRefused,
+    Preview,
+    ProgressTold,
+    ReportReceived,
+    Submit,
+)
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Load
 from grms.site.model.lifecycle import PROVISIONAL, JobState, Outcome
 from grms.site.model.records import ArrayReceived, JobCancelRequested, JobReceived
 from grms.site.model.state_tables import StateTables
 from grms.site.scheduler.local_jobs import Owner, accept, end_what_waits, look_up
-from grms.site.scheduler.offers import OfferHandler
+from grms.site.scheduler.offers import AWAY, OfferHandler
 from grms.site.scheduler.rebalance import RebalanceHandler
 from grms.site.scheduler.transaction import Transaction
 from grms.util.dependencies import ALL_MAX
@@ -286,6 +293,23 @@ class SubmissionHandler(Owner[HomeJob]):
             if job is not None and job.state not in PROVISIONAL:
                 self.offers.completed(job, completion, event.load, transaction)
         transaction.do(AnswerReport(event.id))
+
+    def progress_told(self, event: ProgressTold, transaction: Transaction) -> None:
+        """Takes what a partner says of where delegated jobs stand, and tells watchers what has changed."""
+        book = self.memory.books.get(event.partner)
+        if book is None:
+            return
+        changed = []
+        for progress in event.jobs:
+            job = book.away(progress.offer)
+            if job is None or job.state not in AWAY:
+                continue
+            before, job.progress = job.progress, progress
+            job.progress_time = transaction.now
+            if before is None or before.phase is not progress.phase:
+                job.revision += 1
+                changed.append(job.job)
+        transaction.publish_all(changed)
 
     # --- the batch system ----------------------------------------------------------------------
 

@@ -11,12 +11,24 @@ from grms.daemon.job_files import JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
+from grms.lrms.base import LrmsPhase
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
-from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
+from grms.site.model.jobs import (
+    Completion,
+    Exit,
+    GuestJob,
+    HomeJob,
+    OfferId,
+    Progress,
+    Request,
+    lrms_key,
+)
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
+from grms.site.model.usage import PROCESSORS, UsageRecord, Weights, cost
 from grms.util.dependencies import DEPENDENCIES_MAX, KINDS, Dependency
 from grms.util.job_arrays import ArraySpec
+from grms.util.names import PSEUDONYM
 from grms.v1 import job_pb2, partner_pb2, request_pb2
 from lrms_sim.machine.node_kinds import NodeKind
 from lrms_sim.util.messages import printable, shorten
@@ -24,6 +36,9 @@ from lrms_sim.workload.groups import GROUPS
 
 PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""
+
+PROGRESS_MAX: Final = 1000
+"""Most offers in one question of where their jobs stand."""
 
 SHA256_BYTES = 32
 
@@ -46,6 +61,15 @@ JOB_STATES: dict[JobState, Any] = {
     state: job_pb2.JobState.Value(f"JOB_STATE_{state.name}") for state in SHOWN
 }
 _JOB_STATES_READ = {number: state for state, number in JOB_STATES.items()}
+
+JOB_PHASES: dict[LrmsPhase, Any] = {
+    phase: request_pb2.JobPhase.Value(f"JOB_PHASE_{phase.name}")
+    for phase in (
+        *(LrmsPhase.WAITING, LrmsPhase.RUNNING),
+        *(LrmsPhase.SUSPENDED, LrmsPhase.COMPLETING),
+    )
+}
+_JOB_PHASES_READ = {number: phase for phase, number in JOB_PHASES.items()}
 
 _DEPENDENCIES: dict[str, Any] = {
     kind: job_pb2.DependencyKind.Value(f"DEPENDENCY_KIND_{kind.upper()}") for kind in KINDS
@@ -351,6 +375,147 @@ def write_status(
     return message
 
 
+def read_asked(message: partner_pb2.ProgressRequest) -> list[OfferId]:
+    """Returns the offers about whose jobs a partner asks.
+
+    Raises:
+        WireError: there are too many, or one has numbers out of their bounds.
+    """
+    if len(message.offers) > PROGRESS_MAX:
+        text = f"{len(message.offers)} offers; at most {PROGRESS_MAX} are possible"
+        raise WireError("offers", text)
+    return [read_offer(offer, f"offers[{number}]") for number, offer in enumerate(message.offers)]
+
+
+def read_progress(
+    message: partner_pb2.ProgressResponse, asked: Sequence[OfferId]
+) -> tuple[Progress, ...]:
+    """Returns where delegated jobs stand; those that stand as only a newer partner knows are left out.
+
+    `asked` are the offers about whose jobs the partner was asked.
+
+    Raises:
+        WireError: a number is out of its bounds, or it tells of a job that it was not asked about.
+    """
+    found, expected = [], frozenset(asked)
+    for number, job in enumerate(message.jobs):
+        field = f"jobs[{number}]"
+        offer = read_offer(job.offer, f"{field}.offer")
+        if offer not in expected:
+            text = f"{field} is about offer {offer.epoch}/{offer.number}, which was not asked about"
+            raise WireError(field, text)
+        phase = _JOB_PHASES_READ.get(job.phase)
+        if phase is None:
+            continue
+        start_time = job.start_time_s if job.HasField("start_time_s") else math.nan
+        if not math.isfinite(start_time) and job.HasField("start_time_s"):
+            raise WireError(field, f"{field}.start_time_s is {start_time}; it must be finite")
+        try:
+            found.append(Progress(offer, phase, job.since_s, start_time))
+        except ValueError as error:
+            raise WireError(field, f"{field}: {error}") from error
+    return tuple(found)
+
+
+def write_progress(guest: GuestJob) -> partner_pb2.JobProgress | None:
+    """Returns where a partner's job stands; `None` if it has ended."""
+    standing = guest.standing
+    if standing is None:
+        return None
+    phase, since = standing
+    message = partner_pb2.JobProgress(
+        offer=write_offer(guest.offer), phase=JOB_PHASES[phase], since_s=since
+    )
+    if not math.isnan(guest.start_time):
+        message.start_time_s = guest.start_time
+    return message
+
+
+def read_usage_page(
+    message: partner_pb2.ListUsageResponse, partner: str, home: str, after: int, now: float
+) -> tuple[UsageRecord, ...]:
+    """Returns what jobs have used at a partner that their home has delegated.
+
+    Args:
+        message: of the partner.
+        partner: which has run them.
+        home: this site.
+        after: the number that the partner was asked to begin behind.
+        now: when it has said so, seconds.
+
+    Raises:
+        WireError: a number is out of its bounds, or out of order.
+    """
+    found = []
+    for place, one in enumerate(message.records):
+        field = f"records[{place}]"
+        if one.number <= after:
+            raise WireError(field, f"{field}.number is {one.number}, after {after}")
+        after = one.number
+        offer = read_offer(one.offer, f"{field}.offer")
+        times = one.accept_time_s, one.start_time_s, one.end_time_s
+        if not all(map(math.isfinite, times)):
+            raise WireError(field, f"{field} has times {times}; they must be finite")
+        if not 0 <= one.run_time_s < math.inf or not 0 < one.requested_time_s < math.inf:
+            text = (
+                f"{field} has run {one.run_time_s} s of {one.requested_time_s} s, which cannot be"
+            )
+            raise WireError(field, text)
+        if one.processors < 1 or max(one.memory_mib, one.gpus) >= 2**53:
+            raise WireError(field, f"{field} has had {one.processors} processors")
+        key = lrms_key(home, offer.epoch, offer.number)
+        found.append(
+            UsageRecord(
+                number=0,
+                time=now,
+                home=home,
+                key=key,
+                job_id="",
+                name="",
+                user=one.owner if PSEUDONYM.fullmatch(one.owner) else "",
+                account="",
+                partition="",
+                site=partner,
+                offer=key,
+                processors=one.processors,
+                memory_mib=one.memory_mib,
+                gpus=one.gpus,
+                requested_time=one.requested_time_s,
+                submit_time=one.accept_time_s,
+                start_time=one.start_time_s,
+                end_time=one.end_time_s,
+                run_time=one.run_time_s,
+                outcome=_OUTCOMES_READ.get(one.outcome, Outcome.UNKNOWN),
+                exit_code=one.exit_code if one.HasField("exit_code") else None,
+                signal=one.signal if one.HasField("signal") else None,
+                told_log=shorten(message.log, SAID_MAX),
+                told_number=one.number,
+            )
+        )
+    return tuple(found)
+
+
+def write_usage(record: UsageRecord) -> partner_pb2.GuestUsage:
+    """Returns what a partner's job has used here, for its home."""
+    _, epoch, number = record.offer.split("/")
+    return partner_pb2.GuestUsage(
+        number=record.number,
+        offer=write_offer(OfferId(int(epoch, 16), int(number))),
+        owner=record.user,
+        processors=record.processors,
+        memory_mib=record.memory_mib,
+        gpus=record.gpus,
+        requested_time_s=record.requested_time,
+        accept_time_s=record.submit_time,
+        start_time_s=record.start_time,
+        end_time_s=record.end_time,
+        run_time_s=record.run_time,
+        outcome=_OUTCOMES[record.outcome],
+        exit_code=record.exit_code,
+        signal=record.signal,
+    )
+
+
 def read_dependencies(messages: Sequence[job_pb2.Dependency]) -> tuple[Dependency, ...]:
     """Returns what a job waits for.
 
@@ -480,8 +645,18 @@ def read_job_state(number: int) -> JobState:
     return _JOB_STATES_READ[number]
 
 
-def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
-    """Returns a user's job as its user sees it; with `program`, including the program."""
+def write_job(
+    job: HomeJob,
+    site: str,
+    now: float = math.nan,
+    weights: Weights = PROCESSORS,
+    *,
+    program: bool = True,
+) -> job_pb2.Job:
+    """Returns a user's job as its user sees it; with `program`, including the program.
+
+    `now` is in seconds; if it is nan, what a running job has cost so far is left out. `weights` are for the cost.
+    """
     message = job_pb2.Job(
         job_id=job.job_id,
         user=job.user,
@@ -501,10 +676,17 @@ def write_job(job: HomeJob, site: str, *, program: bool = True) -> job_pb2.Job:
         array_index=job.index,
         dependencies=_write_dependencies(job.dependencies),
     )
-    if not math.isnan(job.start_time):
-        message.start_time_s = job.start_time
-    if not math.isnan(job.end_time):
-        message.end_time_s = job.end_time
+    if job.standing is not None:
+        message.phase = JOB_PHASES[job.standing[0]]
+    for field, time in (
+        ("start_time_s", job.begun_time),
+        ("end_time_s", job.end_time),
+        ("since_s", job.since),
+        ("told_time_s", job.progress_time),
+        ("cost", cost(job, now, weights)),
+    ):
+        if not math.isnan(time):
+            setattr(message, field, time)
     if job.outcome is not None:
         _write_end(message, job.outcome, job.exit)
     return message

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from grms.cli.jobs_cli import job_line
+from grms.cli.job_table import job_words, lines, place_words
 from grms.cli.main import run_command
 from grms.cli.site_cli import circuit_breaker_lines
-from grms.cli.site_connection import job_words, place_words
 from grms.client.answers import read_job
 from grms.daemon.ports import free_port
 from grms.site.gateway.user_listener import user_of
@@ -65,12 +64,16 @@ def test_a_users_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
             )
             assert await grms("jobs", *site) == 0
             lines = said(capsys)
-            assert lines[0].split()[:3] == ["JOB", "USER", "PROCS"]
-            assert lines[1].split()[0] == "home-1"
+            assert lines[0].split()[:4] == ["JOB", "PROCS", "STATE", "AT"]
+            assert lines[1].split()[:4] == ["home-1", "2", "completed", "home"]
             assert await grms("jobs", "--json", *site) == 0
             both = [printed("grms-jobs", text) for text in documents(capsys)]
             assert [job["outcome"] for job in both] == ["completed", None]
-            assert lines[2].split()[4:] == ["running", "home", "long", "one"]
+            assert lines[2].split()[2:4] == ["running", "home"]
+            assert lines[3] == "  long one"
+            assert both[1]["phase"] == "running"
+            assert both[1]["since_s"] == both[1]["start_time_s"] >= both[1]["submit_time_s"]
+            assert both[0]["cost"] == pytest.approx(0.1, abs=0.02)
             assert await grms("cancel", "home-2", *site) == 0
             assert await grms("watch", "home-2", *site) == 0
             assert "home-2: ended, cancelled" in capsys.readouterr().out
@@ -175,8 +178,11 @@ def test_a_queued_job_says_where_it_may_go(offered_to: str, *, leaving: bool, wo
     job = read_job(message)
     assert place_words(job) == words
     assert job_words(job) == "home-1: queued on home" + (f", {words}" if words else "")
-    assert job_line(job).endswith("long one" + (f" ({words})" if words else ""))
-    assert job_line(replace(job, name="")).endswith(f"({words})" if words else "home")
+    (line,) = lines(200, job)
+    assert line.endswith("long one" + (f" ({words})" if words else ""))
+    assert [*lines(80, job)][1:] == ["  long one" + (f": {words}" if words else "")]
+    (line,) = lines(200, replace(job, name=""))
+    assert line.endswith(f"({words})" if words else "-")
 
 
 STOPPED = operator_pb2.CircuitBreakerStatus(

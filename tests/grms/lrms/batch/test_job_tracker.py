@@ -17,6 +17,7 @@ from grms.lrms.base import (
     LrmsEnd,
     LrmsEvent,
     LrmsPhase,
+    Paused,
     Requeued,
     SeenAgain,
     Started,
@@ -161,8 +162,26 @@ def test_a_life_is_told_once() -> None:
     looks.release()
     for phase in (WAITING, RUNNING, RUNNING, LrmsPhase.COMPLETING, ENDED, ENDED):
         events += looks.look(row(phase))
-    assert events == [Accepted(KEY), Started(KEY, 40.0), Ended(KEY, COMPLETED)]
+    started, completing, ended = events[1:]
+    assert events[0] == Accepted(KEY)
+    assert (started, ended) == (Started(KEY, 40.0), Ended(KEY, COMPLETED))
+    assert isinstance(completing, Paused)
+    assert completing.phase is LrmsPhase.COMPLETING
     assert looks.look() == []
+
+
+def test_a_pause_is_told_when_it_begins_and_ends() -> None:
+    """Each change once; a job that is started anew runs."""
+    looks = running()
+    before = RUNNING
+    for phase in (LrmsPhase.SUSPENDED, LrmsPhase.SUSPENDED, RUNNING, RUNNING, LrmsPhase.SUSPENDED):
+        expected = [] if phase is before else [phase]
+        before = phase
+        told = looks.look(row(phase))
+        assert [event.phase for event in told if isinstance(event, Paused)] == expected
+        assert len(told) == len(expected)
+    assert [type(event) for event in looks.look(row(WAITING))] == [Requeued]
+    assert [type(event) for event in looks.look(row(RUNNING))] == [Started]
 
 
 def test_of_a_short_job_the_start_is_told_too() -> None:
@@ -741,6 +760,9 @@ def test_whatever_is_seen_the_story_makes_sense(
     before, unseen = "", False
     for phase in phases:
         for event in looks.look(*([] if phase is None else [row(phase)])):
+            if isinstance(event, Paused):
+                assert before in {"Started", "Appeared"}
+                continue
             if isinstance(event, Unseen | SeenAgain):
                 assert isinstance(event, SeenAgain) == unseen or isinstance(event, Unseen)
                 unseen = isinstance(event, Unseen)

@@ -99,6 +99,7 @@ def inside(memory: StateTables) -> object:
         (list(memory.held.hopeless.items()), memory.held.next_ready()),
         (repr(reservations.reservations), reservations.keys, list(reservations.open)),
         (reservations.open_by_owner, reservations.over, reservations.next_number),
+        memory.usage.rows(),
     )
 
 
@@ -196,7 +197,7 @@ def test_what_partners_are_trusted_with_survives() -> None:
         ]
     short = compacted(settings, lambda: records)
     assert short is not None
-    assert len(short) == 12
+    assert len(short) == 13
     assert everything(settings, short) == everything(settings, records)
     memory = StateTables(settings)
     for record in short:

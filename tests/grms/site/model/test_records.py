@@ -13,6 +13,7 @@ from grms.site.model.commitments import PromiseRow
 from grms.site.model.jobs import Exit, GuestRef, JobRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
 from grms.site.model.records import KINDS, JobEnded, JobKept, JobStarted, Record
+from grms.site.model.usage import UsageRow
 from grms.util.dependencies import Dependency
 from lrms_sim.workload.requests import Request as Needs
 from tests.any_requests import any_requests
@@ -44,6 +45,10 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
             *(st.none() | times, st.none() | times),
             *(st.booleans(), st.booleans()),
         ),
+        max_size=3,
+    ).map(tuple),
+    str(tuple[UsageRow, ...]): st.lists(
+        st.builds(UsageRow, texts, st.booleans(), texts, texts, numbers, times, times, times),
         max_size=3,
     ).map(tuple),
     str(tuple[Dependency, ...]): st.lists(

@@ -30,6 +30,10 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         asked: how often it has been asked that.
         asked_at_once: how often it is being asked now.
         asked_at_once_most: the most of these at one time.
+        usage: what it says of what jobs have used.
+        usage_asked: how far the other had read that, each time it has asked.
+        progress: what it says of where jobs stand.
+        progress_asked: the numbers of the offers about which it was asked that, each time.
     """
 
     def __init__(self, name: str = "away", processors: int = 1000) -> None:
@@ -45,6 +49,10 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
         self.on_offer: Callable[[], Awaitable[None]] | None = None
         self.state: Any = partner_pb2.OFFER_STATE_UNKNOWN
         self.question_s = 0.0
+        self.usage = partner_pb2.ListUsageResponse()
+        self.usage_asked: list[tuple[str, int]] = []
+        self.progress = partner_pb2.ProgressResponse()
+        self.progress_asked: list[list[int]] = []
         self.asked = self.asked_at_once = self.asked_at_once_most = 0
 
     async def Describe(self, request: Any, context: Any) -> partner_pb2.DescribeResponse:  # noqa: ARG002, N802  # gRPC's
@@ -85,6 +93,16 @@ class Partner(partner_pb2_grpc.PartnerServiceServicer):
     async def Report(self, request: Any, context: Any) -> partner_pb2.ReportResponse:  # noqa: ARG002, N802  # gRPC's
         """Takes note."""
         return partner_pb2.ReportResponse()
+
+    async def Progress(self, request: Any, context: Any) -> partner_pb2.ProgressResponse:  # noqa: ARG002, N802  # gRPC's
+        """Says what it was told to say."""
+        self.progress_asked.append([offer.number for offer in request.offers])
+        return self.progress
+
+    async def ListUsage(self, request: Any, context: Any) -> partner_pb2.ListUsageResponse:  # noqa: ARG002, N802  # gRPC's
+        """Says what it was told to say."""
+        self.usage_asked.append((request.log, request.after))
+        return self.usage
 
     async def FetchProgram(self, request: Any, context: Any) -> partner_pb2.FetchProgramResponse:  # noqa: ARG002, N802  # gRPC's
         """Answers as one whose version does not know the call."""

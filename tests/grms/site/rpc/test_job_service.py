@@ -13,7 +13,7 @@ from grms.site.gateway.user_listener import User
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.rpc import job_service
 from grms.v1 import job_pb2, request_pb2
-from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.daemons import Running, document, running, two_sites
 from tests.waiting import run, until
 
 
@@ -426,5 +426,25 @@ def test_pages_are_short_where_jobs_are_long(
                 pages.append([job.job_id for job in page.jobs])
                 token = page.next_page_token
             assert pages == [["home-1", "home-2"], ["home-3", "home-4"], ["home-5"]]
+
+    run(scene)
+
+
+def test_a_job_that_a_limit_keeps_at_home_says_so_while_it_waits(tmp_path: Path) -> None:
+    """Not once it runs, nor to one that would fit."""
+
+    async def scene() -> None:
+        usage = {"usage": {"given_hours_per_user": 0.01}}
+        async with two_sites(tmp_path, usage) as (home, _):
+            for key, time in (("fills", 500.0), ("small", 30.0), ("large", 50.0)):
+                processors = 4 if key == "fills" else 1
+                await home.submit(key, processors, requested_time_s=time, run_time_s=time)
+            fills, small, large = (await home.jobs.List(job_pb2.ListRequest())).jobs
+            assert fills.state == job_pb2.JOB_STATE_RUNNING
+            assert fills.reason == ""
+            assert small.executed_on == "away" or small.state == job_pb2.JOB_STATE_OFFERING
+            assert large.state == job_pb2.JOB_STATE_QUEUED
+            assert large.reason.startswith("not offered to partners: ")
+            assert large.reason.endswith("(usage.given_hours_per_user)")
 
     run(scene)

@@ -389,3 +389,47 @@ def test_a_home_with_an_older_journal_is_told_so(tmp_path: Path) -> None:
             assert "its journal is older" in shown.problem
 
     run(scene)
+
+
+def test_a_partner_hears_of_its_own_jobs_alone(tmp_path: Path) -> None:
+    """Where they stand, and what they have used; numbers say nothing of how many others there are."""
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("away", "third")}
+        configuration = document(tmp_path, processors=64, partners=ports, port=free_port())
+        async with running(configuration, tmp_path) as site:
+            for name in ports:
+                site.reach(name)
+            for number in range(1, 6):
+                short = offer(number, "third")
+                short.job.simulated.run_time_s = 0.05
+                await site.partner.Offer(short)
+            mine, other = offer(1, "away"), offer(9, "third")
+            mine.job.simulated.run_time_s = 0.3
+            await site.partner.Offer(mine)
+            await site.partner.Offer(other)
+            asked = [mine.offer, other.offer]
+            for name, number in (("away", 1), ("third", 9)):
+                request = partner_pb2.ProgressRequest(site=name, offers=asked)
+                (told,) = (await site.partner.Progress(request)).jobs
+                assert told.offer.number == number
+                assert told.phase == request_pb2.JOB_PHASE_RUNNING
+            request = partner_pb2.ListUsageRequest(site="away")
+            used = partner_pb2.ListUsageResponse()
+            while not used.records:
+                used = await site.partner.ListUsage(request)
+                await asyncio.sleep(0.05)
+            (record,) = used.records
+            assert (record.number, record.offer.number, used.more) == (1, 1, False)
+            assert (record.processors, record.run_time_s) == (1, pytest.approx(0.3))
+            known = partner_pb2.ListUsageRequest(site="away", log=used.log, after=1)
+            assert not (await site.partner.ListUsage(known)).records
+            anew = partner_pb2.ListUsageRequest(site="away", log="another", after=1)
+            assert len((await site.partner.ListUsage(anew)).records) == 1
+            third = await site.partner.ListUsage(partner_pb2.ListUsageRequest(site="third"))
+            assert [one.number for one in third.records] == [1, 2, 3, 4, 5]
+            many = partner_pb2.ProgressRequest(site="away", offers=[mine.offer] * 1001)
+            code = await refused(site.partner.Progress, many)
+            assert code is grpc.StatusCode.INVALID_ARGUMENT
+
+    run(scene)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from grms.cli.job_table import state_word
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.cli.running import open_console
@@ -157,7 +158,7 @@ def _jobs(jobs: Sequence["Job"], room: int) -> "RenderableType":
             Text(printable(job.user)),
             f"{job.processors:,}",
             f"{job.requested_time_s:,.0f}",
-            str(job.state),
+            state_word(job),
             Text(job.executed_on or "-"),
         )
     return table

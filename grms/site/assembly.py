@@ -79,6 +79,10 @@ PROBLEMS_LOGGED_PER_S = 1 / 30
 """Rate of logging why a partner cannot be reached, if that changes."""
 
 
+USAGE_AT_ONCE = 20_000
+"""Ended jobs of the journal that are compared with the log of usage at a time."""
+
+
 def site_settings(config: SiteConfig, epoch: int, shown: str) -> SiteSettings:
     """Returns the settings of the pure state; `ConfigError` if a policy cannot be used."""
     limits, virtual = config.limits, config.clock.kind == "virtual"
@@ -192,21 +196,20 @@ def load(
     settings = site_settings(config, journal.epoch, str(config_path))
     usage = UsageLog(usage_folder(Path(config.journal.path), config.name), config.name)
     with without_collection():
-        ended: list[UsageRecord] = []
         lives = config.clock.kind != "virtual"
+        ended = _Ended(usage, config.usage.keep_months)
         reading = read(
             journal,
             settings,
             progress or Progress(log, journal.count),
-            ended.append if lives else None,
+            ended.take if lives else None,
         )
         clock = make_clock(config.clock, reading.moment)
         if lives:
             # The journal of a replay has to keep its whole schedule, and is asked for it in place of a log.
-            if count := usage.catch_up(ended, clock.now(), config.usage.keep_months):
+            if count := ended.written(clock.now()):
                 log.info("usage_written", jobs=count)
             compact(journal, reading, log)
-            ended.clear()
         if ahead := ahead_of(clock):
             # Partners that have the true time are not held against a clock that has not.
             settings = replace(
@@ -229,6 +232,28 @@ def load(
         lrms = adapter_of(config.lrms.kind).made(config.lrms, site)
         state = SiteState(settings, memory=reading.memory)
     return Loaded(state, lrms, clock, reading.moment, usage)
+
+
+class _Ended:
+    # Jobs that have ended by the journal, which may have very many: they are compared with the log in parts.
+    def __init__(self, log: UsageLog, keep_months: int) -> None:
+        self._log = log
+        self._keep_months = keep_months
+        self._part: list[UsageRecord] = []
+        self._count = 0
+
+    def take(self, record: UsageRecord) -> None:
+        self._part.append(record)
+        if len(self._part) == USAGE_AT_ONCE:
+            self._write(record.time, more=True)
+
+    def written(self, now: float) -> int:
+        self._write(now, more=False)
+        return self._count
+
+    def _write(self, now: float, *, more: bool) -> None:
+        self._count += self._log.catch_up(self._part, now, self._keep_months, more=more)
+        self._part.clear()
 
 
 def check_certificate(config: SiteConfig, log: Log) -> None:

@@ -12,7 +12,7 @@ of how many others there are. A file has those of the month in which they were w
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -138,11 +138,18 @@ class UsageLog:
         self.site = site
         self._file: _Month | None = None
         self._numbers: dict[str, int] = {}
+        self._known: set[str] | None = None  # while a journal is compared with it, in parts
 
-    def catch_up(self, records: Sequence[UsageRecord], now: float, keep_months: int) -> int:
+    def catch_up(
+        self, records: Sequence[UsageRecord], now: float, keep_months: int, *, more: bool = False
+    ) -> int:
         """Writes those of some records whose jobs have none here, and returns how many these were.
 
-        `records` are all that the journal knows of, in its order. Files that are older than `keep_months` are deleted.
+        Args:
+            records: what the journal knows of, in its order.
+            now: seconds.
+            keep_months: files that are older are deleted.
+            more: others of the journal follow, in a further call.
 
         Raises:
             JournalError: the log cannot be read or written.
@@ -150,14 +157,16 @@ class UsageLog:
         with self:
             self._open(month_of(now))
             self._expire(now, keep_months)
-            if not records:
-                return 0
-            since = month_of(min(record.time for record in records))
-            # No two jobs have the same key, whosever they are.
-            known = {record.key for record in read_usage(self.folder, self.site, since=since)}
+            if records and self._known is None:
+                since = month_of(min(record.time for record in records))
+                # No two jobs have the same key, whosever they are.
+                self._known = {one.key for one in read_usage(self.folder, self.site, since=since)}
+            known: Collection[str] = self._known or ()
             missing = [record for record in records if record.key not in known]
             self.append(missing, now)
-            return len(missing)
+        if not more:
+            self._known = None
+        return len(missing)
 
     def append(self, records: Iterable[UsageRecord], now: float) -> None:
         """Writes records, which are durable when it returns.

@@ -106,6 +106,19 @@ def test_what_the_journal_knows_is_written_once(tmp_path: Path) -> None:
     assert keys(tmp_path) == [one.key for one in jobs]
 
 
+def test_a_long_journal_is_compared_in_parts(tmp_path: Path) -> None:
+    """What is there is read once; what is new is written in order."""
+    log, jobs = UsageLog(tmp_path, "home"), many(90)
+    log.catch_up(jobs[20:40], NEW_YEAR + 40 * DAY, 24)
+    counts = [
+        log.catch_up(jobs[begin : begin + 30], jobs[begin + 29].time, 24, more=begin < 60)
+        for begin in (0, 30, 60)
+    ]
+    assert counts == [20, 20, 30]
+    assert sorted(keys(tmp_path)) == sorted(one.key for one in jobs)
+    assert log.catch_up(jobs, NEW_YEAR + 90 * DAY, 24) == 0
+
+
 def test_a_guests_job_is_not_taken_for_an_own_one(tmp_path: Path) -> None:
     """Their numbers may be the same."""
     log = UsageLog(tmp_path, "home")

@@ -146,9 +146,9 @@ def test_kills_at_any_moment_leave_each_job_one_record(tmp_path: Path) -> None:
         "name = 'home'\nprocessors = 64\n[listen]\nusers = 'home.sock'\n[journal]\npath = 'home.journal'\n"
     )
     jobs: list[str] = []
-    for life in range(7):
-        with serving(path, signal.SIGTERM if life > 4 else signal.SIGKILL) as site:
-            if life == 6:
+    for life in range(5):
+        with serving(path, signal.SIGTERM if life > 2 else signal.SIGKILL) as site:
+            if life == 4:
                 site.status()
                 break
             jobs += [
@@ -160,11 +160,11 @@ def test_kills_at_any_moment_leave_each_job_one_record(tmp_path: Path) -> None:
                 ).job_id
                 for number in range(8)
             ]
-            if life == 5:
+            if life == 3:
                 for job in jobs:
                     site.wait(job)
             else:
-                time.sleep(0.06 * life)  # the moment of the kill is what is tried
+                time.sleep(0.12 * life)  # the moment of the kill is what is tried
     found = log_of(tmp_path)
     assert sorted(one.job_id for one in found) == sorted(jobs)
     assert [one.number for one in found] == list(range(1, len(jobs) + 1))

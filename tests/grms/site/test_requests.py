@@ -111,7 +111,10 @@ def test_a_partner_that_declines_keeps_nothing_of_the_job(tmp_path: Path) -> Non
 
 
 def test_what_a_partner_that_declines_has_been_told(tmp_path: Path) -> None:
-    """The request and nothing else: every field is on the list, and of what runs and whose it is there is none."""
+    """The request and nothing else: every field is on the list, and of what runs and whose it is there is none.
+
+    No machine of processors runs such a job, at home neither: it waits there.
+    """
     exchanges: list[Exchange] = []
 
     async def scene() -> None:
@@ -123,12 +126,17 @@ def test_what_a_partner_that_declines_has_been_told(tmp_path: Path) -> None:
                 await here.linked()
                 given = asks(NAMED)
                 given.name = "a word of mine"
-                given.request.requested_time_s = 2.0  # so long it runs here
+                given.request.requested_time_s = 2.0
                 given.request.ClearField("simulated")
                 given.request.program.script = "#!/bin/sh\necho secret\n"
                 given.request.home.folder = str(tmp_path)
                 given.request.home.environment.append(b"SECRET=here")
-                await here.ended((await here.jobs.Submit(given)).job_id)
+                job = await here.jobs.Submit(given)
+                home_job = here.core.engine.state.job(job.job_id)
+                assert home_job is not None
+                await until(lambda: home_job.job in here.core.engine.state.memory.unplaced)
+                assert "a simulated machine has processors alone" in home_job.reason
+                assert "no partner has taken it so far" in home_job.reason
 
     run(scene)
     assert violations(exchanges) == []

@@ -160,7 +160,7 @@ def test_no_processor_is_promised_twice(
         else:
             refusal = desk.refused(BookReservation, **values)
             assert refusal.refusal is Refusal.PRECONDITION
-            assert "not free" in refusal.reason
+            assert f"{processors} processors of cpu are not free" in refusal.reason
         if step < len(released) and released[step] in mine:
             desk.asked(ReleaseReservation, reservation=released[step])
             first, after, given_back = mine.pop(released[step])

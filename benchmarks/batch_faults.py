@@ -32,7 +32,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -42,11 +42,19 @@ from typing import Any, Final
 from benchmarks.batch_arrays import Diamond, most_under_way
 from benchmarks.batch_operators import SPARE_LINE, Certificates, Operators, Scene, disks
 from benchmarks.batch_sites import Cluster, Daemon, daemons
-from benchmarks.batch_verdict import SCRIPT, Line, anomalies_of, judge, read_lines, releases
+from benchmarks.batch_verdict import (
+    SCRIPT,
+    Line,
+    anomalies_of,
+    given_up,
+    judge,
+    read_lines,
+    releases,
+)
 from benchmarks.exactly_once import Federation
 from benchmarks.run import machine
 from grms.client import Client, Job
-from grms.site.model.records import Record
+from grms.site.model.records import JobOffered, JobReceived, Record
 from grms.site.runtime.journal import Journal
 from tests.clusters.gridengine import GridEngineCluster
 from tests.clusters.slurm import SlurmCluster
@@ -375,7 +383,19 @@ def _judge(
         with Journal(folder / f"{name}.journal", name) as journal:
             journals[name], epochs[name] = list(journal.records()), journal.epoch
     may_run = _judge_diamond(outcome, users, jobs, written, journals[SITES[0]])
-    verdict = judge(may_run, written, released, grace_s=users.plan.poll_s + TOLD_LATE_S)
+    over = {name: _given_up(folder / f"cluster-{name}") for name in sites}
+    verdict = judge(
+        may_run,
+        written,
+        released,
+        grace_s=users.plan.poll_s + TOLD_LATE_S,
+        given_up={
+            word
+            for name, records in journals.items()
+            for word, place, key in _keys(name, epochs[name], records)
+            if key in over[place]
+        },
+    )
     outcome.problems += verdict.problems
     counts.update(verdict.counts)
     by_journals = Federation(journals, epochs, {}).hands()
@@ -392,6 +412,24 @@ def _judge(
         for line in site.log_path.read_text(errors="replace").splitlines():
             if "Traceback" in line:
                 outcome.problems.append(f"{site.name} wrote: {line:.2000}")
+
+
+def _given_up(cluster: Path) -> set[str]:
+    log, completions = cluster / "slurmctld.log", cluster / "jobcomp.txt"
+    if not (log.exists() and completions.exists()):
+        return set()  # Grid Engine's nodes end none
+    return given_up(log.read_text(errors="replace"), completions.read_text(errors="replace"))
+
+
+def _keys(home: str, epoch: int, records: Iterable[Record]) -> Iterator[tuple[str, str, str]]:
+    """Yields the names of a site's jobs, each with where it may have been submitted, and by which key."""
+    words: dict[int, str] = {}
+    for record in records:
+        if isinstance(record, JobReceived):
+            words[record.job] = record.idempotency_key
+            yield record.idempotency_key, home, f"{home}/{epoch:x}/{record.job}"
+        elif isinstance(record, JobOffered):
+            yield words[record.job], record.partner, f"{home}/{epoch:x}/{record.number}"
 
 
 def _judge_diamond(

@@ -8,7 +8,7 @@ two.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +32,10 @@ KILLED_AS: Final = frozenset(
 _RELEASE: Final = re.compile(r"\[(\S+)\] sched: _release_job_rec: release hold on JobId=(\d+) ")
 """A line of slurmctld's log, in local time."""
 
+_NOT_REQUEUED: Final = re.compile(r" _slurm_rpc_requeue: Requeue of JobId=(\d+) returned an error")
+_ENDED_BY_ROOT: Final = re.compile(r" _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=(\d+) uid 0\s")
+_CANCELLED: Final = re.compile(r"(?m)^JobId=(\d+) .* Name=hanse:[^: ]+:(\S+) JobState=CANCELLED ")
+
 Submission = tuple[str, str]
 """Name of the folder of a site's jobs, and the batch system's number."""
 
@@ -42,6 +46,18 @@ def releases(log: str, place: str) -> dict[Submission, list[float]]:
     for moment, number in _RELEASE.findall(log):
         found[place, number].append(datetime.fromisoformat(moment).timestamp())
     return dict(found)
+
+
+def given_up(log: str, completions: str) -> set[str]:
+    """Returns the keys of jobs that Slurm's own node daemons have ended.
+
+    A node that could not start a job asks for it to be requeued, and where that is disabled for it has it ended. If the
+    controller has died in between and forgotten the start, it ends as cancelled before its start, by root.
+
+    `log` is slurmctld's, `completions` that of jobcomp/filetxt.
+    """
+    numbers = {*_NOT_REQUEUED.findall(log)} & {*_ENDED_BY_ROOT.findall(log)}
+    return {key for number, key in _CANCELLED.findall(completions) if number in numbers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +95,13 @@ def judge(
     released: Mapping[Submission, Sequence[float]],
     *,
     grace_s: float,
+    given_up: Collection[str] = (),
 ) -> JobsVerdict:
     """Judges all jobs.
 
     `jobs` are as shown to users after everything has ended, `written` their lines, both by name; `released` are the
     times of the site's releases, seconds since 1970. A job may have written its last line until `grace_s` seconds
-    after its reported end.
+    after its reported end. Those in `given_up` may have been cancelled by the batch system itself.
     """
     verdict = JobsVerdict()
     for name, job in jobs.items():
@@ -98,7 +115,9 @@ def judge(
         if len(starts) > 1:
             verdict.problems.append(_twice(name, starts, released))
         wrong = _misjudged(job, lines, grace_s)
-        if wrong:
+        if not lines and job.outcome is Outcome.CANCELLED and name in given_up:
+            verdict.counts["cancelled_by_a_node"] += 1
+        elif wrong:
             verdict.problems.append(f"{name}, {job.outcome.value} ({job.reason}), {wrong}")
         if not starts:
             verdict.counts["of_these_never_started"] += 1

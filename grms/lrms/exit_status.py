@@ -163,11 +163,14 @@ def is_fenced(
         return False
     if end.exit_code == FENCED:
         return script is None or script.code != FENCED
-    if not once or end.exit_code is None or not is_stillborn(end):
+    if not once or end.outcome is not Outcome.FAILED or end.signal is not None:
         return False
-    if script is not None:
-        return script.code != end.exit_code
-    return begun_at is not None and end.end_time > begun_at + _CLOCKS_S
+    later = begun_at is not None and end.end_time - end.run_time > begun_at + _CLOCKS_S
+    if end.exit_code is None:
+        return later  # no record says whether the launcher has skipped the script
+    if not is_stillborn(end):
+        return False
+    return later if script is None else script.code != end.exit_code
 
 
 def is_stillborn(end: LrmsEnd) -> bool:

@@ -297,6 +297,23 @@ def test_a_failed_start_after_the_run_is_not_the_runs_end() -> None:
     assert not is_fenced(end, ScriptEnd(0, 2.0), begun=False, once=True)
 
 
+@pytest.mark.parametrize("script", [None, ScriptEnd(0, 2.0), ScriptEnd(3, 2.0)])
+@pytest.mark.parametrize("run_time", [0.0, 1.0])
+def test_a_failure_without_a_code_is_not_the_end_of_an_earlier_run(
+    run_time: float, script: ScriptEnd | None
+) -> None:
+    """The table has no codes, and the record may be forgotten: what started after the script is a second run."""
+    end = LrmsEnd(Outcome.FAILED, 50.0, run_time)
+
+    def fenced(begun_at: float | None, *, once: bool = True) -> bool:
+        return is_fenced(end, script, begun=True, begun_at=begun_at, once=once)
+
+    assert fenced(40.0)
+    assert not fenced(49.0)  # that run
+    assert not fenced(None)
+    assert not fenced(40.0, once=False)
+
+
 def test_the_last_begin_is_read() -> None:
     """Where it has one; an older one may have said no time."""
     assert read_begun_at("0 100\nended 1 120\n1 130\n") == 130.0

@@ -9,6 +9,7 @@ from benchmarks.batch_verdict import (
     JobsVerdict,
     Line,
     anomalies_of,
+    given_up,
     judge,
     read_lines,
     releases,
@@ -97,6 +98,46 @@ def test_what_a_batch_system_lets_fail_is_said(
     verdict = judged(job(outcome), lines)
     assert verdict.problems == []
     assert verdict.counts[count] == 1
+
+
+NOT_REQUEUED = (
+    "[2026-11-26T19:51:45.775] _slurm_rpc_requeue: Requeue of JobId=34 returned an error: Requested "
+    "operation is presently disabled\n"
+)
+ENDED = "[2026-11-26T19:51:45.783] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=34 uid 0\n"
+COMPLETIONS = "".join(
+    f"JobId={number} UserId=root(0) GroupId=root(0) Name=hanse:south:south/18eb/{number} JobState={state} "
+    "Partition=main TimeLimit=3\n"
+    for number, state in ((34, "CANCELLED"), (35, "CANCELLED"), (36, "COMPLETED"))
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [
+        (NOT_REQUEUED + ENDED, {"south/18eb/34"}),
+        (NOT_REQUEUED, set()),
+        (ENDED, set()),
+        ((NOT_REQUEUED + ENDED).replace("=34", "=36"), set()),
+    ],
+)
+def test_what_a_node_has_given_up_is_read_of_the_controllers_log(log: str, found: set[str]) -> None:
+    """It could not start the job, which is not to be requeued; what somebody else has cancelled is another matter."""
+    assert given_up(log, COMPLETIONS) == found
+
+
+def test_what_a_node_has_given_up_may_be_said_to_be_cancelled() -> None:
+    """As Slurm says; but not that it has failed, nor where it has begun."""
+    cancelled = job(Outcome.CANCELLED)
+    known = judge({"a": cancelled}, {}, {}, grace_s=3.0, given_up={"a"})
+    assert known.problems == []
+    assert known.counts["cancelled_by_a_node"] == 1
+    for told, lines, names in (
+        (cancelled, [], {"b"}),
+        (job(Outcome.FAILED), [], {"a"}),
+        (cancelled, ONCE, {"a"}),
+    ):
+        assert judge({"a": told}, {"a": lines}, {}, grace_s=3.0, given_up=names).problems
 
 
 def test_releases_are_read_of_the_controllers_log() -> None:

@@ -650,6 +650,25 @@ def test_a_failed_start_after_the_run_is_no_end(exact: bool) -> None:
     assert looks.tracker.anomalies.run_fenced == 1
 
 
+@pytest.mark.parametrize("run_time", [0.0, 1.0])
+def test_a_second_run_is_no_end_where_no_record_has_its_code(run_time: float) -> None:
+    """The controller has just forgotten that run as well: its table has said that the job failed, and no more."""
+    looks = Looks(fences=True)
+    looks.submit()
+    looks.look(row(HELD), after=SETTLE_S)
+    looks.release()
+    looks.look(row(RUNNING))
+    looks.begun, looks.begun_at, looks.script = True, 41.0, ScriptEnd(0, 2.0)
+    failed = LrmsEnd(Outcome.FAILED, 80.0, run_time)
+    (event,) = looks.look(row(ENDED, start_time=80.0 - run_time, end=failed, exact=False))
+    assert isinstance(event, Ended)
+    assert (event.end.outcome, event.end.exit_code, event.end.end_time) == (
+        Outcome.COMPLETED,
+        0,
+        43.0,
+    )
+
+
 def test_of_a_run_whose_end_nobody_says_the_limit_counts() -> None:
     """The second one was turned away, the first one said nothing: then it is unknown."""
     looks = running()

@@ -176,7 +176,7 @@ def jobshop(
     FILE is in the standard format: a line with the numbers of jobs and machines, then for each
     job a line of pairs, machine (from 0) and time of each operation. Times count as seconds.
     """
-    from broker.cli.plan_command import run_plan  # noqa: PLC0415  # same
+    from broker.cli.plan_command import makespan_words, run_plan  # noqa: PLC0415  # same
     from broker.io.jobshop import read_job_shop  # noqa: PLC0415  # see the module's docstring
 
     wanted = Wanted(
@@ -190,7 +190,54 @@ def jobshop(
         wanted, read_job_shop(file), open_console(), open_console(stderr=True), files=(file,)
     )
     if json is None or str(json) != "-":
-        click.echo(f"Makespan: {planned.plan.makespan_end:.15g}")
+        click.echo(makespan_words(planned))
+    planned.end()
+
+
+@cli.command(short_help="Plan a project with scarce resources.")
+@click.argument("file", type=_FILE)
+@field_options(
+    Wanted,
+    ("search_time", "evaluations", "seed", "workers", "html"),
+    search_time={"help": "Time for the search.  [default: 30s]"},
+    evaluations={
+        "help": "Schedules to build at most; each pass of a justification is one. Without --search-time "
+        "time does not matter then, and the same input and seed give the same plan everywhere."
+    },
+)
+@json_option("gorba-plan", "broker.cli.output_models:PlanFileOutput", file="the plan")
+def rcpsp(
+    file: Path,
+    *,
+    json: Path | None,
+    **given: Any,
+) -> None:
+    """Plan a project: jobs that wait for each other and share scarce resources, to end early.
+
+    FILE is in the format of PSPLIB, single mode (.sm): how long each job takes, how much of each renewable
+    resource it holds meanwhile, and which jobs wait for it. Durations count as seconds. The search ends
+    when the plan is as short as the longest chain of jobs, as none can be shorter.
+
+    \b
+      gorba rcpsp docs/examples/bridge.sm --evaluations 5000 --html plan.html
+      gorba rcpsp j1201_1.sm --search-time 30s --json plan.json
+    """  # noqa: D301  # see `cli`
+    from broker.cli.plan_command import project_words, run_plan  # noqa: PLC0415  # same
+    from broker.io.psplib import read_project  # noqa: PLC0415  # see the module's docstring
+
+    wanted = Wanted(
+        methods=("project",),
+        goal="makespan",
+        baselines=False,
+        bounded=True,
+        json=json,
+        title=file.name,
+        **given,
+    )
+    problem = read_project(file)
+    planned = run_plan(wanted, problem, open_console(), open_console(stderr=True), files=(file,))
+    if json is None or str(json) != "-":
+        click.echo(project_words(problem, planned))
     planned.end()
 
 
@@ -242,7 +289,7 @@ for _command in (*COMMANDS, generate, status):
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
     {
-        "Planning, without a broker": ("plan", "jobshop", "generate", "validate"),
+        "Planning, without a broker": ("plan", "jobshop", "rcpsp", "generate", "validate"),
         "A broker": (
             "serve",
             "status",

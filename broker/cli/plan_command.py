@@ -23,6 +23,7 @@ from broker.io.import_options import ImportOptions
 from broker.io.loading import make_problem, read_inputs
 from broker.io.plans import plan_document, read_plan
 from broker.io.writing import to_json, write_text
+from broker.model.instances import critical_path
 from broker.model.limits import Limits
 from broker.model.measures import measure
 from broker.model.plan import Plan
@@ -37,6 +38,9 @@ from lrms_sim.util.version import __version__
 
 BUDGET_SECONDS: Final = 30.0
 """Default planning time."""
+
+FITNESS_MAX: Final = 100_000.0
+"""Of a plan that cannot be better: where only the makespan counts, one as short as its bound."""
 
 STANDARD_OUTPUT: Final = Path("-")
 
@@ -55,10 +59,11 @@ class Request:
 def budget_of_each(wanted: Wanted) -> Budget:
     """Returns the budget of one search."""
     seconds = BUDGET_SECONDS if wanted.search_time is None else wanted.search_time
+    enough = FITNESS_MAX if wanted.bounded else math.inf
     if wanted.evaluations is None:
-        return Budget(seconds / len(wanted.methods))
+        return Budget(seconds / len(wanted.methods), fitness=enough)
     limit = math.inf if wanted.search_time is None else seconds / len(wanted.methods)
-    return Budget(limit, wanted.evaluations)
+    return Budget(limit, wanted.evaluations, enough)
 
 
 def goals_of(wanted: Wanted) -> Goals:
@@ -69,9 +74,15 @@ def goals_of(wanted: Wanted) -> Goals:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How a search ended; `interrupted` by Ctrl-C."""
+    """How a search ended.
+
+    Attributes:
+        schedules: that all searches have built together.
+        interrupted: by Ctrl-C.
+    """
 
     plan: Plan
+    schedules: int
     interrupted: bool
 
     def end(self) -> None:
@@ -119,8 +130,9 @@ def run_plan(
         population=wanted.population,
     )
     with _bars(err) as bars:
-        bars.begin("heuristics", None)
-        comparison.baselines()
+        if wanted.baselines:
+            bars.begin("heuristics", None)
+            comparison.baselines()
         with _interrupting(comparison):
             for method in wanted.methods:
                 budget = budget_of_each(wanted)
@@ -146,7 +158,23 @@ def run_plan(
     for path in (wanted.html, wanted.json):
         if path is not None and path != STANDARD_OUTPUT:
             err.print(f"written to {path}", highlight=False, markup=False, soft_wrap=True)
-    return Planned(best.plan, comparison.stopped)
+    schedules = sum(each.evaluations or 0 for each in comparison.results)
+    return Planned(best.plan, schedules, comparison.stopped)
+
+
+def makespan_words(planned: Planned) -> str:
+    """Returns how many schedules it took, on any machine, and then the makespan."""
+    return f"Schedules: {count(planned.schedules)}\nMakespan: {planned.plan.makespan_end:.15g}"
+
+
+def project_words(problem: Problem, planned: Planned) -> str:
+    """Returns the same of a project, after how far its makespan is from the longest chain of tasks."""
+    makespan = planned.plan.makespan_end
+    chain = max(critical_path(problem, workflow) for workflow in problem.workflows)
+    above = "no plan is shorter"
+    if makespan > chain:
+        above = f"the plan is {100 * (makespan / chain - 1):.1f} % above it"
+    return f"Longest chain of jobs: {chain:.15g}; {above}\n{makespan_words(planned)}"
 
 
 def _page(

@@ -26,6 +26,8 @@ class Wanted:
         workers: threads; `None` for all processors.
         population: individuals of GLEAM; `None` for the default.
         stability: share of a plan's worth lost by moving every task placed by the earlier plan.
+        baselines: whether HEFT and the best heuristic are shown beside the searches.
+        bounded: whether a search ends with a plan that is known to be best.
         json: file for the plan; `STANDARD_OUTPUT` prints it instead of the tables.
         title: of the page; names of the workflows if empty.
     """
@@ -60,6 +62,8 @@ class Wanted:
         "Individuals of GLEAM.", default=None, type=click.IntRange(3, 10_000)
     )
     stability: float = 0.0
+    baselines: bool = True
+    bounded: bool = False
     html: Path | None = option("Write the plan as a page with Gantt charts.", default=None)
     json: Path | None = None
     title: str = option(

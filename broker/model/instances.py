@@ -15,7 +15,7 @@ import numpy as np
 from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.model.resources import Resource
-from broker.model.workflow import Alternative, Instant, Task, Workflow
+from broker.model.workflow import Alternative, Demand, Instant, Task, Workflow
 
 SMALL = (0.0, 0.4)
 """Bounds of a uniform degree that is 0.2 on average."""
@@ -25,6 +25,9 @@ LARGE = (0.6, 1.0)
 
 TASKS_PER_WORKFLOW = (3, 7)
 """Bounds of the number of tasks; the last workflow takes the rest, which may be fewer."""
+
+UNLIMITED = "unlimited"
+"""A resource of activities that need nothing else: it never runs out."""
 
 DURATION_UNITS = (3.0, 7.0)
 """Bounds of a task's duration at performance 1, in units of time."""
@@ -233,6 +236,70 @@ def job_shop(operations: Sequence[Sequence[tuple[int, float]]]) -> Problem:
         for number, job in enumerate(operations)
     )
     return Problem(workflows, tuple(Resource(f"m{number}") for number in range(machines)))
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """An activity of a project.
+
+    Attributes:
+        seconds: how long it takes; 0 for a milestone, which occupies nothing.
+        units: of each resource while it runs.
+        successors: numbers of the activities, from 0, that wait for its end.
+    """
+
+    name: str
+    seconds: float
+    units: tuple[int, ...]
+    successors: tuple[int, ...]
+
+
+def project(activities: Sequence[Activity], capacity: Sequence[int]) -> Problem:
+    """Returns a resource-constrained project (RCPSP) as a planning problem of one workflow.
+
+    `capacity` has the units of each resource. Milestones are no tasks: what waits for one waits for
+    what it waits for. An activity that needs nothing takes a unit of a resource `unlimited`, which has
+    one for each. Precedence must have no circle, and some activity must take time.
+    """
+    names = [f"R{number}" for number in range(1, len(capacity) + 1)]
+    before: list[dict[int, None]] = [{} for _ in activities]
+    missing = [0] * len(activities)
+    for activity in activities:
+        for other in activity.successors:
+            missing[other] += 1
+    going = [number for number, count in enumerate(missing) if count == 0]
+    while going:
+        number = going.pop()
+        # What its successors wait for: itself, or what a milestone waits for.
+        ends = {number: None} if activities[number].seconds else before[number]
+        for other in activities[number].successors:
+            before[other].update(ends)
+            missing[other] -= 1
+            if missing[other] == 0:
+                going.append(other)
+    free = False
+    tasks = []
+    for number, activity in enumerate(activities):
+        if not activity.seconds:
+            continue
+        demands = tuple(
+            Demand(name, units) for name, units in zip(names, activity.units, strict=True) if units
+        )
+        free |= not demands
+        tasks.append(
+            Task(
+                activity.name,
+                activity.seconds,
+                (Alternative(demands or (Demand(UNLIMITED),)),),
+                tuple(activities[other].name for other in sorted(before[number])),
+            )
+        )
+    resources = [
+        Resource(name, capacity=units) for name, units in zip(names, capacity, strict=True) if units
+    ]
+    if free:
+        resources.append(Resource(UNLIMITED, capacity=len(tasks)))
+    return Problem((Workflow("project", tuple(tasks), earliest_start=0.0),), tuple(resources))
 
 
 def _rounded(value: float, rng: np.random.Generator) -> int:

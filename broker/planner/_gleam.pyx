@@ -14,7 +14,7 @@ import numpy as np
 
 from broker.planner._chromosome cimport Chromosome, chromosome_copy, cut_segments, distance_fast
 from broker.planner._chromosome import checked
-from broker.planner._improvement cimport improve_fast
+from broker.planner._improvement cimport SEARCH_JUSTIFY, improve_fast
 from broker.planner._operators cimport (
     BIG_DISPLACEMENT,
     GROUPS,
@@ -32,7 +32,7 @@ from broker.planner._ring cimport QUALITIES, Ring, is_accepted, partner_of
 from broker.planner._ring import parents_by_step
 from broker.planner._scratch cimport STRATEGIES
 from broker.planner._types cimport task_t
-from broker.planner._worker cimport Bench, Worker, evaluate_fast
+from broker.planner._worker cimport Bench, Worker, evaluate_fast, evaluate_justified
 
 cdef extern from *:
     int32_t take_next "__sync_fetch_and_add"(int32_t* counter, int32_t step) noexcept nogil
@@ -173,6 +173,17 @@ cdef class GleamCore:
             view[i], view[other] = view[other], view[i]
         return genes
 
+    def shares(self, int64_t number):
+        """Returns by task a uniform share of 1, determined by the number."""
+        shares = np.zeros(self.tasks)
+        cdef double[::1] view = shares
+        cdef Random random
+        cdef int32_t i
+        random_begin(&random, self.seed, <uint64_t> -3, number)
+        for i in range(self.tasks):
+            view[i] = random_share(&random)
+        return shares
+
     @property
     def progress(self) -> tuple[int, int]:
         """The next generation and step."""
@@ -182,11 +193,11 @@ cdef class GleamCore:
     def progress(self, value):
         self.generation, self.step = value
 
-    def begin_step(self) -> int:
-        """Prepares the matings of the next step; returns their number."""
+    def begin_step(self, most=None) -> int:
+        """Prepares the matings of the next step, the first `most` of them; returns their number."""
         cdef int32_t i
         cdef Mating* mating
-        parents = self.steps[self.step]
+        parents = self.steps[self.step][:most]
         self.mating_count = len(parents)
         self.next_mating = 0
         for i, parent in enumerate(parents):
@@ -249,7 +260,7 @@ cdef class GleamCore:
                 mating = &self.matings[i]
                 self.generate(mating, &worker.bench)
                 self.judge(mating, &worker.bench)
-                if self.improvement.searchers:
+                if self.improvement.searchers & ~SEARCH_JUSTIFY:
                     self.improve(mating, &worker.bench)
                 i = take_next(&self.next_mating, 1)
 
@@ -313,14 +324,18 @@ cdef class GleamCore:
 
     cdef int judge(self, Mating* mating, Bench* bench) except -1 nogil:
         cdef int32_t first_row = (mating - self.matings) * CHILDREN_MAX
+        cdef int64_t evaluations = bench.evaluations
         cdef int32_t i
         cdef double fitness
         for i in range(mating.children):
-            fitness = evaluate_fast(bench, &self.children[first_row + i])
+            if self.improvement.searchers & SEARCH_JUSTIFY and bench.project != NULL:
+                fitness = evaluate_justified(bench, self.children[first_row + i].genes)
+            else:
+                fitness = evaluate_fast(bench, &self.children[first_row + i])
             self.child_fitness[first_row + i] = fitness
             if mating.best < 0 or fitness > self.child_fitness[first_row + mating.best]:
                 mating.best = i
-        mating.evaluations += mating.children
+        mating.evaluations += bench.evaluations - evaluations
         return 0
 
     cdef int improve(self, Mating* mating, Bench* bench) except -1 nogil:

@@ -9,6 +9,7 @@ cdef enum:
     SEARCH_STRATEGY = 1     # the paper's: other values of the RAS gene
     SEARCH_SHIFT = 2        # tasks that the schedule shows to be in the way go forward
     SEARCH_BLOCKS = 4       # tabu search on critical blocks, where the problem is of that kind
+    SEARCH_JUSTIFY = 8      # every schedule is justified when it is built; not by `improve_fast`
 
 cdef double improve_fast(
     Bench* bench,

@@ -6,7 +6,9 @@ from broker.planner._scratch cimport Scratch
 from broker.planner._chromosome cimport Chromosome, Room
 from broker.planner._critical cimport CriticalGraph
 from broker.planner._graph cimport Graph
+from broker.planner._project cimport Project, ProjectRoom
 from broker.planner._evaluation cimport CompiledGoals, Goals, Worth
+from broker.planner._types cimport task_t
 
 cdef struct Bench:
     Scratch* scratch
@@ -15,6 +17,7 @@ cdef struct Bench:
     Room room
     Chromosome trial             # for local searchers
     Graph* graph                 # NULL where tabu search is not wanted or not possible
+    Project* project             # NULL where tasks have alternatives, or resources hours
     int64_t evaluations          # schedules built since the worker was made
 
 cdef class Worker:
@@ -23,5 +26,7 @@ cdef class Worker:
     cdef readonly CompiledGoals goals
     cdef object memory
     cdef CriticalGraph graph
+    cdef ProjectRoom project
 
 cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogil
+cdef double evaluate_justified(Bench* bench, task_t* genes) noexcept nogil

@@ -1,6 +1,7 @@
 """What one thread needs to judge chromosomes and to make new ones."""
 
 from libc.stdint cimport int32_t
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from broker.planner._chromosome cimport cut_chromosome, cut_room
 from broker.planner._scratch cimport STRATEGIES, Strategy
 from broker.planner._evaluation cimport worth_fast
 from broker.planner._instance cimport CompiledProblem
+from broker.planner._project cimport build_serial, justify_fast
 from broker.planner._types cimport task_t
 
 
@@ -18,6 +20,17 @@ cdef double evaluate_fast(Bench* bench, const Chromosome* one) except? -1.0 nogi
     build_fast(bench.scratch, one.genes, <Strategy> one.strategy)
     worth_fast(bench.scratch, bench.goals, &bench.worth)
     bench.evaluations += 1
+    return bench.worth.fitness
+
+
+cdef double evaluate_justified(Bench* bench, task_t* genes) noexcept nogil:
+    # The fitness of the justified schedule of a sequence, which stays in the scratch; the genes become
+    # the sequence that builds it. Three schedules: the serial one, and one for each pass.
+    build_serial(bench.project, bench.scratch, genes)
+    justify_fast(bench.project, bench.scratch)
+    worth_fast(bench.scratch, bench.goals, &bench.worth)
+    memcpy(genes, bench.project.sequence, bench.project.tasks * sizeof(task_t))
+    bench.evaluations += 3
     return bench.worth.fitness
 
 
@@ -48,6 +61,10 @@ cdef class Worker:
         self.graph = CriticalGraph(problem)
         if self.graph.graph.usable:
             bench.graph = &self.graph.graph
+        bench.project = NULL
+        self.project = ProjectRoom(problem)
+        if self.project.project.usable:
+            bench.project = &self.project.project
 
     @property
     def evaluations(self) -> int:
@@ -60,6 +77,22 @@ cdef class Worker:
         worth_fast(self.bench.scratch, self.bench.goals, &self.bench.worth)
         self.bench.evaluations += 1
         return self.bench.worth.fitness
+
+    @property
+    def justifies(self) -> bool:
+        """Whether the problem is one whose schedules can be justified."""
+        return self.bench.project != NULL
+
+    def justify(self, int32_t[::1] genes) -> float:
+        """Returns the fitness of the justified schedule of a sequence, which stays in the workspace.
+
+        The genes become the sequence that builds it. ValueError if the problem is not a project.
+        """
+        if self.bench.project == NULL:
+            raise ValueError("tasks have alternatives, or resources are not always there")
+        if sorted(genes) != list(range(self.bench.project.tasks)):
+            raise ValueError(f"a sequence has to name each of {self.bench.project.tasks} tasks once")
+        return evaluate_justified(&self.bench, &genes[0])
 
     def evaluate_many(self, const int32_t[:, ::1] genes, const int32_t[::1] strategies) -> object:
         """Returns the fitness of several sequences, by row, computed without the GIL."""

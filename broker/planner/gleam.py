@@ -21,6 +21,7 @@ from broker.planner.heuristics import (
     PLANNING_STRATEGIES,
     STRATEGIES,
     Heuristic,
+    Priorities,
 )
 from broker.planner.memetic import LevelAdaptation, Memetic, Searcher
 
@@ -40,6 +41,9 @@ NEIGHBOURS = {5: 4, 10: 6}
 """Neighbours in the deme of a small population, by the largest population they hold for."""
 
 NEIGHBOURS_DEFAULT = 8
+
+NOISE = 0.15
+"""How much noise is added to priorities, which go from 0 to 1."""
 
 STATE_VERSION = 1
 
@@ -86,6 +90,11 @@ class GleamSettings:
                 raise ValueError(f"probabilities of {name} are {group}; from 0 to 1")
 
     @property
+    def justify(self) -> bool:
+        """Whether schedules are justified, where the problem allows it."""
+        return self.memetic is not None and Searcher.JUSTIFY in self.memetic.searchers
+
+    @property
     def radius(self) -> int:
         """Neighbours on either side."""
         if self.neighbours is not None:
@@ -94,6 +103,28 @@ class GleamSettings:
             if self.population <= population:
                 return min(neighbours // 2, (self.population - 1) // 2)
         return NEIGHBOURS_DEFAULT // 2
+
+
+PASSES = 3
+"""Schedules built for one justified child: the serial one and a pass in either direction."""
+
+PROJECT_POPULATION = (3, 300)
+"""Least and most individuals of a project's population."""
+
+PROJECT_GROUPS = tuple(
+    (1.0, 1.0, 1.0) if name == "order crossover, n runs" else (0.0, 0.0, 0.0) for name in GROUPS
+)
+"""What makes children of projects; of parents that are alike, big displacements do."""
+
+PROJECT = GleamSettings(memetic=Memetic(Searcher.JUSTIFY), groups=PROJECT_GROUPS)
+"""The search for resource-constrained projects: every schedule is justified."""
+
+
+def project_population(schedules: float) -> int:
+    """Returns the population that makes best use of so many schedules: it grows more slowly."""
+    least, most = PROJECT_POPULATION
+    wanted: float = 0.65 * schedules**0.4
+    return max(least, round(min(most, wanted)))
 
 
 GUIDED = GleamSettings(
@@ -118,7 +149,7 @@ class Offspring:
 
 @dataclass
 class Gleam:
-    """One run of GLEAM.
+    """One run of GLEAM; `justified` if all its schedules are.
 
     `begin` starts a step, `breed` (on any number of threads) or `ask` and `tell` do its matings, and
     `commit` ends it.
@@ -128,6 +159,7 @@ class Gleam:
     settings: GleamSettings
     seed: int
     evaluations: int = 0
+    justified: bool = False
     adaptation: LevelAdaptation = field(default_factory=LevelAdaptation)
 
     def __post_init__(self) -> None:
@@ -144,12 +176,19 @@ class Gleam:
         )
         self._set_improvement()
 
-    def start(self, worker: Worker, seeds: Sequence[Heuristic]) -> None:
+    def start(
+        self, worker: Worker, seeds: Sequence[Heuristic], priorities: Sequence[Priorities] = ()
+    ) -> None:
         """Fills the population with heuristic solutions, then with random ones.
 
-        Heuristics are spread over the ring; if they outnumber the places, the best are taken.
+        Heuristics are spread over the ring; if they outnumber the places, the best are taken. Where
+        schedules are justified, random ones follow the `priorities`, in turns, with some noise.
         """
         size = self.settings.population
+        if self.settings.justify and worker.justifies:
+            self.justified = True
+            self._start_justified(worker, seeds, priorities)
+            return
         judged = sorted(
             ((-worker.evaluate(each.genes, each.strategy), row) for row, each in enumerate(seeds))
         )[:size]
@@ -168,9 +207,38 @@ class Gleam:
             self.core.set_individual(place, (genes, lengths, strategy), fitness)
         self.evaluations += len(seeds) + size - len(judged)
 
-    def begin(self) -> int:
-        """Takes up the matings of the next step; returns how many."""
-        return self.core.begin_step()
+    @property
+    def schedules_of_mating(self) -> int | None:
+        """Most schedules that a mating builds where it is known beforehand: if all are justified."""
+        if not self.justified:
+            return None
+        return PASSES * max(1, sum(max(group) > 0 for group in self.settings.groups))
+
+    def _start_justified(
+        self, worker: Worker, seeds: Sequence[Heuristic], priorities: Sequence[Priorities]
+    ) -> None:
+        size = self.settings.population
+        before = worker.evaluations
+        judged = []
+        for row, each in enumerate(seeds[:size]):
+            genes = each.genes.copy()
+            judged.append((-worker.justify(genes), row, genes))
+        judged.sort(key=lambda entry: entry[:2])
+        for place in range(size):
+            if place < len(judged):
+                fitness, _, genes = judged[place]
+                fitness = -fitness
+            else:
+                keys = priorities[place % len(priorities)]
+                noise = NOISE * self.core.shares(place)
+                genes = np.argsort(keys + noise, kind="stable").astype(np.int32)
+                fitness = worker.justify(genes)
+            self.core.set_individual(place, (genes, self.core.cut(place), 0), fitness)
+        self.evaluations += worker.evaluations - before
+
+    def begin(self, most: int | None = None) -> int:
+        """Takes up the matings of the next step, or so many of them; returns how many."""
+        return self.core.begin_step(most)
 
     def breed(self, worker: Worker) -> None:
         """Does matings of the step until none is left; for several threads at the same time."""
@@ -223,6 +291,7 @@ class Gleam:
             "settings": asdict(self.settings),
             "seed": self.seed,
             "evaluations": self.evaluations,
+            "justified": self.justified,
             "progress": list(self.core.progress),
             "adaptation": self.adaptation.state(),
             "individuals": individuals,
@@ -247,6 +316,7 @@ class Gleam:
             GleamSettings(**settings, memetic=Memetic(**memetic) if memetic else None),
             state["seed"],
             state["evaluations"],
+            state["justified"],
             LevelAdaptation(**state["adaptation"]),
         )
         for row, (packed, lengths, strategy, fitness) in enumerate(state["individuals"]):

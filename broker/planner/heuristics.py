@@ -8,7 +8,7 @@ Our own heuristics are kept apart: two more rules, and two more strategies for a
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from broker.planner.compilation import Compilation
 
 Genes = npt.NDArray[np.int32]
 Dates = npt.NDArray[np.float64]
+Priorities = npt.NDArray[np.float64]
+"""By task, from 0 for the first to 1 for the last."""
 
 RULES = ("shortest due time", "shortest task", "shortest workflow")
 """In the paper's words: shortest due time, and shortest working time of grid or application job."""
@@ -102,6 +104,49 @@ def own_heuristics(
         Heuristic(f"{rule} & {STRATEGIES[number]}", genes, number)
         for rule, genes in sequences.items()
         for number in range(PAPER_STRATEGIES if rule in RULES else 0, strategies)
+    ]
+
+
+def project_priorities(compilation: Compilation) -> dict[str, Priorities]:
+    """Returns rules of project scheduling: latest start and finish, successors, their durations.
+
+    The first two are by the longest chain of tasks that follows; with most successors, or most time of
+    all of them and its own (rank positional weight), a task goes first.
+    """
+    compiled = compilation.compiled
+    count = len(compilation.tasks)
+    duration = compiled.column("mean_duration")[:count]
+    ranks = upward_ranks(compilation)
+    begin, successor = compiled.column("successor_begin"), compiled.column("successor")
+    behind: list[int] = [0] * count  # a set of bits
+    for task in map(int, np.argsort(ranks, kind="stable")):
+        for other in map(int, successor[begin[task] : begin[task + 1]]):
+            behind[task] |= behind[other] | 1 << other
+    weights = np.zeros(count)
+    for task, members in enumerate(behind):
+        bits = np.frombuffer(members.to_bytes(count // 8 + 1, "little"), np.uint8)
+        weights[task] = (
+            duration[task] + duration[np.flatnonzero(np.unpackbits(bits, bitorder="little"))].sum()
+        )
+    keys = {
+        "latest finish": duration - ranks,
+        "latest start": -ranks,
+        "most successors": -np.array([each.bit_count() for each in behind], np.float64),
+        "rank weight": -weights,
+    }
+    return {name: _from_0_to_1(each) for name, each in keys.items()}
+
+
+def _from_0_to_1(keys: npt.NDArray[np.float64]) -> Priorities:
+    low, high = keys.min(), keys.max()
+    return (keys - low) / (high - low) if high > low else keys * 0.0
+
+
+def project_heuristics(priorities: Mapping[str, Priorities]) -> list[Heuristic]:
+    """Returns a heuristic for each rule; the builder puts tasks behind what they wait for."""
+    return [
+        Heuristic(rule, np.argsort(keys, kind="stable").astype(np.int32), 0)
+        for rule, keys in priorities.items()
     ]
 
 

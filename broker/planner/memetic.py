@@ -47,6 +47,11 @@ class Searcher(enum.IntFlag):
     resource, and does nothing otherwise.
     """
 
+    JUSTIFY = 8
+    """Justifies every schedule, forward and backward, when it is built: if every task has one
+    alternative, on resources that are always there. It does nothing otherwise.
+    """
+
 
 @dataclass(frozen=True, slots=True)
 class Memetic:

@@ -9,7 +9,7 @@ from broker.model.heft import heft
 from broker.model.plan import Plan
 from broker.model.problem import Problem
 from broker.planner.evaluation import Worth
-from broker.planner.gleam import GUIDED, GleamSettings
+from broker.planner.gleam import GUIDED, PROJECT, GleamSettings, project_population
 from broker.planner.goals import Goals
 from broker.planner.memetic import Memetic, Searcher
 from broker.planner.planning import Planner
@@ -21,8 +21,9 @@ SEARCHES: Final[Mapping[str, GleamSettings]] = {
     "asma": GleamSettings(memetic=Memetic()),
     "asma-shift": GUIDED,
     "blocks": GleamSettings(memetic=Memetic(Searcher.BLOCKS)),
+    "project": PROJECT,
 }
-"""Searches by the names that users give: the paper's three, our own, and that for job shops."""
+"""Searches by the names that users give: the paper's three, our own, those for job shops and projects."""
 
 TITLES: Final[Mapping[str, str]] = {
     "heuristic": "Heuristic",
@@ -32,9 +33,13 @@ TITLES: Final[Mapping[str, str]] = {
     "asma": "ASMA",
     "asma-shift": "ASMA guided",
     "blocks": "GLEAM blocks",
+    "project": "GLEAM justified",
 }
 """Names of methods in tables."""
 
+
+PLACED_PER_SECOND: Final = 5e6
+"""Tasks that one thread places in a second, where schedules are justified; only a rough number."""
 
 REPLANNING: Final = "replanning: "
 """Prefix of the names of heuristics that use an old plan."""
@@ -132,6 +137,8 @@ class Comparison:
         settings = SEARCHES[method]
         if self._population is not None:
             settings = replace(settings, population=self._population)
+        elif method == "project":
+            settings = replace(settings, population=project_population(self._schedules(budget)))
         self._search = Search(
             self.problem,
             budget=budget,
@@ -156,6 +163,11 @@ class Comparison:
                 progress.evaluations,
             )
         )
+
+    def _schedules(self, budget: Budget) -> float:
+        # About how many schedules of a project fit into a budget.
+        tasks = sum(len(workflow.tasks) for workflow in self.problem.workflows)
+        return min(budget.evaluations, budget.seconds * PLACED_PER_SECOND / tasks)
 
     @property
     def best(self) -> Result:

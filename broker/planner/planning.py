@@ -1,5 +1,6 @@
 """The two stages of planning (paper 004, section 3): heuristics, then evolution from them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +26,11 @@ from broker.planner.heuristics import (
     PLANNING_STRATEGIES,
     STRATEGIES,
     Heuristic,
+    Priorities,
     own_heuristics,
     planning_heuristics,
+    project_heuristics,
+    project_priorities,
     replanning_heuristics,
     staying_ends,
 )
@@ -117,7 +121,13 @@ class Planner:
         if settings.strategies > PAPER_STRATEGIES:
             due = due_dates(self.compilation, self.bounds).kept
             seeds += own_heuristics(self.compilation, self._old, due)
-        gleam.start(worker, seeds)
+        priorities: Mapping[str, Priorities] = {}
+        if worker.justifies and settings.justify:
+            priorities = project_priorities(self.compilation)
+            seeds = project_heuristics(priorities)
+            # The bounds come of these, so they belong to what has been built.
+            gleam.evaluations += len(self.heuristics)
+        gleam.start(worker, seeds, list(priorities.values()))
         return gleam
 
     def restored(self, state: dict[str, Any]) -> Gleam:

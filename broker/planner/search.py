@@ -164,7 +164,7 @@ class Search:
         # Why to end now; empty to go on.
         if self._stop:
             return "stopped"
-        if self._gleam.evaluations >= self._budget.evaluations:
+        if self._most_matings() == 0:
             return "evaluations"
         if time.monotonic() - self._began >= self._budget.seconds:
             return "seconds"
@@ -172,9 +172,19 @@ class Search:
             return "fitness"
         return ""
 
+    def _most_matings(self) -> float:
+        # How many matings the schedules left are enough for. Where each child is justified, none is begun
+        # that could exceed them; else a step ends as it has begun.
+        left = self._budget.evaluations - self._gleam.evaluations
+        most = self._gleam.schedules_of_mating
+        if left <= 0:
+            return 0
+        return math.inf if most is None or left == math.inf else left // most
+
     def _step(self, executor: ThreadPoolExecutor) -> None:
         gleam: Gleam = self._gleam
-        matings = gleam.begin()
+        most = self._most_matings()
+        matings = gleam.begin(None if most == math.inf else int(most))
         helpers: list[Worker] = self._workers[1 : min(len(self._workers), matings)]
         futures = [executor.submit(gleam.breed, worker) for worker in helpers]
         gleam.breed(self._workers[0])

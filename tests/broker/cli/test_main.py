@@ -3,6 +3,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,10 +118,36 @@ def test_the_same_command_gives_the_same_plan(elsewhere: Path) -> None:
 def test_jobshop_finds_the_shortest(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The makespan stands alone on the last line."""
     assert run("jobshop", "ft.txt", *QUICK, "--html", "j.html") == 0
-    assert capfd.readouterr().out.splitlines()[-1] == "Makespan: 6"
+    schedules, makespan = capfd.readouterr().out.splitlines()[-2:]
+    assert makespan == "Makespan: 6"
+    assert int(schedules.removeprefix("Schedules: ").replace(",", "")) >= 60
     assert "<h1>ft.txt</h1>" in (elsewhere / "j.html").read_text()
     assert run("jobshop", "ft.txt", *QUICK, "--json", "-") == 0
     assert printed("gorba-plan", capfd.readouterr().out)["figures"]["makespan"] == 6.0
+
+
+def test_rcpsp_plans_a_project(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Schedules and the longest chain stand before the makespan; no more are built than allowed."""
+    shutil.copy(ROOT / "docs/examples/bridge.sm", "bridge.sm")
+    assert run("rcpsp", "bridge.sm", *QUICK, "--html", "b.html") == 0
+    assert capfd.readouterr().out.splitlines()[-3:] == [
+        "Longest chain of jobs: 23; the plan is 43.5 % above it",
+        "Schedules: 60",
+        "Makespan: 33",
+    ]
+    page = (elsewhere / "b.html").read_text()
+    assert "<h1>bridge.sm</h1>" in page
+    assert "R2" in page
+    assert run("rcpsp", "bridge.sm", *QUICK, "--json", "-") == 0
+    found = printed("gorba-plan", capfd.readouterr().out)
+    assert found["figures"]["makespan"] == 33.0
+    assert [(each["method"], each["evaluations"]) for each in found["methods"]] == [("project", 60)]
+    text = (elsewhere / "bridge.sm").read_text()
+    (elsewhere / "wide.sm").write_text(text.replace("    7    1    1", "   99   99   99"))
+    assert run("rcpsp", "wide.sm", "--search-time", "1min") == 0
+    out = capfd.readouterr().out
+    assert "Longest chain of jobs: 23; no plan is shorter" in out
+    assert out.endswith("Makespan: 23\n")
 
 
 def test_validate_checks_without_planning(capfd: pytest.CaptureFixture[str]) -> None:
@@ -180,6 +207,8 @@ tasks = [{ name = "t", work = 60 }]
         (["plan", "ft.txt"], "Error: ft.txt: no TOML: "),
         (["plan"], "Missing argument 'FILES...'"),
         (["jobshop", "pool.toml"], "Error: pool.toml: no job shop: no line says how many jobs"),
+        (["rcpsp", "ft.txt"], "Error: ft.txt: no project in PSPLIB's format: there is no section"),
+        (["rcpsp", "none.sm"], "Error: none.sm: cannot be read"),
         (["validate", "small.json", "pool.toml"], "Error: resource 'slow' is in small.json and"),
         (["generate", "pool", "--resources", "0"], "Invalid value for '--resources': 0 is not in"),
         (["fly"], "'fly' is no command; there are: plan, jobshop"),
@@ -203,6 +232,7 @@ def test_every_option_is_explained() -> None:
         ([], "gorba plan montage.json.gz -r pool.toml --search-time 10s"),
         (["plan"], "Ctrl-C ends the search with the best plan so far, and status 130"),
         (["jobshop"], "FILE is in the standard format"),
+        (["rcpsp"], "FILE is in the format of PSPLIB, single mode (.sm)"),
         (["validate"], "Nothing is planned"),
         (["generate"], "pool"),
         (["generate", "pool"], "opening hours"),

@@ -47,12 +47,12 @@ from broker.scheduler.events import (
     Submit,
     Tick,
 )
-from broker.scheduler.lifecycle import Outcome
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.v1 import workflow_pb2
 from broker.wire.convert import read_workflow, write_workflow
+from grms.util.outcomes import Outcome
 
 FIGURES: Final = Path(__file__).with_name("figures-cycle.json")
 WORKFLOWS: Final = 200

@@ -43,11 +43,12 @@ from broker.scheduler.events import (
     Submit,
     Tick,
 )
-from broker.scheduler.lifecycle import Outcome, WorkflowState
+from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import Booking
+from grms.util.outcomes import Outcome
 
 SEARCH_S: Final = 30.0
 """A search takes so long on the clock of the benchmark, if it is not ended."""

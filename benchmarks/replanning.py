@@ -40,10 +40,10 @@ from broker.scheduler.events import (
     Submit,
     Tick,
 )
-from broker.scheduler.lifecycle import Outcome
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
+from grms.util.outcomes import Outcome
 
 FIGURES: Final = Path(__file__).with_name("figures-replanning.json")
 GATHER_S: Final = (5.0, 60.0, 180.0)

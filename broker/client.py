@@ -8,17 +8,21 @@ so that one whose answer got lost is repeated without becoming a second workflow
         ended = broker.wait(taken.workflow_id)
 """
 
+import hashlib
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import grpc
 
+from broker.model.program import Input, Program, check_programs
 from broker.model.workflow import Workflow
-from broker.scheduler.records import Program, Supply
+from broker.scheduler.records import Supply
 from broker.util.errors import CallError, unreached
 from broker.v1 import (
     plan_pb2,
@@ -29,12 +33,18 @@ from broker.v1 import (
     workflow_pb2_grpc,
 )
 from broker.wire.convert import read_supply, write_supply, write_workflow
+from grms.client import Results
+from grms.client.answers import read_results
 from grms.daemon.backoff import Backoff, BackoffSettings, is_absent
+from grms.v1 import job_pb2, request_pb2
 
 __all__ = ["BrokerClient", "CallError"]
 
 TIMEOUT_S: Final = 30.0
 """Default time to keep trying a call, seconds."""
+
+PUT_BYTES: Final = 256 << 10
+"""Bytes of a file in one call."""
 
 PAUSES: Final = BackoffSettings(first_s=0.1, most_s=2.0)
 """Between attempts to reach the broker."""
@@ -80,17 +90,95 @@ class BrokerClient:
     ) -> workflow_pb2.Workflow:
         """Submits a workflow; once this returns, the broker will not lose it.
 
-        `programs` are what its tasks run at sites with a real batch system. Submissions with the
-        same `key` give the same workflow; by default the key is new.
+        `programs` are what its tasks run at sites with a real batch system; files here that they are given are
+        handed over before. Submissions with the same `key` give the same workflow; by default the key is new.
 
         Raises:
             CallError: the broker has refused, or cannot be reached in time.
+            ValueError: a program belongs to none of its tasks, or is given what no predecessor leaves.
+            OSError: a file cannot be read.
         """
+        programs = tuple(programs)
+        check_programs(workflow, programs)
+        known: dict[str, Input] = {}
+        given = [self._with_contents(program, known) for program in programs]
         request = workflow_pb2.SubmitRequest(
-            idempotency_key=key or str(uuid.uuid4()), workflow=write_workflow(workflow, programs)
+            idempotency_key=key or str(uuid.uuid4()), workflow=write_workflow(workflow, given)
         )
         taken: workflow_pb2.Workflow = self._call(self._workflows.Submit, request)
         return taken
+
+    def _with_contents(self, program: Program, known: dict[str, Input]) -> Program:
+        # Each file once, however many programs are given it.
+        inputs = []
+        for each in program.inputs:
+            if not each.path:
+                inputs.append(each)
+                continue
+            if each.path not in known:
+                known[each.path] = self.put(each.path, name=each.name)
+            inputs.append(replace(known[each.path], name=each.name))
+        return replace(program, inputs=tuple(inputs))
+
+    def put(self, path: str | Path, *, name: str = "") -> Input:
+        """Hands over a file, and returns it as the input of a program.
+
+        Without `name` it has its own in the program's folder. A content that the broker has is not sent again; one
+        that no workflow is given within an hour is deleted.
+
+        Raises:
+            CallError: the broker has refused, or cannot be reached in time.
+            OSError: it cannot be read, or is changed meanwhile.
+        """
+        path = Path(path)
+        name = name or path.name
+        with path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").digest()
+            size = content.seek(0, os.SEEK_END)
+            file = request_pb2.InputFile(name=name, size_bytes=size, sha256=digest)
+            request, held = job_pb2.PutInputRequest(file=file), -1
+            while held < size:
+                answer = self._call(self._workflows.PutInput, request)
+                if held == answer.held_bytes:
+                    raise OSError(f"{path} has changed while it was read")
+                held = answer.held_bytes
+                content.seek(held)
+                some = content.read(PUT_BYTES)
+                request = job_pb2.PutInputRequest(file=file, offset_bytes=held, content=some)
+        return Input(name, size, digest)
+
+    def results(self, workflow_id: str, task: str) -> Results:
+        """Returns what the present or last run of a task has left at its site; while it runs its streams.
+
+        Raises:
+            CallError: no program of it has begun, or its site does not answer.
+        """
+        request = workflow_pb2.TaskResultsRequest(workflow_id=workflow_id, task=task)
+        return read_results(self._call(self._workflows.Results, request))
+
+    def fetch(
+        self, workflow_id: str, task: str, name: str, offset_bytes: int = 0
+    ) -> Iterator[bytes]:
+        """Yields a file of `results` from a byte on, in pieces, as it is now.
+
+        Raises:
+            CallError: there is no such file, or its site does not answer.
+        """
+        request = workflow_pb2.FetchTaskResultRequest(
+            workflow_id=workflow_id, task=task, name=name, offset_bytes=offset_bytes
+        )
+        deadline, backoff = time.monotonic() + self._timeout_s, Backoff(PAUSES)
+        while True:
+            try:
+                for chunk in self._workflows.FetchResult(request):
+                    deadline = time.monotonic() + self._timeout_s
+                    backoff.reset()
+                    request.offset_bytes += len(chunk.content)
+                    yield chunk.content
+            except grpc.RpcError as error:
+                self._pause_or_raise(error, deadline, backoff.next_s())
+            else:
+                return
 
     def get(self, workflow_id: str) -> workflow_pb2.Workflow:
         """Returns a workflow with its tasks, by its id or its name."""

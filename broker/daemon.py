@@ -23,9 +23,12 @@ from broker.config.config import BrokerConfig, load_config
 from broker.config.connections import SiteConfig
 from broker.executor.base import Site
 from broker.executor.dispatcher import Dispatcher
+from broker.executor.jobs import JobSite
 from broker.executor.remote import RemoteSite
 from broker.executor.simulated import SimulatedSite
-from broker.rpc.services import Frontend, PlanService, ResourceService, WorkflowService
+from broker.rpc.frontend import Frontend
+from broker.rpc.services import PlanService, ResourceService, WorkflowService
+from broker.rpc.task_files import TaskFiles
 from broker.rpc.telemetry import PlanTelemetry
 from broker.runtime.event_loop import Engine, SiteCommand
 from broker.runtime.journal import Journal, JournalError
@@ -57,6 +60,9 @@ SERVICES = (
     "broker.v1.PlanService",
     "broker.v1.ResourceService",
 )
+
+SWEEP_S: Final = 600.0
+"""Between two looks for files that nobody needs, real seconds."""
 
 CLOSING_S: Final = 10.0
 """Time for calls in progress over a channel that is given up, seconds."""
@@ -111,6 +117,7 @@ class Daemon:
             config.planning(), self.engine.tell, log, on_progress=self._progress
         )
         self._simulated = SimulatedSite(self._clock, self._capacity, config.chance())
+        self._contents = config.contents()
         self._dispatcher: Dispatcher | None = None
         self._remote: dict[str, _Connected] = {}
         self._telemetry: PlanTelemetry | None = None
@@ -233,6 +240,11 @@ class Daemon:
         async with AsyncExitStack() as stack:
             sites: dict[str, Site] = {"": self._simulated}
             for site in self._config.sites:
+                if (resource := site.job_resource()) is not None:
+                    socket = site.address.removeprefix("unix:")
+                    jobs = JobSite(socket, resource)
+                    sites[site.name] = await stack.enter_async_context(jobs)
+                    continue
                 connected = _Connected(site)
                 stack.push_async_callback(connected.close)
                 self._remote[site.name] = connected
@@ -244,6 +256,7 @@ class Daemon:
                 self._log,
                 self._config.patience(),
                 learning=[site.name for site in self._config.sites if site.learn],
+                contents=self._contents,
             )
             server = self._server(stack)
             stack.push_async_callback(server.stop, None)
@@ -262,6 +275,7 @@ class Daemon:
                 group.create_task(self._simulated.run(), name="simulated site"),
                 group.create_task(self._dispatcher.run(), name="sites"),
                 group.create_task(self._replanner.run(), name="planning"),
+                group.create_task(self._sweep(), name="sweeper"),
             ]
             if self._telemetry is not None:
                 self._telemetry.publish(self.engine.state.memory)
@@ -294,7 +308,19 @@ class Daemon:
             async with asyncio.timeout(grace):
                 await self.engine.settled()
 
+    async def _sweep(self) -> None:
+        # Deletes files that no workflow needs, from time to time.
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            try:
+                count = await self._contents.sweep(self.engine.state.memory.contents())
+            except OSError as error:
+                self._log.warning("files_not_cleaned", problem=str(error))
+            else:
+                self._log.debug("files_cleaned", files=count)
+
     def _server(self, stack: AsyncExitStack) -> aio.Server:
+        assert self._dispatcher is not None
         path = Path(self._config.listen.socket)
         _make_room(path)
         size = self._config.limits.message_bytes
@@ -307,8 +333,9 @@ class Daemon:
             ],
         )
         names = [site.name for site in self._config.sites]
+        files = TaskFiles(self._frontend, self._contents, self._dispatcher.site)
         workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
-            WorkflowService(self._frontend), server
+            WorkflowService(self._frontend, files), server
         )
         plan_pb2_grpc.add_PlanServiceServicer_to_server(
             PlanService(self._frontend, lambda: self._replanner.searching, self._page), server
@@ -369,7 +396,7 @@ def _remove_own(path: Path, inode: int) -> None:
 
 def _lasting(site: SiteConfig) -> dict[str, Any]:
     # What of a site takes a restart.
-    return site.model_dump(exclude={"address", "tls"})
+    return site.model_dump(exclude={"address", "tls"} if site.jobs is None else set())
 
 
 class _Connected:

@@ -6,10 +6,11 @@ Heavy modules are imported by the commands that need them, so that help and erro
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from broker.cli.command_options import command_options, one_command, said_without_work
 from broker.cli.command_types import duration, moment, preference
 from broker.cli.connection import SOCKET_VARIABLE, broker_of, pool_of, with_broker
 from broker.cli.resources_cli import resources
@@ -20,6 +21,7 @@ from lrms_sim.util.messages import count
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
+    from broker.model.program import Program
     from broker.model.workflow import Workflow
     from broker.scheduler.records import Record
     from broker.v1 import plan_pb2, workflow_pb2
@@ -90,8 +92,8 @@ dashboard = link_command(
 )
 
 
-@click.command(short_help="Hand in workflows; their ids are printed.")
-@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.command(short_help="Hand in workflows or one command; their ids are printed.")
+@click.argument("words", nargs=-1, required=True, metavar="FILE... | COMMAND...")
 @with_broker
 @click.option("--key", help="The same key is the same workflow.  [default: a new one]")
 @click.option(
@@ -117,8 +119,15 @@ dashboard = link_command(
     metavar="PREFERENCE",
     help="fast, cheap, or a number from 0, fast, to 1, cheap.",
 )
+@click.option(
+    "--run-commands",
+    "run",
+    is_flag=True,
+    help="Run the commands that WfFormat files have recorded, where resources run programs.",
+)
+@command_options
 def submit(
-    files: tuple[Path, ...],
+    words: tuple[str, ...],
     *,
     broker: "BrokerClient",
     key: str | None,
@@ -127,40 +136,53 @@ def submit(
     due_in: float | None,
     budget: float | None,
     preferred: float | None,
+    run: bool,
+    **command: Any,
 ) -> None:
-    """Hand in workflows; their ids are printed.
+    """Hand in workflows, or with --work one command; their ids are printed.
 
-    FILES are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
-    they name is looked up at the broker. When the ids are printed the broker will not lose them.
+    FILEs are in WfFormat (.json, .json.gz) or in Hanse's own format (.toml, .json). What resources
+    they name is looked up at the broker. When the ids are printed the broker will not lose them, and has the
+    files that their programs are given.
     Due date, budget and preference hold for all of them, whatever the files say. With --key say
     the due date with --due: the same key has to be the same workflow.
 
     \b
-      gorba submit montage.json.gz
-      gorba submit montage.json.gz --due-in 3h --budget 20 --preference cheap
       gorba submit mine.toml --key tonight --wait && echo done
+      gorba submit montage.json.gz --due-in 3h --budget 20 --preference cheap
+      gorba submit --work 5m --input data.csv --result out.csv -- python3 fit.py data.csv
 
-    No site runs the programs of tasks yet: their time is kept at resources that are simulated, and
-    they end as `simulated`. Commands that a WfFormat file has recorded are not run either.
+    Programs run where resources are a site's jobs (docs/broker.md). Others are simulated: the time of a task is
+    kept, and it ends as `simulated`.
     """  # noqa: D301  # see `serve`
     if due is not None and due_in is not None:
         raise click.UsageError("--due and --due-in say the same; give one of them")
+    if command["work_s"] is None and (said := said_without_work(command)):
+        raise click.UsageError(f"{said} goes with --work and a command; files say it themselves")
     if due_in is not None:
         due = broker.plan().now_s + due_in
-    workflows = [
-        replace(
-            each,
-            due_date=each.due_date if due is None else due,
-            budget=each.budget if budget is None else budget,
-            preference=each.preference if preferred is None else preferred,
+    found = (
+        _workflows([Path(word) for word in words], broker, run=run)
+        if command["work_s"] is None
+        else [one_command(words, pool_of(broker.resources()), command | {"key": key})]
+    )
+    submissions = [
+        (
+            replace(
+                each,
+                due_date=each.due_date if due is None else due,
+                budget=each.budget if budget is None else budget,
+                preference=each.preference if preferred is None else preferred,
+            ),
+            programs,
         )
-        for each in _workflows(files, broker)
+        for each, programs in found
     ]
-    if key is not None and len(workflows) > 1:
-        raise click.UsageError(f"--key names one workflow, and these are {len(workflows)}")
+    if key is not None and len(submissions) > 1:
+        raise click.UsageError(f"--key names one workflow, and these are {len(submissions)}")
     taken = []
-    for workflow in workflows:
-        taken.append(broker.submit(workflow, key=key).workflow_id)
+    for workflow, programs in submissions:
+        taken.append(broker.submit(workflow, programs, key=key).workflow_id)
         click.echo(taken[-1])
     if not wait:
         return
@@ -168,9 +190,20 @@ def submit(
     for workflow_id in taken:
         ended = broker.wait(workflow_id)
         click.echo(workflow_line(ended), err=True)
+        for line in failed_lines(ended):
+            click.echo(line, err=True)
         status = worse_status(status, _state(ended))
     if status:
         click.get_current_context().exit(status)
+
+
+def failed_lines(message: "workflow_pb2.Workflow") -> list[str]:
+    """Returns a line for each task that has failed."""
+    return [
+        f"  {task.name}: failed{_because(task.reason)}"
+        for task in message.tasks
+        if _state(task) == "failed"
+    ]
 
 
 def worse_status(status: int, state: str) -> int:
@@ -180,29 +213,36 @@ def worse_status(status: int, state: str) -> int:
     return STATUS_SIMULATED if state == "simulated" and status != 1 else 1
 
 
-def _workflows(files: Sequence[Path], broker: "BrokerClient") -> list["Workflow"]:
+def _workflows(
+    files: Sequence[Path], broker: "BrokerClient", *, run: bool
+) -> "list[tuple[Workflow, tuple[Program, ...]]]":
     from broker.io.documents import read_document  # noqa: PLC0415  # see the module's docstring
     from broker.io.import_options import ImportOptions  # noqa: PLC0415  # same
     from broker.io.importing import to_workflow  # noqa: PLC0415  # same
     from broker.io.pools import parse_file  # noqa: PLC0415  # same
+    from broker.io.recorded_programs import programs_of  # noqa: PLC0415  # same
     from broker.io.wfformat import is_wfformat, parse_wfformat  # noqa: PLC0415  # same
 
     pool = pool_of(broker.resources())
-    found: list[Workflow] = []
+    found: list[tuple[Workflow, tuple[Program, ...]]] = []
     for path in files:
         content = read_document(path)
-        if is_wfformat(content):
-            name = path.name.removesuffix(".gz").removesuffix(".json")
-            recorded = parse_wfformat(content, file=str(path))
-            found.append(to_workflow(recorded, pool, ImportOptions(), name=name))
-            if recorded.commands:
-                click.echo(
-                    f"{path}: the commands of {count(recorded.commands)} tasks are not run: the time "
-                    "that each took is kept at its resource, and the task ends as simulated",
-                    err=True,
-                )
-        else:
-            found += parse_file(content, file=str(path)).workflows(pool)
+        if not is_wfformat(content):
+            found += parse_file(content, file=str(path)).submissions(pool)
+            continue
+        name = path.name.removesuffix(".gz").removesuffix(".json")
+        recorded = parse_wfformat(content, file=str(path))
+        workflow = to_workflow(recorded, pool, ImportOptions(), name=name)
+        if run:
+            found.append((workflow, programs_of(recorded, workflow, path)))
+            continue
+        found.append((workflow, ()))
+        if recorded.commands:
+            click.echo(
+                f"{path}: the commands of {count(recorded.commands)} tasks are not run without "
+                "--run-commands: the time that each took is kept at its resource, and the task ends as simulated",
+                err=True,
+            )
     return found
 
 

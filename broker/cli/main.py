@@ -12,6 +12,7 @@ import click
 
 from broker.cli.command_types import duration, moment, preference
 from broker.cli.daemon_cli import COMMANDS, show_plan
+from broker.cli.files_cli import COMMANDS as FILE_COMMANDS
 from broker.cli.generate_cli import generate
 from broker.cli.search_options import Wanted
 from broker.cli.status_cli import status
@@ -284,7 +285,7 @@ def validate(
         click.echo(f"valid: {count_of(count, 'workflow')}; without resources that is all to check")
 
 
-for _command in (*COMMANDS, generate, status):
+for _command in (*COMMANDS, *FILE_COMMANDS, generate, status):
     cli.add_command(_command)
 cli.add_two_words("plan", show_plan)
 cli.set_sections(
@@ -296,6 +297,8 @@ cli.set_sections(
             "submit",
             "list",
             "watch",
+            "logs",
+            "fetch",
             "cancel",
             "plan show",
             "replan",

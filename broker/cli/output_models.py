@@ -20,6 +20,14 @@ class DemandOutput(OutputModel):
     units: int
 
 
+class TaskFileOutput(OutputModel):
+    """A file that a program has left."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
 class TaskOutput(OutputModel):
     """A task; moments are real once there are any, planned ones before."""
 
@@ -31,6 +39,12 @@ class TaskOutput(OutputModel):
     cost: float
     runs: int
     reason: str
+    has_program: bool
+    outcome: str | None = Field(description="How its last run came to its end.")
+    exit_code: int | None
+    signal: int | None
+    job: str = Field(description="What its site calls the run.")
+    outputs: Sequence[TaskFileOutput]
 
 
 class WorkflowOutput(OutputModel):
@@ -119,6 +133,10 @@ class StatusOutput(OutputModel):
     next_planning_s: float | None = Field(description="When planning begins anew by itself.")
     planned: int = Field(description="Tasks that have a place.")
     unplanned: int = Field(description="Tasks without one.")
+
+
+class StatusOrWorkflowOutput(RootModel[StatusOutput | WorkflowOutput]):
+    """`gorba status`: how a broker is, or a workflow where one is named."""
 
 
 class CheckedOutput(OutputModel):

@@ -11,6 +11,7 @@ import click
 
 from broker.cli.connection import with_broker
 from lrms_sim.util.json_output import json_option, print_json
+from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
     from broker.client import BrokerClient
@@ -18,20 +19,60 @@ if TYPE_CHECKING:
     from broker.v1 import plan_pb2, workflow_pb2
 
 
-@click.command(short_help="Show how a broker is.")
+@click.command(short_help="Show how a broker is, or a workflow.")
+@click.argument("workflow", required=False)
 @with_broker
-@json_option("gorba-status", "broker.cli.output_models:StatusOutput")
-def status(*, broker: "BrokerClient", as_json: bool) -> None:
+@json_option("gorba-status", "broker.cli.output_models:StatusOrWorkflowOutput")
+def status(*, workflow: str | None, broker: "BrokerClient", as_json: bool) -> None:
     """Show how a broker is: its workflows by state, its resources, and its plan.
 
-    `gorba list`, `gorba resources list` and `gorba plan show` have each of them.
-    """
+    `gorba list`, `gorba resources list` and `gorba plan show` have each of them. With WORKFLOW, an id or a
+    name as for `gorba cancel`, show how that is: its tasks, where they run, and how their programs have ended.
+
+    \b
+      gorba status
+      gorba status montage
+    """  # noqa: D301  # \b keeps the lines of the examples as they are
+    if workflow is not None:
+        _show(broker, workflow, as_json=as_json)
+        return
     found = status_of(broker.workflows(), broker.resources(), broker.plan())
     if as_json:
         print_json("gorba-status", found)
         return
     for line in lines(found):
         click.echo(line)
+
+
+def _show(broker: "BrokerClient", workflow: str, *, as_json: bool) -> None:
+    from broker.cli.daemon_cli import workflow_line  # noqa: PLC0415  # see the module's docstring
+    from broker.cli.workflow_wording import id_of  # noqa: PLC0415  # same
+    from grms.daemon.messages import of_message  # noqa: PLC0415  # same
+
+    message = broker.get(id_of(workflow, broker.workflows()))
+    if as_json:
+        print_json("gorba-status", of_message(message))
+        return
+    click.echo(workflow_line(message))
+    width = max(len(task.name) for task in message.tasks)
+    for task in message.tasks:
+        click.echo(f"  {printable(task.name):<{width}}  {task_line(task)}".rstrip())
+
+
+def task_line(task: "workflow_pb2.Task") -> str:
+    """Returns how a task is in a line: its state, where it is, its job, and how its program has ended."""
+    from grms.daemon.messages import enum_word  # noqa: PLC0415  # see the module's docstring
+
+    said = [f"{enum_word(task):<9}", ", ".join(demand.resource for demand in task.demands)]
+    if task.job:
+        said.append(f"job {task.job}")
+    if task.HasField("signal"):
+        said.append(f"signal {task.signal}")
+    elif task.HasField("exit_code"):
+        said.append(f"exit code {task.exit_code}")
+    if task.runs > 1:
+        said.append(f"{task.runs} runs")
+    return "  ".join(filter(None, said)) + (f": {printable(task.reason)}" if task.reason else "")
 
 
 def status_of(

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from broker.config.connections import DashboardConfig, ListenConfig, MqttConfig, SiteConfig
+from broker.executor.contents import Contents
 from broker.executor.simulated import Chance
 from broker.executor.site_monitor import Patience
 from broker.io.documents import read_document
@@ -28,6 +29,7 @@ DASHBOARD_FILE: Final = "broker.dashboard.json"
 """In the journal's folder: the token that a reverse proxy presents to the dashboard."""
 
 Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=1, le=10**15)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -132,10 +134,25 @@ class LimitsConfig(Model):
     drain_s: Seconds = 10.0
 
 
+class FilesConfig(Model):
+    """Files that programs are given, and outputs that others are given.
+
+    Attributes:
+        folder: where they are; beside the journal by default.
+        file_bytes: most of one file.
+        total_bytes: most of all of them.
+    """
+
+    folder: FilePath | None = None
+    file_bytes: Bytes = 10**9
+    total_bytes: Bytes = 64 * 10**9
+
+
 class BrokerConfig(Model):
     """The configuration of a broker.
 
     Attributes:
+        files: where files of programs are kept.
         sites: whose resources can be reserved.
         mqtt: where the plan is published; nowhere if absent.
         dashboard: none if absent.
@@ -148,6 +165,7 @@ class BrokerConfig(Model):
     search: SearchConfig = SearchConfig()
     sites: Annotated[list[SiteConfig], Field(max_length=1000)] = []  # noqa: RUF012  # pydantic copies it
     simulation: SimulationConfig = SimulationConfig()
+    files: FilesConfig = FilesConfig()
     mqtt: MqttConfig | None = None
     dashboard: DashboardConfig | None = None
     limits: LimitsConfig = LimitsConfig()
@@ -205,6 +223,12 @@ class BrokerConfig(Model):
             goals=Goals(stability=search.stability),
             period=min(self.cycle.slot_s, self.cycle.every_s) / self.clock.speed,
         )
+
+    def contents(self) -> Contents:
+        """Returns the store of files."""
+        files = self.files
+        folder = Path(files.folder or f"{self.journal.path}.files")
+        return Contents(folder, file_bytes=files.file_bytes, total_bytes=files.total_bytes)
 
     def patience(self) -> Patience:
         """Returns how long a silent site is waited for."""

@@ -6,6 +6,9 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from broker.executor.jobs import RESOURCE as JOBS
+from broker.model.pool import KIND_DEFAULT
+from broker.model.resources import PRICE_MAX, Resource
 from broker.util.errors import OutputError
 from grms.daemon.config_base import FilePath, Model, SocketPath, TlsConfig, absolute, wrong
 from grms.daemon.config_errors import must_be
@@ -13,6 +16,7 @@ from grms.daemon.mqtt.link import MqttSettings
 from grms.daemon.web.access import loopback
 from grms.security.tls import TlsFiles
 
+HOUR: Final = 3600.0
 _SITE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -50,19 +54,37 @@ class ListenConfig(Model):
     socket: SocketPath
 
 
+class JobsConfig(Model):
+    """How a site runs tasks as ordinary jobs of its batch system.
+
+    Attributes:
+        processors: that jobs of the broker have at a time; the batch system may start them later.
+        kind: of the resource that is planned with.
+        performance: seconds of work that a processor does in one second.
+        price_per_hour: of one processor.
+    """
+
+    processors: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    kind: Annotated[str, Field(min_length=1, max_length=4096)] = KIND_DEFAULT
+    performance: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    price_per_hour: Annotated[float, Field(ge=0, le=PRICE_MAX * HOUR, allow_inf_nan=False)] = 0.0
+
+
 class SiteConfig(Model):
-    """A site whose resources can be reserved.
+    """A site where tasks can run.
 
     Attributes:
         name: by which resources refer to it; with TLS the name in its certificate.
         address: `unix:PATH` of its users' socket, or `HOST:PORT` with TLS.
         learn: ask the site for its offers; else resources are registered by hand.
+        jobs: tasks are ordinary jobs of its batch system; without it they are reservations.
     """
 
     name: Annotated[str, AfterValidator(_site_name)]
     address: Annotated[str, AfterValidator(_address)]
     tls: TlsConfig | None = None
     learn: bool = True
+    jobs: JobsConfig | None = None
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
@@ -71,7 +93,20 @@ class SiteConfig(Model):
             if self.tls is not None:
                 needs = "with [tls] it must be HOST:PORT, where the site listens for partners"
             raise wrong(f"address is {self.address!r}; {needs}")
+        if self.jobs is not None and self.tls is not None:
+            what = (
+                "jobs goes with unix:PATH, the site's users' socket: the broker is one of its users"
+            )
+            raise wrong(f"address is {self.address!r}; {what}")
         return self
+
+    def job_resource(self) -> Resource | None:
+        """Returns what is planned with for ordinary jobs; `None` where tasks are reservations."""
+        jobs = self.jobs
+        if jobs is None:
+            return None
+        price = jobs.price_per_hour / HOUR
+        return Resource(JOBS, jobs.kind, jobs.performance, price, capacity=jobs.processors)
 
 
 class MqttConfig(Model):

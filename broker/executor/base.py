@@ -1,6 +1,7 @@
-"""Sites as the broker uses them: reserve, launch, move, watch, release.
+"""Sites as the broker uses them: reserve, launch, move, watch, release, read what programs have left.
 
-`Site` is the port. `broker.executor.simulated` simulates, `broker.executor.remote` talks to a site's daemon.
+`Site` is the port: one for reservations at a site's daemon (`broker.executor.remote`), for ordinary jobs of its
+batch system (`broker.executor.jobs`), where nothing is reserved, and for simulated ones (`broker.executor.simulated`).
 Every call is idempotent: the key, which is the booking's name with the number of the hold, makes a
 repeated call return the first answer.
 """
@@ -8,11 +9,13 @@ repeated call return the first answer.
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Protocol
 
-from broker.scheduler.lifecycle import Outcome
+from broker.model.program import Program
 from broker.scheduler.offers import ResourceOffer
-from broker.scheduler.records import Program
+from grms.client import Results
+from grms.util.outcomes import Outcome
 
 
 class SiteUnavailable(Exception):  # noqa: N818  # named for what it says
@@ -29,6 +32,10 @@ class ReservationRefused(Exception):  # noqa: N818  # named for what it says
     def __init__(self, reason: str, *, taken: bool = False) -> None:
         self.taken = taken
         super().__init__(reason)
+
+
+class ProgramRefused(Exception):  # noqa: N818  # named for what it says
+    """A site can never run this program; the text says why."""
 
 
 class ReservationState(Enum):
@@ -65,6 +72,23 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file that a program is given.
+
+    Attributes:
+        name: in the program's folder.
+        size: bytes.
+        sha256: of the content, 32 bytes.
+        path: of the content, at the broker.
+    """
+
+    name: str
+    size: int
+    sha256: bytes
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """What to run in a reservation.
 
@@ -74,7 +98,9 @@ class Order:
         run_time: expected seconds on this resource; it may run to the end of its reservation.
         name: of workflow and task, for people.
         program: `None` if it is only simulated.
+        inputs: all files that the program is given; handed over before it.
         started: when the run began; `None` if unknown.
+        job: what the site calls the run, if it is known to have it already; else empty.
     """
 
     key: str
@@ -83,7 +109,9 @@ class Order:
     run_time: float
     name: str
     program: Program | None = None
+    inputs: tuple[GivenFile, ...] = ()
     started: float | None = None
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +120,10 @@ class Reservation:
 
     Attributes:
         start_time, end_time: of its run, seconds; `None` before.
+        job: what the site calls the run, where that is not the reservation; else empty.
+        exit_code: of its program; `None` if there is none, or it is unknown.
+        signal: that ended it; `None` if there was none, or it is unknown.
+        reason: why it ended so, for a person; may be empty.
     """
 
     reservation_id: str
@@ -99,6 +131,10 @@ class Reservation:
     start_time: float | None = None
     end_time: float | None = None
     outcome: Outcome | None = None
+    job: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""
 
 
 class Site(Protocol):
@@ -111,7 +147,12 @@ class Site(Protocol):
         """Tells a site that keeps nothing over a restart what it had promised."""
 
     async def launch(self, reservation_id: str, order: Order) -> Reservation:
-        """Runs a task in a reservation, or raises `ReservationRefused`."""
+        """Runs a task in a reservation.
+
+        Raises:
+            ReservationRefused: not in this reservation; it has not run.
+            ProgramRefused: nowhere here; it has not run.
+        """
 
     async def move(self, reservation_id: str, old: Window, new: Window) -> Reservation:
         """Moves a reservation from a window to another, or raises `ReservationRefused`.
@@ -131,3 +172,19 @@ class Site(Protocol):
 
     def watch(self) -> AsyncIterator[Reservation | None]:
         """Yields `None` once the site answers, then all reservations and their changes."""
+
+    async def files(self, reservation_id: str, job: str) -> Results:
+        """Returns what a program has left; while it runs its streams, and not `complete`.
+
+        Raises:
+            ReservationRefused: nothing is there of it.
+        """
+
+    def read(
+        self, reservation_id: str, job: str, name: str, begin: int = 0
+    ) -> AsyncIterator[bytes]:
+        """Yields a file of a program from a byte on.
+
+        Raises:
+            ReservationRefused: there is no such file.
+        """

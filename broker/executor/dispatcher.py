@@ -7,13 +7,15 @@ commands.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 import structlog
 
 from broker.executor.base import (
+    GivenFile,
     Order,
+    ProgramRefused,
     Reservation,
     ReservationRefused,
     ReservationState,
@@ -22,22 +24,27 @@ from broker.executor.base import (
     Window,
     Wish,
 )
+from broker.executor.contents import Contents
 from broker.executor.site_monitor import PAUSES, Patience, SiteMonitor
+from broker.model.program import Input, Output
 from broker.scheduler.commands import Book, Launch, Move, Release
 from broker.scheduler.events import (
     Booked,
     BookingLost,
     Ended,
     Event,
+    HandedOver,
     Moved,
     MoveRefused,
     Released,
     Started,
 )
-from broker.scheduler.lifecycle import Outcome
 from broker.scheduler.state_tables import Booking
+from grms.client import Results
 from grms.daemon.backoff import Backoff
 from grms.daemon.clock import RealClock
+from grms.daemon.uploads import NoRoomError
+from grms.util.outcomes import Outcome
 
 Log = structlog.typing.FilteringBoundLogger
 Command = Book | Launch | Move | Release
@@ -48,12 +55,14 @@ _T = TypeVar("_T")
 class _Entry:
     # A booking known to the sites.
     booking: Booking
-    commands: "asyncio.Queue[Command | None]" = field(default_factory=asyncio.Queue)
+    commands: "asyncio.Queue[Command | Reservation | None]" = field(default_factory=asyncio.Queue)
     reservations: tuple[str, ...] = ()
     given_up: asyncio.Event = field(default_factory=asyncio.Event)
     unsure: bool = True
     started: bool = False
     over: bool = False
+    launch: Launch | None = None
+    ended: bool = False
 
 
 class _GivenUpError(Exception):
@@ -63,7 +72,7 @@ class _GivenUpError(Exception):
 class Dispatcher:
     """Runs commands of the state at the sites; `learning` names those asked for their offers."""
 
-    def __init__(
+    def __init__(  # each by its name
         self,
         sites: Mapping[str, Site],
         tell: Callable[[Event], None],
@@ -72,6 +81,7 @@ class Dispatcher:
         patience: Patience | None = None,
         *,
         learning: Collection[str] = (),
+        contents: Contents | None = None,
     ) -> None:
         self._sites = sites
         self._tell = tell
@@ -79,6 +89,7 @@ class Dispatcher:
         self._log = log
         self._patience = patience or Patience()
         self._learning = frozenset(learning)
+        self._contents = contents
         self._entries: dict[str, _Entry] = {}
         self._by_reservation: dict[tuple[str, str], _Entry] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -116,7 +127,9 @@ class Dispatcher:
             self._entries[name] = entry
             self._index(entry)
             self._group.create_task(self._serve(entry), name=f"booking {name}")
-        if isinstance(command, Release):
+        if isinstance(command, Launch):
+            entry.launch = command
+        elif isinstance(command, Release):
             entry.given_up.set()
         entry.commands.put_nowait(command)
 
@@ -139,16 +152,24 @@ class Dispatcher:
                     await self._release(entry)
                     break
                 try:
-                    if isinstance(command, Book):
-                        await self._book(entry)
-                    elif isinstance(command, Move):
-                        await self._move(entry, command)
-                    else:
-                        await self._launch(entry, command)
+                    await self._carry_out(entry, command)
                 except _GivenUpError:
                     continue
         finally:
             self._forget(entry)
+
+    async def _carry_out(self, entry: _Entry, command: Book | Launch | Move | Reservation) -> None:
+        match command:
+            case Book():
+                await self._book(entry)
+            case Move():
+                await self._move(entry, command)
+            case Launch():
+                await self._launch(entry, command)
+            case Reservation():
+                await self._end_with_outputs(entry, command, entry)
+                self._forget(entry)
+                entry.commands.put_nowait(None)
 
     def _forget(self, entry: _Entry) -> None:
         # A later command may have made another entry of the same name.
@@ -209,7 +230,9 @@ class Dispatcher:
             run_time=booking.run_time,
             name=command.name,
             program=command.program,
+            inputs=tuple(map(self._given, command.inputs)),
             started=command.started,
+            job=booking.job,
         )
         site = booking.holds[0].site
         try:
@@ -219,7 +242,30 @@ class Dispatcher:
         except ReservationRefused as error:
             self._lost(entry, str(error))
             return
+        except ProgramRefused as error:
+            await self._refused(entry, str(error))
+            return
+        if now.job and now.job != booking.job:
+            self._tell(HandedOver(0, booking.booking, now.job))
         self._update(entry, now)
+
+    async def _refused(self, entry: _Entry, reason: str) -> None:
+        # Its program can never run there, and what is reserved for it is of no use.
+        booking = entry.booking
+        for hold, reservation_id in zip(booking.holds, entry.reservations, strict=True):
+            await self._until_answered(
+                hold.site,
+                entry,
+                lambda s, r=reservation_id: s.release(r),  # type: ignore[misc]  # bound now
+            )
+        entry.over = True
+        self._tell(Ended(0, booking.booking, Outcome.FAILED, None, self._clock.now(), reason))
+        self._forget(entry)
+        entry.commands.put_nowait(None)
+
+    def _given(self, file: Input) -> GivenFile:
+        assert self._contents is not None, "programs with inputs need a store"
+        return GivenFile(file.name, file.size, file.sha256, self._contents.path(file))
 
     async def _move(self, entry: _Entry, command: Move) -> None:
         booking = entry.booking
@@ -267,6 +313,8 @@ class Dispatcher:
                 )
                 if known is not None and reservation_id == entry.reservations[0]:
                     self._update(entry, known, released=True)
+                    if known.state is ReservationState.ENDED and not entry.over:
+                        await self._end_with_outputs(entry, known, None)
         self._tell(Released(0, booking.booking))
 
     async def _find(self, entry: _Entry) -> tuple[str, ...]:
@@ -327,11 +375,12 @@ class Dispatcher:
             entry.started = True
             self._tell(Started(0, name, known.start_time))
         match known.state:
+            case ReservationState.ENDED if not _leaves_outputs(entry, known):
+                self._end(entry, known)
             case ReservationState.ENDED:
-                entry.over = True
-                outcome = known.outcome or Outcome.FAILED
-                end = self._clock.now() if known.end_time is None else known.end_time
-                self._tell(Ended(0, name, outcome, known.start_time, end))
+                if not released and not entry.ended:
+                    entry.ended = True
+                    entry.commands.put_nowait(known)
             case ReservationState.RELEASED if released or entry.given_up.is_set():
                 entry.over = True
             case ReservationState.RELEASED | ReservationState.EXPIRED:
@@ -347,3 +396,112 @@ class Dispatcher:
         if entry.over and not entry.given_up.is_set():
             self._forget(entry)
             entry.commands.put_nowait(None)
+
+    # --- what a run has left -------------------------------------------------------------------
+
+    async def _end_with_outputs(
+        self, entry: _Entry, known: Reservation, waits: _Entry | None
+    ) -> None:
+        # Tells that a program has ended once its outputs are there. It is given up with `waits`, if that is.
+        assert entry.launch is not None
+        outputs, problem = await self._outputs(entry, entry.launch, known, waits)
+        if problem:
+            known = replace(known, outcome=Outcome.FAILED, reason=problem)
+        self._end(entry, known, outputs)
+
+    def _end(self, entry: _Entry, known: Reservation, outputs: tuple[Output, ...] = ()) -> None:
+        end = self._clock.now() if known.end_time is None else known.end_time
+        entry.over = True
+        self._tell(
+            Ended(
+                0,
+                entry.booking.booking,
+                known.outcome or Outcome.FAILED,
+                known.start_time,
+                end,
+                known.reason,
+                known.exit_code,
+                known.signal,
+                outputs,
+            )
+        )
+
+    async def _outputs(
+        self, entry: _Entry, launch: Launch, known: Reservation, waits: _Entry | None
+    ) -> tuple[tuple[Output, ...], str]:
+        # What a program has left of what it has declared, and why that is not good; empty where it is.
+        program = launch.program
+        assert program is not None
+        site = entry.booking.holds[0].site
+        where = known.reservation_id, known.job
+        try:
+            left = await self._until_answered(site, waits, lambda s: _complete(s, *where))
+        except ReservationRefused as error:
+            return (), f"what it has left cannot be looked at: {error}"
+        found = {file.name: file for file in left.files}
+        outputs: list[Output] = []
+        for name in program.outputs:
+            file = found.get(name)
+            problem = left.problem or "it is not there" if file is None else _WORDS[file.problem]
+            if file is None or problem:
+                return tuple(outputs), f"it has not left its output {name!r}: {problem}"
+            outputs.append(Output(name, file.size_bytes, file.sha256))
+        for output in outputs:
+            if output.name in launch.needed and (
+                problem := await self._bring(site, output, where, waits)
+            ):
+                return tuple(outputs), f"its output {output.name!r} cannot be brought: {problem}"
+        return tuple(outputs), ""
+
+    async def _bring(
+        self, site: str, output: Output, where: tuple[str, str], waits: _Entry | None
+    ) -> str:
+        # Brings an output here for those that are given it; returns why that cannot be, or nothing.
+        contents = self._contents
+        assert contents is not None, "programs with outputs need a store"
+
+        async def bring(port: Site) -> None:
+            try:
+                await contents.bring(output, lambda at: port.read(*where, output.name, at))
+            except (NoRoomError, OSError) as error:
+                self._log.warning("output_waits_for_room", output=output.name, problem=str(error))
+                raise SiteUnavailable(str(error)) from error
+
+        try:
+            await self._until_answered(site, waits, bring)
+        except (ReservationRefused, ValueError) as error:
+            return str(error)
+        return ""
+
+    # --- what people look at -------------------------------------------------------------------
+
+    def site(self, name: str) -> Site | None:
+        """Returns a site by its name; `None` if there is none."""
+        return self._sites.get(name)
+
+
+def _leaves_outputs(entry: _Entry, known: Reservation) -> bool:
+    # Whether its program is to have left something that is looked at before it counts as completed.
+    launch = entry.launch
+    return (
+        known.outcome is Outcome.COMPLETED
+        and launch is not None
+        and launch.program is not None
+        and bool(launch.program.outputs)
+    )
+
+
+_WORDS: Final = {
+    "": "",
+    "missing": "it is not there",
+    "no_file": "it is no plain file",
+    "too_large": "it is larger than its site hands out",
+}
+
+
+async def _complete(site: Site, reservation_id: str, job: str) -> Results:
+    # A program's files once they do not change any more.
+    left = await site.files(reservation_id, job)
+    if not left.complete:
+        raise SiteUnavailable(left.problem or "its files are not final yet")
+    return left

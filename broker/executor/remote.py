@@ -16,9 +16,10 @@ from broker.executor.base import (
     Window,
     Wish,
 )
+from broker.executor.programs import NoPrograms, write_job
 from broker.model.resources import Resource
-from broker.scheduler.lifecycle import Outcome
 from broker.scheduler.offers import ResourceOffer
+from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2, reservation_pb2, reservation_pb2_grpc
 
 CALL_S: Final = 10.0
@@ -42,18 +43,15 @@ _STATES: Final[dict[int, ReservationState]] = {
     for state in ReservationState
     if state is not ReservationState.OTHER
 }
-_OUTCOMES: Final[dict[int, Outcome | None]] = {
-    request_pb2.OUTCOME_UNSPECIFIED: None,
-    request_pb2.OUTCOME_COMPLETED: Outcome.COMPLETED,
-    request_pb2.OUTCOME_NOT_RUN: Outcome.NOT_RUN,
-    request_pb2.OUTCOME_CANCELLED: Outcome.CANCELLED,
+_OUTCOMES: Final[dict[int, Outcome | None]] = {request_pb2.OUTCOME_UNSPECIFIED: None} | {
+    request_pb2.Outcome.Value(f"OUTCOME_{outcome.name}"): outcome for outcome in Outcome
 }
-"""Any other end, also of later versions, is a failure: the work is not known to be done."""
+"""Any other end, of later versions, is a failure: the work is not known to be done."""
 
 _T = TypeVar("_T")
 
 
-class RemoteSite:
+class RemoteSite(NoPrograms):
     """A site's daemon, over gRPC; `call_s` is the timeout of a call in real seconds."""
 
     def __init__(self, channel: aio.Channel, *, call_s: float = CALL_S) -> None:
@@ -86,13 +84,14 @@ class RemoteSite:
         request = reservation_pb2.LaunchRequest(
             idempotency_key=order.key, reservation_id=reservation_id
         )
-        # Sites count a job's time on the reference resource, as the broker counts work.
-        request.job.processors = order.units
-        request.job.requested_time_s = order.work
         if order.program is None:
+            # Sites count a job's time on the reference resource, as the broker counts work.
+            request.job.processors = order.units
+            request.job.requested_time_s = order.work
             request.job.simulated.run_time_s = order.work
         else:
-            request.job.program.MergeFromString(order.program.content)
+            write_job(request.job, order)
+            request.estimate_s = order.work
         request.to_the_end = True
         return _read(await self._ask(self._stub.Launch(request, timeout=self._call_s)))
 

@@ -21,8 +21,9 @@ from broker.executor.base import (
     Window,
     Wish,
 )
-from broker.scheduler.lifecycle import Outcome
+from broker.executor.programs import NoPrograms
 from grms.daemon.clock import RealClock
+from grms.util.outcomes import Outcome
 
 ROUNDING = 1e-6
 
@@ -46,7 +47,7 @@ class Chance:
     longest: float = 1.0
 
 
-class SimulatedSite:
+class SimulatedSite(NoPrograms):
     """A simulated site; `capacity` returns the units of a resource, 0 if there is none."""
 
     def __init__(

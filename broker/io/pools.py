@@ -14,7 +14,9 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from broker.io import moments
 from broker.io.documents import read_document
+from broker.io.task_programs import ProgramTable, program_of
 from broker.model.pool import KIND_DEFAULT, Pool
+from broker.model.program import Program, check_programs
 from broker.model.resources import (
     DAY,
     PRICE_MAX,
@@ -174,7 +176,7 @@ class _Resource(_Priced):
         )
 
 
-class _Task(Model):
+class _PlannedTask(Model):
     name: Name
     work: Positive
     predecessors: list[Name] = Field(default_factory=list)
@@ -184,11 +186,17 @@ class _Task(Model):
     kind: Name | None = None
     units: Units | None = None
 
+
+class _Task(ProgramTable, _PlannedTask):
+    # First what is planned, then what is run.
     @model_validator(mode="after")
     def _check_place(self) -> "_Task":
         if self.alternatives is not None and (self.kind is not None or self.units is not None):
             raise wrong("has alternatives and kind or units; alternatives say all of it")
         return self
+
+    def program(self, tasks: Sequence[str], folder: Path) -> Program | None:
+        return program_of(self.name, self, self.work, tasks, folder)
 
 
 class _Workflow(Model):
@@ -227,6 +235,16 @@ class Document:
         Raises:
             FileError: a resource is unknown, a task can run nowhere, or a workflow is no DAG.
         """
+        return tuple(workflow for workflow, _ in self.submissions(pool))
+
+    def submissions(self, pool: Pool) -> tuple[tuple[Workflow, tuple[Program, ...]], ...]:
+        """Returns the workflows as `workflows` does, each with what its tasks run.
+
+        A task that is given what another leaves waits for that. Relative paths are relative to this file.
+
+        Raises:
+            FileError: as for `workflows`, or a program could run nowhere, or a file of it is not there.
+        """
         mistakes: list[Mistake] = []
         made = []
         names = {resource.name for resource in pool.resources}
@@ -234,16 +252,20 @@ class Document:
         for index, workflow in enumerate(self._content.workflows):
             key = f"workflows.{workflow.name}" if rows.count(workflow.name) == 1 else ""
             key = key or f"workflows[{index}]"
-            tasks = []
+            tasks, programs = [], []
+            members = [task.name for task in workflow.tasks]
             for task in workflow.tasks:
                 try:
-                    tasks.append(_task(task, pool, names))
+                    program = task.program(members, Path(self.file).parent)
+                    tasks.append(_task(task, program, pool, names))
+                    programs += [] if program is None else [program]
                 except ValueError as error:
                     mistakes.append(Mistake(f"{key}.tasks.{task.name}", str(error)))
             if len(tasks) < len(workflow.tasks):
                 continue
             try:
-                made.append(_workflow(workflow, tasks))
+                made.append((_workflow(workflow, tasks), tuple(programs)))
+                check_programs(*made[-1])
             except ValueError as error:
                 mistakes.append(Mistake(key, str(error)))
         if mistakes:
@@ -300,15 +322,16 @@ def _name_mistakes(
         first.setdefault(name, index)
 
 
-def _task(task: _Task, pool: Pool, names: set[str]) -> Task:
+def _task(task: _Task, program: Program | None, pool: Pool, names: set[str]) -> Task:
     if task.alternatives is None:
         kind = task.kind or KIND_DEFAULT
         if kind not in pool.kinds:
             raise ValueError(f"kind: {unknown('kind of resource here', kind, pool.kinds)}")
-        alternatives = pool.alternatives((kind,), task.units or 1)
+        units = task.units or (1 if program is None else program.request.processors)
+        alternatives = pool.alternatives((kind,), units)
         if not alternatives:
             most = max(each.capacity for each in pool.resources if each.kind == kind)
-            raise ValueError(f"needs {task.units} units; no {kind!r} has more than {most}")
+            raise ValueError(f"needs {units} units; no {kind!r} has more than {most}")
     else:
         alternatives = tuple(
             pool.alternative(each.resource, each.units) if isinstance(each, Demand) else each
@@ -317,7 +340,14 @@ def _task(task: _Task, pool: Pool, names: set[str]) -> Task:
     for each in alternatives:
         if missing := next((name for name in each.resources if name not in names), None):
             raise ValueError(f"alternatives: {unknown('resource', missing, names)}")
-    return Task(task.name, task.work, alternatives, tuple(task.predecessors))
+    more = [each for each in _given_by(program) if each not in task.predecessors]
+    return Task(task.name, task.work, alternatives, (*task.predecessors, *more))
+
+
+def _given_by(program: Program | None) -> list[str]:
+    # The tasks that leave what a program is given.
+    inputs = () if program is None else program.inputs
+    return list(dict.fromkeys(each.task for each in inputs if each.task))
 
 
 def _workflow(workflow: _Workflow, tasks: Sequence[Task]) -> Workflow:

@@ -3,8 +3,8 @@
 A recording says which task waits for which, and how long, on how many cores and on which machine each
 ran. Due dates, budgets and alternatives come from `ImportOptions` and `broker.model.limits`.
 
-Precedence is the union of `parents` and `children`, in case one side lacks an edge. Files are
-ignored; the recorder has turned them into edges already.
+Precedence is the union of `parents` and `children`, in case one side lacks an edge: the recorder has turned
+files into edges already. `broker.io.recorded_programs` uses commands and files, where programs are to run again.
 """
 
 import math
@@ -36,6 +36,8 @@ class RecordedTask:
         id: unique in the workflow.
         name: several tasks may share it.
         program: empty if not recorded.
+        arguments: of the program.
+        inputs, outputs: ids of the files that it used and left.
         run_time: seconds, at least 0.
         cores: at least 1; 1 if not recorded.
         speed_mhz: clock of its machine; `None` if unknown.
@@ -49,6 +51,9 @@ class RecordedTask:
     cores: int
     speed_mhz: float | None
     predecessors: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ class _Specified(_Table):
     name: str = ""
     parents: list[_Name]
     children: list[_Name] = []
+    inputFiles: list[_Name] = []  # noqa: N815  # the key in the file
+    outputFiles: list[_Name] = []  # noqa: N815  # same
 
 
 class _Specification(_Table):
@@ -87,6 +94,7 @@ class _Specification(_Table):
 
 class _Command(_Table):
     program: str = ""
+    arguments: list[str | int | float] = []
 
 
 class _Executed(_Table):
@@ -224,4 +232,7 @@ def _recorded(
             cores=math.ceil(run.coreCount or 1),
             speed_mhz=next((speed for name in machines if (speed := speeds.get(name))), None),
             predecessors=tuple(predecessors[task.id]),
+            arguments=tuple(map(str, run.command.arguments)),
+            inputs=tuple(dict.fromkeys(task.inputFiles)),
+            outputs=tuple(dict.fromkeys(task.outputFiles)),
         )

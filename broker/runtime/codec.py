@@ -7,7 +7,7 @@ are kept exactly.
 import msgspec
 from google.protobuf.message import DecodeError
 
-from broker.scheduler.records import KINDS, Program, Record, ResourceSet, WorkflowSubmitted
+from broker.scheduler.records import KINDS, Record, ResourceSet, WorkflowSubmitted
 from broker.v1 import resource_pb2, workflow_pb2
 from broker.wire.convert import read_supply, read_workflow, write_supply, write_workflow
 from grms.daemon.journal import RecordCodec
@@ -17,7 +17,6 @@ class _Submitted(Record, frozen=True, tag=WorkflowSubmitted.__name__):
     workflow_id: str
     key: str
     workflow: bytes
-    programs: tuple[Program, ...]
 
 
 class _Set(Record, frozen=True, tag=ResourceSet.__name__):
@@ -47,8 +46,9 @@ class BrokerCodec:
 
 def _stored(record: Record) -> Record:
     if isinstance(record, WorkflowSubmitted):
-        workflow = write_workflow(record.workflow).SerializeToString(deterministic=True)
-        return _Submitted(record.time, record.workflow_id, record.key, workflow, record.programs)
+        spec = write_workflow(record.workflow, record.programs)
+        workflow = spec.SerializeToString(deterministic=True)
+        return _Submitted(record.time, record.workflow_id, record.key, workflow)
     if isinstance(record, ResourceSet):
         supply = write_supply(record.supply).SerializeToString(deterministic=True)
         return _Set(record.time, supply)
@@ -57,10 +57,8 @@ def _stored(record: Record) -> Record:
 
 def _read(record: Record) -> Record:
     if isinstance(record, _Submitted):
-        workflow, _ = read_workflow(workflow_pb2.WorkflowSpec.FromString(record.workflow))
-        return WorkflowSubmitted(
-            record.time, record.workflow_id, record.key, workflow, record.programs
-        )
+        spec = workflow_pb2.WorkflowSpec.FromString(record.workflow)
+        return WorkflowSubmitted(record.time, record.workflow_id, record.key, *read_workflow(spec))
     if isinstance(record, _Set):
         return ResourceSet(
             record.time, read_supply(resource_pb2.Resource.FromString(record.supply))

@@ -8,8 +8,9 @@ and may be repeated after a restart: the booking's name makes that harmless.
 from dataclasses import dataclass
 from enum import Enum
 
+from broker.model.program import Input, Program
 from broker.scheduler.planning_input import PlanningInput
-from broker.scheduler.records import Program, Record
+from broker.scheduler.records import Record
 from broker.scheduler.state_tables import Booking
 
 
@@ -113,10 +114,15 @@ class Book(Command):
 class Launch(Command):
     """Runs a task in its reservation; leads to `Started` and `Ended`, or to `BookingLost`.
 
+    A program leads to `HandedOver`, too. It has ended when all outputs that it has declared are there, and those
+    of `needed` are at the broker.
+
     Attributes:
         program: what runs; `None` if it is only simulated.
         work: the task's, seconds.
         started: when its run is known to have begun; `None` if unknown.
+        inputs: of the program, each a content.
+        needed: outputs that others are given.
     """
 
     booking: Booking
@@ -124,6 +130,8 @@ class Launch(Command):
     work: float
     name: str
     started: float | None = None
+    inputs: tuple[Input, ...] = ()
+    needed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ question gets the same answer.
 from dataclasses import dataclass
 
 from broker.model.plan import Plan
+from broker.model.program import Output, Program
 from broker.model.workflow import Workflow
-from broker.scheduler.lifecycle import Outcome
 from broker.scheduler.offers import ResourceOffer
-from broker.scheduler.records import Program, Supply
+from broker.scheduler.records import Supply
+from grms.util.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +159,30 @@ class Started(BookingEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver(BookingEvent):
+    """Its site has taken its program, and calls the run `job`."""
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(BookingEvent):
-    """Its run is over. Times are in seconds; `start_time` is `None` if it never started."""
+    """Its run is over. Times are in seconds; `start_time` is `None` if it never started.
+
+    Attributes:
+        reason: for a person; may be empty.
+        exit_code: of its program; `None` for none or unknown.
+        signal: that ended it; `None` for none or unknown.
+        outputs: that its program has declared; those that successors are given are at the broker.
+    """
 
     outcome: Outcome
     start_time: float | None
     end_time: float
     reason: str = ""
+    exit_code: int | None = None
+    signal: int | None = None
+    outputs: tuple[Output, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,15 +44,6 @@ class TaskState(Enum):
     CANCELLED = "cancelled"
 
 
-class Outcome(Enum):
-    """How a run came to its end; with NOT_RUN its time was kept, and no program was run."""
-
-    COMPLETED = "completed"
-    NOT_RUN = "not_run"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
 WORKFLOW_MOVES: Mapping[WorkflowState, Mapping[WorkflowState, str]] = {
     WorkflowState.ACCEPTED: {
         WorkflowState.RUNNING: "a task is launched",

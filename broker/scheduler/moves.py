@@ -236,6 +236,14 @@ class Moves:
         self.wanted = True  # once those in its way have moved
         return False
 
+    def _held_by_others(self, booking: Booking, since: float, end: float) -> bool:
+        return any(
+            other.begin < end and since < other.end
+            for hold in booking.holds
+            for name, other in self._memory.holding.get(hold.place, {}).items()
+            if name != booking.booking
+        )
+
     def _ask_longer(
         self, name: str, end: float, transaction: Transaction, down: Collection[str]
     ) -> None:
@@ -245,7 +253,12 @@ class Moves:
         booking = task.booking
         needs = self._free_time.needs(booking.placement.demands, down)
         since = booking.placement.end
-        if needs is None or self._free_time.fits(needs, since, end, View({name}, own=True)):
+        if needs is None:
+            # Its resource is not planned with now, and what is given up there may still hold it.
+            free = not self._held_by_others(booking, since, end)
+        else:
+            free = self._free_time.fits(needs, since, end, View({name}, own=True))
+        if free:
             self.move(booking, booking.placement.start, end, transaction)
             self._cycle.want(transaction, f"{task.name} takes longer than was thought")
         else:

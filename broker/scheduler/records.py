@@ -9,20 +9,14 @@ from typing import Final
 import msgspec
 
 from broker.model.plan import Placement
+from broker.model.program import Output, Program
 from broker.model.resources import Resource
 from broker.model.workflow import Demand, Workflow
 from broker.scheduler.lifecycle import TaskState
+from grms.util.outcomes import Outcome
 
 Place = tuple[str, str]
 """A site, empty for the simulated launcher, and its word for a resource."""
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """What a task runs on a real batch system: `content` is a serialized `grms.v1.Program`."""
-
-    task: str
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +156,12 @@ class TaskLaunched(BookingRecord, frozen=True):
     """It is handed to its site: from now on it may be running."""
 
 
+class TaskHandedOver(BookingRecord, frozen=True):
+    """Its site has taken its program, and calls the run `job`."""
+
+    job: str
+
+
 class TaskStarted(BookingRecord, frozen=True):
     """Its run has begun."""
 
@@ -206,6 +206,10 @@ class TaskEnded(BookingRecord, frozen=True):
         start_time: seconds; `None` if it never started.
         end_time: seconds.
         reason: for a person; may be empty.
+        outcome: how the run came to its end; `None` where nobody has said it.
+        exit_code: of its program; `None` for none or unknown.
+        signal: that ended it; `None` for none or unknown.
+        outputs: that its program has declared and left.
     """
 
     state: TaskState
@@ -214,6 +218,10 @@ class TaskEnded(BookingRecord, frozen=True):
     end_time: float
     cost: float
     reason: str
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    outputs: tuple[Output, ...] = ()
 
 
 class BookingReleased(BookingRecord, frozen=True):

@@ -51,7 +51,7 @@ class RequestHandler:
         """Takes a workflow, once for each key."""
         known = self._memory.by_key.get(event.key)
         if known is not None:
-            if known.workflow != event.workflow:
+            if (known.workflow, tuple(known.programs.values())) != (event.workflow, event.programs):
                 reason = f"the key {event.key!r} belongs to another workflow, {known.workflow_id}"
                 transaction.do(Refuse(event.id, Refusal.INVALID, reason, "idempotency_key"))
                 return

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from broker.model.plan import Placement
+from broker.model.program import Output, Program
 from broker.model.workflow import Task, Workflow
 from broker.scheduler.lifecycle import (
     DONE,
@@ -23,7 +24,6 @@ from broker.scheduler.records import (
     Hold,
     Place,
     PlanAdopted,
-    Program,
     Record,
     ResourceRemoved,
     ResourceSet,
@@ -33,6 +33,7 @@ from broker.scheduler.records import (
     TaskEnding,
     TaskFixed,
     TaskFreed,
+    TaskHandedOver,
     TaskLaunched,
     TaskMoved,
     TaskMoving,
@@ -41,6 +42,7 @@ from broker.scheduler.records import (
     WorkflowForgotten,
     WorkflowSubmitted,
 )
+from grms.util.outcomes import Outcome
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class Booking:
         extended: seconds by which the time of its run was extended.
         moving: begin and end of the window to which its reservations are being moved, seconds;
             `None` where they are not.
+        job: what its site calls its run; empty while that is not known.
     """
 
     booking: str
@@ -64,6 +67,7 @@ class Booking:
     reservations: tuple[str, ...] = ()
     extended: float = 0.0
     moving: tuple[float, float] | None = None
+    job: str = ""
 
     @property
     def begin(self) -> float:
@@ -88,6 +92,20 @@ class Booking:
         return frozenset(hold.site for hold in self.holds)
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where a program runs or has run.
+
+    Attributes:
+        reservation: what its site calls the reservation.
+        job: what its site calls the run; empty while that is not known.
+    """
+
+    site: str
+    reservation: str
+    job: str = ""
+
+
 @dataclass(slots=True)
 class LiveTask:
     """A task and where it stands.
@@ -101,6 +119,11 @@ class LiveTask:
         failures: those among them that count.
         reason: why it stands where it stands; may be empty.
         behind: seconds of work of the longest chain of tasks that wait for it.
+        run: where its present or last run is; `None` before.
+        outcome: how its last run came to its end; `None` before.
+        exit_code: of its program in that; `None` for none or unknown.
+        signal: that ended that; `None` for none or unknown.
+        outputs: that its program has left.
     """
 
     owner: "LiveWorkflow"
@@ -114,8 +137,18 @@ class LiveTask:
     failures: int = 0
     reason: str = ""
     behind: float = 0.0
+    run: Run | None = None
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    outputs: tuple[Output, ...] = ()
     successors: list["LiveTask"] = field(default_factory=list)
     predecessors: list["LiveTask"] = field(default_factory=list)
+
+    @property
+    def program(self) -> Program | None:
+        """What it runs; `None` for nothing."""
+        return self.owner.programs.get(self.task.name)
 
     @property
     def name(self) -> str:
@@ -261,6 +294,17 @@ class StateTables:
         for workflow in self.live.values():
             yield from workflow.tasks.values()
 
+    def contents(self) -> frozenset[bytes]:
+        """Returns the SHA-256 of all files that programs still are, or may be, given."""
+        given = {
+            each.sha256
+            for workflow in self.live.values()
+            for program in workflow.programs.values()
+            for each in program.inputs
+            if each.sha256
+        }
+        return frozenset(given.union(file.sha256 for task in self.tasks() for file in task.outputs))
+
     @property
     def tasks_open(self) -> int:
         """How many tasks the workflows that have not ended have."""
@@ -345,15 +389,16 @@ class StateTables:
             self.holding.setdefault(hold.place, {})[record.booking] = task.booking
         self._changed(workflow, record.time)
 
-    def _booking(self, record: BookingRecord, task: LiveTask) -> None:
+    def _booking(self, record: BookingRecord, task: LiveTask) -> None:  # noqa: C901  # as `apply`
         match record:
             case TaskBooked():
                 assert task.booking is not None
                 task.booking.reservations = record.reservations
                 task.move(TaskState.BOOKED)
             case TaskLaunched():
-                task.move(TaskState.LAUNCHED)
-                task.runs += 1
+                self._launched(task)
+            case TaskHandedOver():
+                self._handed_over(task, record.job)
             case TaskStarted():
                 task.start_time = record.start_time
                 if task.state is TaskState.LAUNCHED:
@@ -375,6 +420,23 @@ class StateTables:
             case _:
                 raise AssertionError(record)
         self._changed(task.owner, record.time)
+
+    @staticmethod
+    def _launched(task: LiveTask) -> None:
+        booking = task.booking
+        assert booking is not None
+        task.move(TaskState.LAUNCHED)
+        task.runs += 1
+        if task.program is not None:
+            task.run = Run(booking.holds[0].site, booking.reservations[0])
+        task.outcome = task.exit_code = task.signal = None
+
+    @staticmethod
+    def _handed_over(task: LiveTask, job: str) -> None:
+        assert task.booking is not None
+        assert task.run is not None
+        task.booking.job = job
+        task.run = replace(task.run, job=job)
 
     @staticmethod
     def _moved(record: TaskMoved, task: LiveTask) -> None:
@@ -414,6 +476,8 @@ class StateTables:
         self._give_up(task, record.booking, keep=False)
         task.reason = record.reason
         task.failures += record.counted
+        task.outcome, task.outputs = record.outcome, record.outputs
+        task.exit_code, task.signal = record.exit_code, record.signal
         task.move(record.state)
         if record.state is not TaskState.WAITING and record.start_time is not None:
             assert placement is not None

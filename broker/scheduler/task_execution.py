@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from broker.model.plan import Placement
+from broker.model.program import Input, Program, ending_words, needed_outputs
 from broker.scheduler.commands import Book, Launch, Move, Release
 from broker.scheduler.dispatch import Dispatch
 from broker.scheduler.events import (
@@ -24,6 +25,7 @@ from broker.scheduler.events import (
     BookingEvent,
     BookingLost,
     Ended,
+    HandedOver,
     Moved,
     Released,
     Restarted,
@@ -33,7 +35,7 @@ from broker.scheduler.events import (
     Started,
 )
 from broker.scheduler.free_time import TOLERANCE, FreeTime, View
-from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, Outcome, TaskState
+from broker.scheduler.lifecycle import AT_SITE, DONE, HELD, TaskState
 from broker.scheduler.moves import Moves
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
@@ -46,12 +48,14 @@ from broker.scheduler.records import (
     TaskEnding,
     TaskFixed,
     TaskFreed,
+    TaskHandedOver,
     TaskLaunched,
     TaskStarted,
 )
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state_tables import Booking, LiveTask, LiveWorkflow, StateTables
 from broker.scheduler.transaction import Transaction
+from grms.util.outcomes import Outcome
 
 SOONER = 2.0
 """A booked task goes to another resource if it ends sooner there by so many margins."""
@@ -67,6 +71,20 @@ _DONE: Final = {
 
 def _planned_start(task: LiveTask) -> float:
     return math.inf if task.placement is None else task.placement.start
+
+
+def _inputs(program: Program, owner: LiveWorkflow) -> tuple[Input, ...] | None:
+    # All as contents; `None` where a predecessor was only simulated, and has left nothing.
+    found = []
+    for each in program.inputs:
+        if not each.task:
+            found.append(each)
+            continue
+        left = {file.name: file for file in owner.tasks[each.task].outputs}.get(each.output)
+        if left is None:
+            return None
+        found.append(Input(each.name, left.size, left.sha256))
+    return tuple(found)
 
 
 class TaskExecution:
@@ -294,8 +312,18 @@ class TaskExecution:
         self._wake(task, self.moves.advance(booking, transaction))
 
     def _launching(self, task: LiveTask, booking: Booking) -> Launch:
-        program = task.owner.programs.get(task.task.name)
-        return Launch(booking, program, task.task.work, task.name, task.start_time)
+        program = task.program
+        inputs = None if program is None else _inputs(program, task.owner)
+        return Launch(
+            booking,
+            # What is given files of a task that was simulated is simulated, too.
+            None if inputs is None else program,
+            task.task.work,
+            task.name,
+            task.start_time,
+            inputs or (),
+            needed_outputs(task.owner.programs.values(), task.task.name),
+        )
 
     # --- giving up -----------------------------------------------------------------------------
 
@@ -344,7 +372,8 @@ class TaskExecution:
                 continue
             if task.state in HELD:
                 self.free(task, transaction, reason)
-            elif task.state in AT_SITE:
+            elif task.state in AT_SITE and task.program is None:
+                # A program is run once: it goes on, and its site says what becomes of it.
                 self.end(task, transaction, reason)
 
     # --- sites tell ----------------------------------------------------------------------------
@@ -393,6 +422,15 @@ class TaskExecution:
         else:
             self.free(task, transaction, event.reason)
 
+    def handed_over(self, event: HandedOver, transaction: Transaction) -> None:
+        """Its site has taken a program."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.booking is None or task.state not in AT_SITE:
+            return
+        if task.booking.job != event.job:
+            transaction.note(TaskHandedOver(transaction.now, event.booking, event.job))
+            transaction.changed(task.owner)
+
     def started(self, event: Started, transaction: Transaction) -> None:
         """A run has begun."""
         task = self._memory.booked.get(event.booking)
@@ -407,14 +445,14 @@ class TaskExecution:
             return
         assert task.booking is not None
         booking = task.booking
-        state, counted = self._after(task, event.outcome)
+        state, counted = self._after(task, event)
         start = event.start_time if event.start_time is not None else task.start_time
         if state in DONE and start is None:
             start = min(transaction.now, event.end_time)
         cost = self._cost(booking, start, event.end_time)
         self.moves.over(booking.booking)
         self._freed.update(hold.place for hold in booking.holds)
-        reason = event.reason or self._cut(booking, event)
+        reason = event.reason or self._why(task, booking, event)
         transaction.note(
             TaskEnded(
                 transaction.now,
@@ -425,6 +463,10 @@ class TaskExecution:
                 event.end_time,
                 cost,
                 reason,
+                event.outcome,
+                event.exit_code,
+                event.signal,
+                event.outputs,
             )
         )
         if booking.booking in self._memory.releasing:
@@ -433,27 +475,37 @@ class TaskExecution:
         if state in DONE:
             transaction.touched += task.successors
         elif state is TaskState.FAILED:
-            reason = f"task {task.task.name!r} has failed {task.failures} times"
+            times = f" {task.failures} times" if task.failures > 1 else ""
+            reason = f"task {task.task.name!r} has failed{times}"
             self.close(task.owner, transaction, running=False, reason=reason)
         else:
             transaction.touched.append(task)  # a plan may have given it its next place already
             self._again(task, transaction, f"{task.name}: {reason or event.outcome.value}")
 
-    def _after(self, task: LiveTask, outcome: Outcome) -> tuple[TaskState, bool]:
+    def _after(self, task: LiveTask, event: Ended) -> tuple[TaskState, bool]:
+        outcome = event.outcome
         if outcome in _DONE:
             return _DONE[outcome], False
-        if task.owner.closing:
-            return TaskState.CANCELLED, False
-        counted = outcome is Outcome.FAILED and task.state is not TaskState.ENDING
-        if counted and task.failures + 1 >= self._settings.runs_max:
-            return TaskState.FAILED, True
-        return TaskState.WAITING, counted
+        program, closing = task.program, task.owner.closing
+        if task.state is TaskState.ENDING or (program is None and closing):
+            return (TaskState.CANCELLED if closing else TaskState.WAITING), False
+        runs = task.failures + 1
+        if program is None:
+            counted = outcome is not Outcome.CANCELLED
+            again = not counted or runs < self._settings.runs_max
+        else:
+            counted = True
+            again = not closing and program.rerun.wanted(runs, outcome.value, event.exit_code)
+        return (TaskState.WAITING if again else TaskState.FAILED), counted
 
     @staticmethod
-    def _cut(booking: Booking, event: Ended) -> str:
-        # Why a run failed that went on to the end of its reservation.
+    def _why(task: LiveTask, booking: Booking, event: Ended) -> str:
+        # Why a run has failed, where its site does not say it.
+        if task.program is not None:
+            return ending_words(event.outcome, event.exit_code, event.signal, task.program.limit)
+        # One that was only simulated has gone on to the end of its reservation.
         last = booking.placement.end - SLOT_TOLERANCE
-        if event.outcome is not Outcome.FAILED or event.end_time < last:
+        if event.outcome not in {Outcome.FAILED, Outcome.TIMEOUT} or event.end_time < last:
             return ""
         return "it was cut off at the end of its reservation"
 
@@ -509,5 +561,14 @@ class TaskExecution:
         if self._settings.on_lost != "rerun":
             return
         for task in list(self._memory.tasks()):
-            if task.state in AT_SITE and task.booking and event.site in task.booking.sites:
+            program = task.program
+            once = program is not None and not program.rerun.wanted(
+                task.failures + 1, Outcome.LOST.value, None
+            )
+            if (
+                task.state in AT_SITE
+                and task.booking
+                and event.site in task.booking.sites
+                and not once
+            ):
                 self.free(task, transaction, f"site {event.site!r} is lost")

@@ -1,4 +1,6 @@
+from grms.v1 import job_pb2 as _job_pb2
 from grms.v1 import request_pb2 as _request_pb2
+from grms.v1 import results_pb2 as _results_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -69,18 +71,46 @@ class Alternative(_message.Message):
     def __init__(self, demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ...) -> None: ...
 
 class TaskSpec(_message.Message):
-    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program")
+    __slots__ = ("name", "work_s", "alternatives", "predecessors", "program", "needs", "limit_s", "task_outputs", "rerun")
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     PREDECESSORS_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    TASK_OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    RERUN_FIELD_NUMBER: _ClassVar[int]
     name: str
     work_s: float
     alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
     predecessors: _containers.RepeatedScalarFieldContainer[str]
     program: _request_pb2.Program
-    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ...) -> None: ...
+    needs: _request_pb2.Needs
+    limit_s: float
+    task_outputs: _containers.RepeatedCompositeFieldContainer[TaskOutput]
+    rerun: Rerun
+    def __init__(self, name: _Optional[str] = ..., work_s: _Optional[float] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., predecessors: _Optional[_Iterable[str]] = ..., program: _Optional[_Union[_request_pb2.Program, _Mapping]] = ..., needs: _Optional[_Union[_request_pb2.Needs, _Mapping]] = ..., limit_s: _Optional[float] = ..., task_outputs: _Optional[_Iterable[_Union[TaskOutput, _Mapping]]] = ..., rerun: _Optional[_Union[Rerun, _Mapping]] = ...) -> None: ...
+
+class TaskOutput(_message.Message):
+    __slots__ = ("name", "task", "output")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    task: str
+    output: str
+    def __init__(self, name: _Optional[str] = ..., task: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
+
+class Rerun(_message.Message):
+    __slots__ = ("runs", "exit_codes", "outcomes")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODES_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    runs: int
+    exit_codes: _containers.RepeatedScalarFieldContainer[int]
+    outcomes: _containers.RepeatedScalarFieldContainer[_request_pb2.Outcome]
+    def __init__(self, runs: _Optional[int] = ..., exit_codes: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[_Union[_request_pb2.Outcome, str]]] = ...) -> None: ...
 
 class WorkflowSpec(_message.Message):
     __slots__ = ("name", "tasks", "earliest_start_s", "due_date_s", "budget", "preference")
@@ -99,7 +129,7 @@ class WorkflowSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskSpec, _Mapping]]] = ..., earliest_start_s: _Optional[float] = ..., due_date_s: _Optional[float] = ..., budget: _Optional[float] = ..., preference: _Optional[float] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason")
+    __slots__ = ("name", "state", "demands", "start_time_s", "end_time_s", "cost", "runs", "reason", "outcome", "exit_code", "signal", "job", "outputs", "has_program")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DEMANDS_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +138,12 @@ class Task(_message.Message):
     COST_FIELD_NUMBER: _ClassVar[int]
     RUNS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    HAS_PROGRAM_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: TaskState
     demands: _containers.RepeatedCompositeFieldContainer[Demand]
@@ -116,7 +152,23 @@ class Task(_message.Message):
     cost: float
     runs: int
     reason: str
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., runs: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    outcome: _request_pb2.Outcome
+    exit_code: int
+    signal: int
+    job: str
+    outputs: _containers.RepeatedCompositeFieldContainer[TaskFile]
+    has_program: bool
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., start_time_s: _Optional[float] = ..., end_time_s: _Optional[float] = ..., cost: _Optional[float] = ..., runs: _Optional[int] = ..., reason: _Optional[str] = ..., outcome: _Optional[_Union[_request_pb2.Outcome, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., job: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[TaskFile, _Mapping]]] = ..., has_program: bool = ...) -> None: ...
+
+class TaskFile(_message.Message):
+    __slots__ = ("name", "size_bytes", "sha256")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    size_bytes: int
+    sha256: bytes
+    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ...) -> None: ...
 
 class Workflow(_message.Message):
     __slots__ = ("workflow_id", "name", "state", "submit_time_s", "end_time_s", "due_date_s", "budget", "completion_s", "cost", "tasks_total", "tasks_completed", "tasks", "reason", "revision", "tasks_simulated")
@@ -189,3 +241,23 @@ class WatchRequest(_message.Message):
     WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
     workflow_id: str
     def __init__(self, workflow_id: _Optional[str] = ...) -> None: ...
+
+class TaskResultsRequest(_message.Message):
+    __slots__ = ("workflow_id", "task")
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    task: str
+    def __init__(self, workflow_id: _Optional[str] = ..., task: _Optional[str] = ...) -> None: ...
+
+class FetchTaskResultRequest(_message.Message):
+    __slots__ = ("workflow_id", "task", "name", "offset_bytes")
+    WORKFLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_BYTES_FIELD_NUMBER: _ClassVar[int]
+    workflow_id: str
+    task: str
+    name: str
+    offset_bytes: int
+    def __init__(self, workflow_id: _Optional[str] = ..., task: _Optional[str] = ..., name: _Optional[str] = ..., offset_bytes: _Optional[int] = ...) -> None: ...

@@ -4,6 +4,8 @@ import grpc
 import warnings
 
 from broker.v1 import workflow_pb2 as broker_dot_v1_dot_workflow__pb2
+from grms.v1 import job_pb2 as grms_dot_v1_dot_job__pb2
+from grms.v1 import results_pb2 as grms_dot_v1_dot_results__pb2
 
 GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
@@ -34,6 +36,11 @@ class WorkflowServiceStub(object):
         Args:
             channel: A grpc.Channel.
         """
+        self.PutInput = channel.unary_unary(
+                '/broker.v1.WorkflowService/PutInput',
+                request_serializer=grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_job__pb2.PutInputResponse.FromString,
+                _registered_method=True)
         self.Submit = channel.unary_unary(
                 '/broker.v1.WorkflowService/Submit',
                 request_serializer=broker_dot_v1_dot_workflow__pb2.SubmitRequest.SerializeToString,
@@ -59,10 +66,30 @@ class WorkflowServiceStub(object):
                 request_serializer=broker_dot_v1_dot_workflow__pb2.WatchRequest.SerializeToString,
                 response_deserializer=broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
                 _registered_method=True)
+        self.Results = channel.unary_unary(
+                '/broker.v1.WorkflowService/Results',
+                request_serializer=broker_dot_v1_dot_workflow__pb2.TaskResultsRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultList.FromString,
+                _registered_method=True)
+        self.FetchResult = channel.unary_stream(
+                '/broker.v1.WorkflowService/FetchResult',
+                request_serializer=broker_dot_v1_dot_workflow__pb2.FetchTaskResultRequest.SerializeToString,
+                response_deserializer=grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
+                _registered_method=True)
 
 
 class WorkflowServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
+
+    def PutInput(self, request, context):
+        """Hands over the next bytes of a file that a program is given, before its workflow is submitted. The answer
+        says how many are there, which is where to go on; a content that is there already needs no bytes.
+        INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away. What no workflow is given
+        within an hour is deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def Submit(self, request, context):
         """Takes a workflow. The answer is durable; the same key has the same answer.
@@ -102,9 +129,30 @@ class WorkflowServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Results(self, request, context):
+        """Says which files the present or last run of a task has left, as far as its site hands them out: while it
+        runs its streams. FAILED_PRECONDITION where no program of it has begun, UNAVAILABLE where its site does not
+        answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchResult(self, request, context):
+        """Sends one of these files from a byte on, as it is now. NOT_FOUND where there is no such file.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkflowServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'PutInput': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutInput,
+                    request_deserializer=grms_dot_v1_dot_job__pb2.PutInputRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_job__pb2.PutInputResponse.SerializeToString,
+            ),
             'Submit': grpc.unary_unary_rpc_method_handler(
                     servicer.Submit,
                     request_deserializer=broker_dot_v1_dot_workflow__pb2.SubmitRequest.FromString,
@@ -130,6 +178,16 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
                     request_deserializer=broker_dot_v1_dot_workflow__pb2.WatchRequest.FromString,
                     response_serializer=broker_dot_v1_dot_workflow__pb2.Workflow.SerializeToString,
             ),
+            'Results': grpc.unary_unary_rpc_method_handler(
+                    servicer.Results,
+                    request_deserializer=broker_dot_v1_dot_workflow__pb2.TaskResultsRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultList.SerializeToString,
+            ),
+            'FetchResult': grpc.unary_stream_rpc_method_handler(
+                    servicer.FetchResult,
+                    request_deserializer=broker_dot_v1_dot_workflow__pb2.FetchTaskResultRequest.FromString,
+                    response_serializer=grms_dot_v1_dot_results__pb2.ResultChunk.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'broker.v1.WorkflowService', rpc_method_handlers)
@@ -140,6 +198,33 @@ def add_WorkflowServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class WorkflowService(object):
     """Missing associated documentation comment in .proto file."""
+
+    @staticmethod
+    def PutInput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.WorkflowService/PutInput',
+            grms_dot_v1_dot_job__pb2.PutInputRequest.SerializeToString,
+            grms_dot_v1_dot_job__pb2.PutInputResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Submit(request,
@@ -266,6 +351,60 @@ class WorkflowService(object):
             '/broker.v1.WorkflowService/Watch',
             broker_dot_v1_dot_workflow__pb2.WatchRequest.SerializeToString,
             broker_dot_v1_dot_workflow__pb2.Workflow.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Results(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/broker.v1.WorkflowService/Results',
+            broker_dot_v1_dot_workflow__pb2.TaskResultsRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultList.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/broker.v1.WorkflowService/FetchResult',
+            broker_dot_v1_dot_workflow__pb2.FetchTaskResultRequest.SerializeToString,
+            grms_dot_v1_dot_results__pb2.ResultChunk.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,8 @@ What people who want workflows done talk to. Moments are seconds on the broker's
 
 from broker.v1 import workflow_pb2 as _workflow_pb2
 from collections import abc as _abc
+from grms.v1 import job_pb2 as _job_pb2
+from grms.v1 import results_pb2 as _results_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -31,6 +33,12 @@ class WorkflowServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> WorkflowServiceAsyncStub: ...
+    PutInput: _grpc.UnaryUnaryMultiCallable[_job_pb2.PutInputRequest, _job_pb2.PutInputResponse]
+    """Hands over the next bytes of a file that a program is given, before its workflow is submitted. The answer
+    says how many are there, which is where to go on; a content that is there already needs no bytes.
+    INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away. What no workflow is given
+    within an hour is deleted.
+    """
     Submit: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.SubmitRequest, _workflow_pb2.Workflow]
     """Takes a workflow. The answer is durable; the same key has the same answer.
     FAILED_PRECONDITION where a live workflow has that name, RESOURCE_EXHAUSTED at the limit of
@@ -46,10 +54,23 @@ class WorkflowServiceStub:
     """
     Watch: _grpc.UnaryStreamMultiCallable[_workflow_pb2.WatchRequest, _workflow_pb2.Workflow]
     """Sends a workflow as it stands, and then every change, until its end."""
+    Results: _grpc.UnaryUnaryMultiCallable[_workflow_pb2.TaskResultsRequest, _results_pb2.ResultList]
+    """Says which files the present or last run of a task has left, as far as its site hands them out: while it
+    runs its streams. FAILED_PRECONDITION where no program of it has begun, UNAVAILABLE where its site does not
+    answer.
+    """
+    FetchResult: _grpc.UnaryStreamMultiCallable[_workflow_pb2.FetchTaskResultRequest, _results_pb2.ResultChunk]
+    """Sends one of these files from a byte on, as it is now. NOT_FOUND where there is no such file."""
 
 @_typing.type_check_only
 class WorkflowServiceAsyncStub(WorkflowServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
+    PutInput: _aio.UnaryUnaryMultiCallable[_job_pb2.PutInputRequest, _job_pb2.PutInputResponse]  # type: ignore[assignment]
+    """Hands over the next bytes of a file that a program is given, before its workflow is submitted. The answer
+    says how many are there, which is where to go on; a content that is there already needs no bytes.
+    INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away. What no workflow is given
+    within an hour is deleted.
+    """
     Submit: _aio.UnaryUnaryMultiCallable[_workflow_pb2.SubmitRequest, _workflow_pb2.Workflow]  # type: ignore[assignment]
     """Takes a workflow. The answer is durable; the same key has the same answer.
     FAILED_PRECONDITION where a live workflow has that name, RESOURCE_EXHAUSTED at the limit of
@@ -65,8 +86,27 @@ class WorkflowServiceAsyncStub(WorkflowServiceStub):
     """
     Watch: _aio.UnaryStreamMultiCallable[_workflow_pb2.WatchRequest, _workflow_pb2.Workflow]  # type: ignore[assignment]
     """Sends a workflow as it stands, and then every change, until its end."""
+    Results: _aio.UnaryUnaryMultiCallable[_workflow_pb2.TaskResultsRequest, _results_pb2.ResultList]  # type: ignore[assignment]
+    """Says which files the present or last run of a task has left, as far as its site hands them out: while it
+    runs its streams. FAILED_PRECONDITION where no program of it has begun, UNAVAILABLE where its site does not
+    answer.
+    """
+    FetchResult: _aio.UnaryStreamMultiCallable[_workflow_pb2.FetchTaskResultRequest, _results_pb2.ResultChunk]  # type: ignore[assignment]
+    """Sends one of these files from a byte on, as it is now. NOT_FOUND where there is no such file."""
 
 class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
+    @_abc_1.abstractmethod
+    def PutInput(
+        self,
+        request: _job_pb2.PutInputRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_job_pb2.PutInputResponse, _abc.Awaitable[_job_pb2.PutInputResponse]]:
+        """Hands over the next bytes of a file that a program is given, before its workflow is submitted. The answer
+        says how many are there, which is where to go on; a content that is there already needs no bytes.
+        INVALID_ARGUMENT: the bytes are not those of the SHA-256, and were thrown away. What no workflow is given
+        within an hour is deleted.
+        """
+
     @_abc_1.abstractmethod
     def Submit(
         self,
@@ -111,5 +151,24 @@ class WorkflowServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_workflow_pb2.Workflow], _abc.AsyncIterator[_workflow_pb2.Workflow]]:
         """Sends a workflow as it stands, and then every change, until its end."""
+
+    @_abc_1.abstractmethod
+    def Results(
+        self,
+        request: _workflow_pb2.TaskResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_pb2.ResultList, _abc.Awaitable[_results_pb2.ResultList]]:
+        """Says which files the present or last run of a task has left, as far as its site hands them out: while it
+        runs its streams. FAILED_PRECONDITION where no program of it has begun, UNAVAILABLE where its site does not
+        answer.
+        """
+
+    @_abc_1.abstractmethod
+    def FetchResult(
+        self,
+        request: _workflow_pb2.FetchTaskResultRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_results_pb2.ResultChunk], _abc.AsyncIterator[_results_pb2.ResultChunk]]:
+        """Sends one of these files from a byte on, as it is now. NOT_FOUND where there is no such file."""
 
 def add_WorkflowServiceServicer_to_server(servicer: WorkflowServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

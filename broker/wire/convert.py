@@ -3,14 +3,16 @@
 import math
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
+from broker.model.program import Program, check_programs
 from broker.model.resources import Calendar, PriceRule, Resource, WeeklyWindow
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.lifecycle import TaskState, WorkflowState
-from broker.scheduler.records import Program, Supply
+from broker.scheduler.records import Supply
 from broker.scheduler.state_tables import LiveTask, LiveWorkflow, StateTables
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
+from broker.wire.programs import read_program, write_program
 from grms.daemon.messages import WireError
 from grms.v1 import request_pb2
 
@@ -32,10 +34,11 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
     """
     if not spec.name:
         raise WireError("workflow.name", "the workflow has no name")
-    tasks = []
+    tasks, programs = [], []
     for index, task in enumerate(spec.tasks):
         try:
             tasks.append(_read_task(task))
+            programs.append(read_program(task))
         except ValueError as error:
             raise WireError(f"workflow.tasks[{index}]", str(error)) from error
     try:
@@ -47,14 +50,11 @@ def read_workflow(spec: workflow_pb2.WorkflowSpec) -> tuple[Workflow, tuple[Prog
             spec.budget if spec.HasField("budget") else math.inf,
             spec.preference if spec.HasField("preference") else 0.5,
         )
+        there = tuple(each for each in programs if each is not None)
+        check_programs(workflow, there)
     except ValueError as error:
         raise WireError("workflow", str(error)) from error
-    programs = tuple(
-        Program(task.name, task.program.SerializeToString(deterministic=True))
-        for task in spec.tasks
-        if task.HasField("program")
-    )
-    return workflow, programs
+    return workflow, there
 
 
 def _read_task(task: workflow_pb2.TaskSpec) -> Task:
@@ -95,7 +95,7 @@ def write_workflow(
                 written[shared].alternatives.add().demands.extend(demands)
         made.MergeFrom(written[shared])
         if task.name in by_task:
-            made.program.CopyFrom(request_pb2.Program.FromString(by_task[task.name].content))
+            write_program(made, by_task[task.name])
     if workflow.earliest_start > -math.inf:
         spec.earliest_start_s = workflow.earliest_start
     if workflow.due_date < math.inf:
@@ -155,7 +155,14 @@ def write_task(task: LiveTask) -> workflow_pb2.Task:
         state=f"TASK_STATE_{task.state.name}",
         runs=task.runs,
         reason=task.reason,
+        has_program=task.program is not None,
+        outputs=[
+            workflow_pb2.TaskFile(name=file.name, size_bytes=file.size, sha256=file.sha256)
+            for file in task.outputs
+        ],
     )
+    if task.program is not None:
+        _write_run(message, task)
     placement = task.placement
     if placement is not None:
         message.demands.extend(write_demands(placement.demands))
@@ -163,6 +170,18 @@ def write_task(task: LiveTask) -> workflow_pb2.Task:
         message.end_time_s = placement.end if task.end_time is None else task.end_time
         message.cost = placement.cost
     return message
+
+
+def _write_run(message: workflow_pb2.Task, task: LiveTask) -> None:
+    if task.outcome is not None:
+        outcome: Any = request_pb2.Outcome.Value(f"OUTCOME_{task.outcome.name}")
+        message.outcome = outcome
+    if task.exit_code is not None:
+        message.exit_code = task.exit_code
+    if task.signal is not None:
+        message.signal = task.signal
+    if task.run is not None:
+        message.job = task.run.job
 
 
 def read_workflow_state(number: int) -> WorkflowState:

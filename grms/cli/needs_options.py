@@ -1,21 +1,14 @@
 """Options of `grms submit` about what a job of numbers asks for besides processors."""
 
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from lrms_sim.workload.requests import Gpus, GpuScope, Memory, MemoryScope, Request
+    from lrms_sim.workload.requests import Request
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_SIZE: Final = r"(?i:(\d+)([MGT])(?:i?B)?(?:/(node|core|gpu))?)"
-_UNITS: Final = {"M": 1, "G": 1024, "T": 1024**2}
-_GPUS: Final = r"(?:(?P<type>[A-Za-z_][\w.-]*):)?(?P<count>\d+)(?:/(?P<per>node|task|job))?"
-_NODES: Final = r"(\d+)(?:-(\d+))?"
-_LICENCE: Final = r"([\w.@+/-]+?)(?::(\d+))?"
 
 NAMES: Final = (
     *("nodes", "cores_per_task", "tasks_per_node", "memory", "gpus", "features", "exclusive"),
@@ -78,17 +71,11 @@ def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -
     if processors % cores:
         text = f"{processors} processors are no whole number of tasks with {cores} cores each"
         raise click.BadParameter(text, param_hint="'--cores-per-task'")
-    words: dict[str, Callable[[Any], dict[str, Any]]] = {
-        "nodes": _nodes,
-        "memory": lambda text: {"memory": _memory(text)},
-        "gpus": lambda text: {"gpus": _gpus(text)},
-        "licences": lambda names: {"licences": tuple(map(_licence, names))},
-    }
     try:
         request = Request(tasks=processors // cores, cores_per_task=cores)
         said: dict[str, Any] = {}
         for name, value in given.items():
-            said |= words[name](value) if name in words else {name: value}
+            said |= _said(name, value)
         request = replace(request, wall_time=requested_time_s, **said)
         check_names(request)
     except RequestError as error:
@@ -96,33 +83,23 @@ def needs_of(processors: int, requested_time_s: float, values: dict[str, Any]) -
     return request
 
 
-def _read(pattern: str, text: str, option: str, what: str) -> re.Match[str]:
-    found = re.fullmatch(pattern, text)
-    if found is None:
-        raise click.BadParameter(f"{text!r} is {what}", param_hint=f"'{option}'")
-    return found
+def _said(name: str, value: Any) -> dict[str, Any]:
+    # What an option says, by the fields of a request.
+    from lrms_sim.workload import request_words  # noqa: PLC0415  # as in `needs_of`
+    from lrms_sim.workload.requests import RequestError  # noqa: PLC0415  # same
 
-
-def _nodes(text: str) -> dict[str, Any]:
-    found = _read(_NODES, text, "--nodes", "no number of nodes; write 2, or 2-4")
-    return {"nodes_min": int(found[1]), "nodes_max": int(found[2] or found[1])}
-
-
-def _memory(text: str) -> "Memory":
-    from lrms_sim.workload.requests import Memory  # noqa: PLC0415  # same
-
-    found = _read(_SIZE, text, "--memory", "no amount of memory; write 4G, or 64G/node")
-    per = (found[3] or "core").lower()
-    return Memory(int(found[1]) * _UNITS[found[2].upper()], cast("MemoryScope", per))
-
-
-def _gpus(text: str) -> "Gpus":
-    from lrms_sim.workload.requests import Gpus  # noqa: PLC0415  # same
-
-    found = _read(_GPUS, text, "--gpus", "no number of GPUs; write 2, a100:2 or 1/task")
-    return Gpus(int(found["count"]), cast("GpuScope", found["per"] or "job"), found["type"] or "")
-
-
-def _licence(text: str) -> tuple[str, int]:
-    found = _read(_LICENCE, text, "--licence", "no licence; write NAME, or NAME:2")
-    return found[1], int(found[2] or 1)
+    try:
+        match name:
+            case "nodes":
+                least, most = request_words.nodes_of(value)
+                return {"nodes_min": least, "nodes_max": most}
+            case "memory":
+                return {name: request_words.memory_of(value)}
+            case "gpus":
+                return {name: request_words.gpus_of(value)}
+            case "licences":
+                return {name: tuple(map(request_words.licence_of, value))}
+    except RequestError as error:
+        option = name.removesuffix("s") if name == "licences" else name
+        raise click.BadParameter(str(error), param_hint=f"'--{option}'") from error
+    return {name: value}

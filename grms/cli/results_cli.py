@@ -14,13 +14,7 @@ from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
-    from grms.client import ResultFile, Results, SyncClient
-
-PROBLEMS = {
-    "missing": "the job has left no such file",
-    "no_file": "it is no plain file, or behind a link",
-    "too_large": "it is larger than the site hands out",
-}
+    from grms.client import Results, SyncClient
 
 
 @click.command()
@@ -36,6 +30,8 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
     """
     name = "stderr" if error else "stdout"
     with client_of(socket, timeout_s) as site:
+        from grms.client.fetching import PROBLEMS  # noqa: PLC0415  # see the module's docstring
+
         results, where = _here(site, job_id)
         file = next(file for file in results.files if file.name == name)
         if file.problem:
@@ -66,6 +62,8 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
     hands out, and what the job has not declared, stays where the job has run; the last line says where, and
     until when.
     """
+    from grms.client.fetching import bring_file  # noqa: PLC0415  # see the module's docstring
+
     with client_of(socket, timeout_s) as site:
         results, where = _here(site, job_id)
         if not results.complete:
@@ -74,9 +72,7 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
         target.mkdir(parents=True, exist_ok=True)
         missed = False
         for file in results.files:
-            problem = PROBLEMS.get(file.problem, file.problem) or _fetched(
-                site, job_id, file, target, force=force
-            )
+            problem = bring_file(file, lambda name: site.fetch(job_id, name), target, force=force)
             words = problem or f"{file.size_bytes} bytes"
             click.echo(f"{printable(str(target / file.name))}: {words}", err=bool(problem))
             missed = missed or bool(problem)
@@ -110,25 +106,3 @@ def _stays(results: "Results", site: str) -> str:
     return printable(
         f"not brought: {words} at {site} in {results.folder}, until {until:%Y-%m-%d %H:%M}{why}"
     )
-
-
-def _fetched(
-    site: "SyncClient", job_id: str, file: "ResultFile", target: Path, *, force: bool
-) -> str:
-    """Returns what went wrong; empty if nothing did."""
-    import hashlib  # noqa: PLC0415  # see the module's docstring
-    import os  # noqa: PLC0415  # same
-
-    from grms.daemon.job_files import FileProblemError, created  # noqa: PLC0415  # same
-
-    if not force and os.path.lexists(target / file.name):
-        return "it is there already; --force replaces it"
-    digest = hashlib.sha256()
-    try:
-        with os.fdopen(created(target, file.name, mode=0o644), "wb") as out:
-            for some in site.fetch(job_id, file.name):
-                digest.update(some)
-                out.write(some)
-    except (FileProblemError, ValueError, OSError) as error:
-        return printable(str(error))
-    return "" if digest.digest() == file.sha256 else "its content is not what the site has said"

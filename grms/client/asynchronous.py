@@ -164,15 +164,14 @@ class Client:
                 request = job_pb2.PutInputRequest(file=file, offset_bytes=held, content=some)
         return file
 
-    async def get(self, job_id: str) -> Job:
-        """Returns a job.
+    async def get(self, job_id: str = "", *, key: str = "") -> Job:
+        """Returns a job, by its id or by the key with which it was submitted.
 
         Raises:
-            SiteError: there is none of that id, or it is another user's.
+            SiteError: there is none of that id or key, or it is another user's.
         """
-        return read_job(
-            await self._calls.call(self._calls.jobs.Get, job_pb2.GetRequest(job_id=job_id))
-        )
+        request = job_pb2.GetRequest(job_id=job_id, idempotency_key=key)
+        return read_job(await self._calls.call(self._calls.jobs.Get, request))
 
     async def jobs(
         self,
@@ -295,6 +294,27 @@ class Client:
                 await asyncio.sleep(backoff.next_s())
             except aio.AioRpcError as error:
                 await self._calls.pause_or_raise(error, deadline, backoff.next_s())
+
+    async def changes(self) -> AsyncIterator[Job | None]:
+        """Yields `None` once the site answers, and then every change of the user's jobs.
+
+        It ends with the first error, or when the site ends the call: what has changed meanwhile is to be asked for.
+
+        Raises:
+            SiteUnavailable: the site cannot be reached, or is not there any more.
+            SiteError: it was refused.
+        """
+        call = self._calls.jobs.Watch(job_pb2.WatchRequest())
+        try:
+            await call.initial_metadata()
+            if not call.done():
+                yield None
+            async for message in call:
+                yield read_job(message)
+        except aio.AioRpcError as error:
+            await self._calls.pause_or_raise(error, 0.0, 0.0)
+        finally:
+            call.cancel()
 
     async def wait(self, job_id: str) -> Job:
         """Waits for the end of a job and returns it.

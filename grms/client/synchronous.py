@@ -54,9 +54,9 @@ class SyncClient:
         """Returns what would become of a job if it were submitted now, and submits nothing."""
         return self._do(self._client.preview(**wanted))
 
-    def get(self, job_id: str) -> Job:
-        """Returns a job."""
-        return self._do(self._client.get(job_id))
+    def get(self, job_id: str = "", *, key: str = "") -> Job:
+        """Returns a job, by its id or by the key with which it was submitted."""
+        return self._do(self._client.get(job_id, key=key))
 
     def jobs(self, **wanted: Any) -> Iterator[Job]:
         """Yields the user's jobs."""
@@ -89,6 +89,10 @@ class SyncClient:
     def watch(self, job_id: str) -> Iterator[Job]:
         """Yields a job's state and its changes."""
         return self._each(self._client.watch(job_id))
+
+    def changes(self) -> Iterator[Job | None]:
+        """Yields `None` once the site answers, and then every change of the user's jobs."""
+        return self._each(self._client.changes())
 
     def wait(self, job_id: str) -> Job:
         """Waits for the end of a job."""

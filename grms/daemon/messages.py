@@ -45,6 +45,8 @@ def _plain(value: Any) -> Any:
         return dict(value.items())
     if isinstance(value, Message):
         return of_message(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if not hasattr(value, "extend"):
         return value
     return [_plain(each) for each in value]

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from grms.daemon.file_store import ResultStore
 from grms.daemon.job_files import FileLimits
 from grms.lrms.job_directories import WithFolders
 from grms.site.assembly import Core
@@ -22,7 +23,6 @@ from grms.site.staging.download import ResultServer
 from grms.site.staging.retention import Retention
 from grms.site.staging.stage_in import InputFetcher, InputServer
 from grms.site.staging.stage_out import StageOut
-from grms.site.staging.store import ResultStore
 
 Log = structlog.typing.FilteringBoundLogger
 

@@ -190,10 +190,12 @@ class PutInputResponse(_message.Message):
     def __init__(self, held_bytes: _Optional[int] = ...) -> None: ...
 
 class GetRequest(_message.Message):
-    __slots__ = ("job_id",)
+    __slots__ = ("job_id", "idempotency_key")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     job_id: str
-    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+    idempotency_key: str
+    def __init__(self, job_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("states", "all_users", "page_size", "page_token", "user", "partner", "since_s", "stuck", "without_program")

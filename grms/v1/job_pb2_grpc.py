@@ -114,7 +114,7 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
+        """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
         ended so long ago that it has been forgotten.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -53,7 +53,7 @@ class JobServiceStub:
     those of `Submit`, but for files that are not here.
     """
     Get: _grpc.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]
-    """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
+    """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
     ended so long ago that it has been forgotten.
     """
     List: _grpc.UnaryUnaryMultiCallable[_job_pb2.ListRequest, _job_pb2.ListResponse]
@@ -97,7 +97,7 @@ class JobServiceAsyncStub(JobServiceStub):
     those of `Submit`, but for files that are not here.
     """
     Get: _aio.UnaryUnaryMultiCallable[_job_pb2.GetRequest, _job_pb2.Job]  # type: ignore[assignment]
-    """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
+    """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
     ended so long ago that it has been forgotten.
     """
     List: _aio.UnaryUnaryMultiCallable[_job_pb2.ListRequest, _job_pb2.ListResponse]  # type: ignore[assignment]
@@ -162,7 +162,7 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_pb2.GetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_job_pb2.Job, _abc.Awaitable[_job_pb2.Job]]:
-        """Returns one job. NOT_FOUND where there is none of that id, or it is another user's, or it
+        """Returns one job. NOT_FOUND where there is none of that id or key, or it is another user's, or it
         ended so long ago that it has been forgotten.
         """
 

@@ -134,16 +134,18 @@ class ReleaseRequest(_message.Message):
     def __init__(self, reservation_id: _Optional[str] = ...) -> None: ...
 
 class LaunchRequest(_message.Message):
-    __slots__ = ("idempotency_key", "reservation_id", "job", "to_the_end")
+    __slots__ = ("idempotency_key", "reservation_id", "job", "to_the_end", "estimate_s")
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     RESERVATION_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     TO_THE_END_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_S_FIELD_NUMBER: _ClassVar[int]
     idempotency_key: str
     reservation_id: str
     job: _request_pb2.JobRequest
     to_the_end: bool
-    def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., to_the_end: bool = ...) -> None: ...
+    estimate_s: float
+    def __init__(self, idempotency_key: _Optional[str] = ..., reservation_id: _Optional[str] = ..., job: _Optional[_Union[_request_pb2.JobRequest, _Mapping]] = ..., to_the_end: bool = ..., estimate_s: _Optional[float] = ...) -> None: ...
 
 class MoveRequest(_message.Message):
     __slots__ = ("reservation_id", "old_window", "new_window")

@@ -46,7 +46,7 @@ from broker.scheduler.events import (
     Tick,
     Update,
 )
-from broker.scheduler.lifecycle import Outcome, WorkflowState
+from broker.scheduler.lifecycle import WorkflowState
 from broker.scheduler.records import Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
@@ -54,6 +54,7 @@ from broker.scheduler.state_tables import Booking, LiveWorkflow
 from grms.site.model.jobs import Request
 from grms.site.model.lifecycle import ReservationState
 from grms.site.model.reservations import Reservation, Resource
+from grms.util.outcomes import Outcome
 from scenarios.run.reserving_sites import RefusedError, ReservingSites
 from scenarios.run.workflow_source import Submission, submissions_of, supplies_of
 from scenarios.spec.spec import ScenarioSpec

@@ -26,6 +26,7 @@ from broker.scheduler.events import (
     BookingLost,
     Ended,
     Event,
+    HandedOver,
     Moved,
     MoveRefused,
     Released,
@@ -34,11 +35,12 @@ from broker.scheduler.events import (
     Tick,
 )
 from broker.scheduler.invariants import check
-from broker.scheduler.lifecycle import Outcome, TaskState
+from broker.scheduler.lifecycle import TaskState
 from broker.scheduler.records import Record, Supply
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import Booking
+from grms.util.outcomes import Outcome
 from tests.broker.plain_planner import plan_plainly
 
 STEPS_MAX = 20_000
@@ -199,7 +201,8 @@ class World:
         else:
             run = self.runs[name] = Run(booking, "/".join(booking.placement.key))
             assert not self._overlapping(run, run.window), "two tasks on a unit at once"
-            self.later(Booked(0, name), self._delay())
+            held = tuple(f"{name}.{number}" for number in range(len(booking.holds)))
+            self.later(Booked(0, name, held), self._delay())
 
     def _launch(self, command: Launch) -> None:
         run = self.runs[command.booking.booking]
@@ -218,6 +221,8 @@ class World:
             self.later(BookingLost(0, run.booking.booking, "refused"), self._delay())
             return
         run.state = "running"
+        if command.program is not None:
+            self.later(HandedOver(0, run.booking.booking, f"job of {run.booking.booking}"), 0.0)
         begin, end = run.window
         assert begin - ROUNDING <= self.now < end, "launched outside of its reservation"
         run.start = self.now
@@ -296,7 +301,8 @@ class World:
         name = run.booking.booking
         self._settle(run)
         if run.state == "booked":
-            self.later(Booked(0, name), self._delay())
+            held = tuple(f"{name}.{number}" for number in range(len(run.booking.holds)))
+            self.later(Booked(0, name, held), self._delay())
         elif run.state == "running":
             self.later(Started(0, name, run.start), 0.0)
             self.later(run, run.end - self.now)

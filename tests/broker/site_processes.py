@@ -35,6 +35,7 @@ class SiteProcess:
 
     Attributes:
         name: of the site.
+        config: file of its configuration.
 
     Args:
         folder: for socket and journal.
@@ -50,13 +51,13 @@ class SiteProcess:
         self._folder = folder
         self._port = port
         self._log = folder / f"{name}.log"
-        self._path = folder / f"{name}.toml"
+        self.config = folder / f"{name}.toml"
         resources = "".join(
             f'[[resources]]\nresource_id = "{resource}"\nprocessors = {units}\nspeed = {speed}\n'
             for resource, speed, units in RESOURCES
         )
         partners = f'partners = "127.0.0.1:{port}"\n' if port else ""
-        self._path.write_text(
+        self.config.write_text(
             f'name = "{name}"\nprocessors = 4\n'
             + (f'brokers = ["{BROKER}"]\n' if keys is not None else "")
             + f'[listen]\nusers = "{folder}/{name}.sock"\n{partners}'
@@ -82,7 +83,7 @@ class SiteProcess:
         """Starts it."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  # this program
-                [sys.executable, "-c", SERVE, "serve", str(self._path)], stderr=log
+                [sys.executable, "-c", SERVE, "serve", str(self.config)], stderr=log
             )
 
     def until_serving(self) -> None:

@@ -7,7 +7,10 @@ import pytest
 import structlog
 from grpc import aio
 
-from broker.rpc.services import Frontend, PlanService, ResourceService, WorkflowService
+from broker.executor.contents import Contents
+from broker.rpc.frontend import Frontend
+from broker.rpc.services import PlanService, ResourceService, WorkflowService
+from broker.rpc.task_files import TaskFiles
 from broker.runtime.event_loop import Engine
 from broker.runtime.journal import Journal
 from broker.scheduler.commands import (
@@ -21,7 +24,6 @@ from broker.scheduler.commands import (
     StopPlanning,
 )
 from broker.scheduler.events import Booked, Ended, MoveRefused, Released, Started, Tick
-from broker.scheduler.lifecycle import Outcome
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
 from broker.scheduler.state_tables import Booking
@@ -33,6 +35,7 @@ from broker.v1 import (
     workflow_pb2,
     workflow_pb2_grpc,
 )
+from grms.util.outcomes import Outcome
 from tests.broker.plain_planner import plan_plainly
 from tests.conversations import Talk
 from tests.waiting import run
@@ -118,8 +121,10 @@ def test_a_conversation_goes_as_it_is_written(path: Path, tmp_path: Path) -> Non
             state = BrokerState.recover(settings, journal.records(), epoch="b")
             hands = Hands(state, journal, clock)
             frontend = hands.frontend
+            contents = Contents(tmp_path / "files", file_bytes=100, total_bytes=1000)
+            files = TaskFiles(frontend, contents, lambda _: None)
             workflow_pb2_grpc.add_WorkflowServiceServicer_to_server(
-                WorkflowService(frontend), server
+                WorkflowService(frontend, files), server
             )
             plan_pb2_grpc.add_PlanServiceServicer_to_server(
                 PlanService(frontend, lambda: None, str), server

@@ -21,6 +21,7 @@ SHOWS_WITHOUT = {
     "grms policy show": "same",
     "grms journal show": "each line of it is JSON",
     "gorba journal show": "same",
+    "gorba logs": "it prints what a program has printed, as it is",
     "grms logs": "it prints what a job has printed, as it is",
     "grms top": "it shows on a screen what status, partners and jobs have as JSON",
 }
@@ -42,7 +43,7 @@ ACTS = {
     }
     | {"write-off", "dashboard", "pki init", "pki issue", "pki issue-server", "pki renew"}
     | {"pki request"},
-    "gorba": {"cancel", "dashboard", "replan", "serve", "submit", "generate benchmark"}
+    "gorba": {"cancel", "dashboard", "fetch", "replan", "serve", "submit", "generate benchmark"}
     | {"generate pool", "resources add", "resources broken", "resources remove"},
     "scenario": {"down", "fetch", "up", "paper decentralized-grid", "paper genetic-fuzzy"}
     | {"paper gorba-rescheduling", "paper greedy-criteria", "paper utility-scheduling"}

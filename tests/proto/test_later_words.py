@@ -14,7 +14,6 @@ import grms.site.rpc.partner_service as answering
 from broker.cli.show_command import state_of
 from broker.executor.base import ReservationState
 from broker.executor.remote import _read as read_reservation
-from broker.scheduler.lifecycle import Outcome as TaskOutcome
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from grms.client.answers import JobState, read_job, read_results
 from grms.daemon.messages import WireError, of_message
@@ -83,7 +82,7 @@ def outcome() -> None:
     assert (job.outcome, job.has_ended) == (Outcome.UNKNOWN, True)
     assert "outcome 99" in job.reason
     ended = reservation_pb2.Reservation(state=reservation_pb2.RESERVATION_STATE_ENDED)
-    assert read_reservation(with_later(ended, "outcome")).outcome is TaskOutcome.FAILED
+    assert read_reservation(with_later(ended, "outcome")).outcome is Outcome.FAILED
 
 
 def job_state() -> None:

@@ -10,6 +10,7 @@ import grpc
 
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
+from grms.daemon.uploads import NoRoomError
 from grms.site.gateway.admission import Admission
 from grms.site.gateway.user_listener import User
 from grms.site.model.commands import ReplyJob
@@ -197,7 +198,7 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         """Takes a job."""
         user, wanted = await self._wanted(request, context)
         try:
-            lacking = await self._inputs.lacking(user.name, wanted.payload)
+            lacking = await self._inputs.lacking_of(user.name, wanted.payload)
         except OSError as error:
             text = f"the files that jobs are given cannot be looked at: {error.strerror or error}"
             await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
@@ -258,6 +259,8 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         file = read_input(request.file)
         try:
             held = await self._inputs.put(user.name, file, request.offset_bytes, request.content)
+        except NoRoomError as error:
+            await refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, str(error), retry_s=10.0)
         except ValueError as error:
             await self._admission.invalid(context, WireError("file", str(error)))
         except OSError as error:
@@ -268,9 +271,15 @@ class JobService(job_pb2_grpc.JobServiceServicer):
     async def Get(self, request: job_pb2.GetRequest, context: Context) -> job_pb2.Job:  # noqa: N802  # gRPC's name
         """Returns one job."""
         user = await self._admission.user(context)
-        if self._engine.state.memory.find_array(request.job_id) is not None:
-            return await self._seen_array(context, user, request.job_id)
-        return await self._seen(context, user, request.job_id, self._write)
+        job_id = request.job_id
+        if request.idempotency_key:
+            if job_id:
+                text = "job_id and idempotency_key are both there; give one of them"
+                await self._admission.invalid(context, WireError("idempotency_key", text))
+            job_id = await self._keyed(context, user, request.idempotency_key)
+        if self._engine.state.memory.find_array(job_id) is not None:
+            return await self._seen_array(context, user, job_id)
+        return await self._seen(context, user, job_id, self._write)
 
     async def List(  # noqa: N802  # gRPC's name
         self, request: job_pb2.ListRequest, context: Context
@@ -452,6 +461,26 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         pieces = self._results.read_job(job, request.name, request.offset_bytes)
         async for chunk in sent(context, pieces):
             yield chunk
+
+    async def _keyed(self, context: Context, user: User, key: str) -> str:
+        """Returns the id of the job that a user has submitted with a key."""
+
+        def look(state: SiteState) -> str | None:
+            number = state.memory.keys.get((user.name, key), 0)
+            if (array := state.memory.held.arrays.get(number)) is not None:
+                return array.array_id
+            job = state.memory.jobs.get(number)
+            return None if job is None else job.job_id
+
+        found = await self._admission.look(context, look)
+        if found is None:
+            await refuse(
+                context,
+                grpc.StatusCode.NOT_FOUND,
+                f"{user.name} has submitted no job with the key {key!r}, or it is forgotten",
+                field="idempotency_key",
+            )
+        return found
 
     async def _seen(
         self, context: Context, user: User, job_id: str, read: Callable[[HomeJob], T]

@@ -169,13 +169,17 @@ class ReservationService(reservation_pb2_grpc.ReservationServiceServicer):
         except WireError as error:
             await self._admission.invalid(context, error)
         simulated = request.job.HasField("simulated")
+        estimate = request.estimate_s or wanted.requested_time
+        if not (math.isfinite(estimate) and estimate > 0):
+            text = f"estimate_s is {estimate}; it must be finite, and at least 0"
+            await self._admission.invalid(context, WireError("estimate_s", text))
         event = LaunchReservation(
             self._engine.new_id(),
             owner,
             _number(request.reservation_id),
             request.idempotency_key,
             wanted,
-            run_time=request.job.simulated.run_time_s if simulated else wanted.requested_time,
+            run_time=request.job.simulated.run_time_s if simulated else estimate,
             to_the_end=request.to_the_end,
             program=request.job.HasField("program"),
         )

@@ -151,23 +151,6 @@ class Digests:
         return len(some)
 
 
-async def digest_of(path: Path) -> bytes:
-    """Returns the SHA-256 of a file of this site, read in pieces."""
-    digest = hashlib.sha256()
-
-    def piece(begin: int) -> int:
-        with path.open("rb") as file:
-            file.seek(begin)
-            some = file.read(PIECE_BYTES)
-        digest.update(some)
-        return len(some)
-
-    read = 0
-    while some := await asyncio.to_thread(piece, read):
-        read += some
-    return digest.digest()
-
-
 def found_files(folder: Path, names: Iterable[str], limits: FileLimits) -> list[FoundFile]:
     """Returns a job's files without their digests; an invalid name counts as a missing file.
 

@@ -13,13 +13,13 @@ from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
+from grms.daemon.file_store import ResultStore
 from grms.daemon.job_files import FileLimits, FileProblemError, JobFile, chunks
 from grms.lrms.job_directories import JobFolder, JobFolders, Remains
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, lrms_key
 from grms.site.model.lifecycle import PROVISIONAL, JobState
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.digests import Digests, NotReadYetError, found_files
-from grms.site.staging.store import ResultStore
 from grms.site.wire.convert import declared_outputs
 
 Log = structlog.typing.FilteringBoundLogger

@@ -11,12 +11,13 @@ from typing import Final, Protocol
 
 import structlog
 
+from grms.daemon.file_store import ResultStore
+from grms.daemon.uploads import user_input
 from grms.lrms.job_directories import JobFolders
 from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
-from grms.site.staging.stage_in import GUEST, user_input
-from grms.site.staging.store import ResultStore
+from grms.site.staging.stage_in import GUEST
 from grms.site.wire.convert import given_inputs
 
 PAUSE_S: Final = 3600.0

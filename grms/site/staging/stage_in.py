@@ -6,8 +6,6 @@ to files that are here; the journal does not contain them.
 """
 
 import asyncio
-import hashlib
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -15,121 +13,37 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
+from grms.daemon.file_store import ResultStore, WrongContentError
 from grms.daemon.job_files import FileLimits, JobFile
 from grms.daemon.shared_folders import NotSharedError, SharedFile, SharedFolders
+from grms.daemon.uploads import Uploads, check_size, user_input
 from grms.site.model.commands import LrmsSubmit
 from grms.site.model.jobs import HomeJob, OfferId
 from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError, ProgramSource
-from grms.site.staging.digests import digest_of
 from grms.site.staging.download import NoResultsError, pieces_of
-from grms.site.staging.store import Manifest, ResultStore, WrongContentError
 from grms.site.staging.streams import FILE_TIMEOUT_S, bring
-from grms.site.wire.convert import SHA256_BYTES, given_inputs, shared_files, write_offer
+from grms.site.wire.convert import given_inputs, shared_files, write_offer
 from grms.v1 import partner_pb2
 from lrms_sim.util.messages import printable
 
 GUEST: Final = "guest-"
 """Prefix of the names of partners' jobs."""
 
-JOBS_HELD: Final = 16
-"""Quota of one user, as a multiple of the limit of one job."""
 
-FILES_HELD: Final = 1000
-"""Most files of one user, including partial ones."""
-
-
-class InputServer:
+class InputServer(Uploads):
     """Takes input files, and serves them to those who run the jobs; shared files are used in place."""
 
     def __init__(
         self, store: ResultStore, limits: FileLimits, shared: SharedFolders | None = None
     ) -> None:
-        self.store = store
-        self.limits = limits
+        super().__init__(store, limits)
         self.shared = shared or SharedFolders()
-        self._taking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
-        """Appends bytes to a user's file if `begin` is its present size; returns the new size.
-
-        Raises:
-            ValueError: it is too large, or not the announced one.
-            OSError: it cannot be stored.
-        """
-        if len(file.sha256) != SHA256_BYTES:
-            raise ValueError(f"sha256 has {len(file.sha256)} bytes; it must have {SHA256_BYTES}")
-        check_size([file], self.limits)
-        lock = self._taking[user]
-        await lock.acquire()  # who is gone before its turn leaves nothing behind
-        # The digest may take longer than the client waits, which then asks again.
-        task = asyncio.get_running_loop().create_task(self._taken(user, file, begin, content))
-
-        def ended(done: asyncio.Task[int]) -> None:
-            lock.release()
-            if not done.cancelled():
-                done.exception()  # it may be that nobody asks for it any more
-
-        task.add_done_callback(ended)
-        return await asyncio.shield(task)
-
-    async def _taken(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
-        there, whole = await asyncio.to_thread(self._appended, user, file, begin, content)
-        if whole:
-            name = user_input(user, file)
-            # An empty file must be created by an append before it is checked.
-            digest = await digest_of(self.store.path(name, 0)) if file.size else b""
-            await asyncio.to_thread(self._finish, name, file, digest)
-        return there
-
-    def _appended(self, user: str, file: JobFile, begin: int, content: bytes) -> tuple[int, bool]:
-        """Returns the size, and whether the file is complete but not yet checked."""
-        name = user_input(user, file)
-        if self.store.manifest(name) is not None:
-            self.store.touch(name)
-            return file.size, False
-        there = self.store.begun(name, 0, file)
-        if begin == there:
-            piece = content[: file.size - there]
-            try:
-                self._check_room(user, len(piece) if there else file.size, begins=there == 0)
-            except ValueError:
-                if there == 0:
-                    self.store.remove(name)
-                raise
-            self.store.append(name, 0, piece)
-            there += len(piece)
-        elif there == 0 and file.size:
-            self.store.remove(name)  # it begins with its first byte, and then counts
-        return there, there == file.size
-
-    def _finish(self, name: str, file: JobFile, digest: bytes) -> None:
-        try:
-            self.store.check(name, 0, file, digest)
-        except WrongContentError as error:
-            raise ValueError(f"{error}: its SHA-256 is not what was said") from error
-        self.store.finish(name, Manifest((file,)))
-
-    def _check_room(self, user: str, size: int, *, begins: bool) -> None:
-        # Checked for each piece, so that beginning many files first gains no room.
-        most = JOBS_HELD * self.limits.job_bytes
-        count, there = self.store.held(_prefix(user))
-        if there + size > most:
-            raise ValueError(f"you have files of {most} bytes here; jobs have to end first")
-        if begins and count > FILES_HELD:
-            raise ValueError(f"you have {FILES_HELD} files here; jobs have to end first")
-
-    async def lacking(self, user: str, payload: bytes) -> str:
+    async def lacking_of(self, user: str, payload: bytes) -> str:
         """Returns a missing input file of a job; empty if there is none."""
-        files = given_inputs(payload)
-        if not files:
-            return ""
-        try:
-            check_size(files, self.limits)
-        except ValueError as error:
-            return f"{files[0].name} ({error})"
-        return await asyncio.to_thread(self._lacking, user, files)
+        return await self.lacking(user, given_inputs(payload))
 
     async def misplaced(self, payload: bytes) -> str:
         """Returns why a job cannot use files in place, for people; empty if it can."""
@@ -141,15 +55,6 @@ class InputServer:
                 self.shared.look(file)
         except NotSharedError as error:
             return str(error)
-        return ""
-
-    def _lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
-        for file in files:
-            # Marked as new, so that it is not swept before the job is known.
-            self.store.touch(name := user_input(user, file))
-            manifest = self.store.manifest(name)
-            if manifest is None or manifest.files[0].size != file.size:
-                return file.name
         return ""
 
     def place(self, command: LrmsSubmit, number: int, file: JobFile) -> Path:
@@ -234,26 +139,6 @@ class InputFetcher:
             raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error
 
 
-def check_size(files: tuple[JobFile, ...] | list[JobFile], limits: FileLimits) -> None:
-    """Checks the size of a job's input files; `ValueError` if they are too large."""
-    for file in files:
-        if file.size > limits.file_bytes:
-            text = f"{file.name!r} has {file.size} bytes; at most {limits.file_bytes} are taken"
-            raise ValueError(text)
-    if (size := sum(file.size for file in files)) > limits.job_bytes:
-        raise ValueError(f"they have {size} bytes; a job is given at most {limits.job_bytes}")
-
-
 def guest_inputs(key: str) -> str:
     """Returns the store's name for the files of a partner's job."""
     return f"{GUEST}{key.replace('/', '+')}"
-
-
-def _prefix(user: str) -> str:
-    # A user's name may have any character.
-    return f"user-{hashlib.sha256(user.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}-"
-
-
-def user_input(user: str, file: JobFile) -> str:
-    """Returns by which name the store has a file that a user has handed over."""
-    return f"{_prefix(user)}{file.sha256.hex()}"

@@ -24,6 +24,7 @@ from grpc import aio
 
 from grms.daemon.backoff import Backoff, BackoffSettings
 from grms.daemon.file_names import STREAMS
+from grms.daemon.file_store import Manifest, ResultStore, WrongContentError
 from grms.daemon.job_files import FileLimits, FileProblem, JobFile
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
@@ -31,7 +32,6 @@ from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.fair_slots import FairSlots
-from grms.site.staging.store import Manifest, ResultStore, WrongContentError
 from grms.site.staging.streams import FILE_TIMEOUT_S, bring
 from grms.site.wire.convert import declared_outputs, write_offer
 from grms.v1 import partner_pb2, results_pb2

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from grms.daemon.file_store import ResultStore, digest_of
 from grms.daemon.job_files import JobFile
 from grms.site.peers.replies import SenselessError, answers_to
-from grms.site.staging.digests import digest_of
-from grms.site.staging.store import ResultStore
 
 FILE_TIMEOUT_S: Final = 600.0
 """A transfer that takes longer is resumed by a new call."""

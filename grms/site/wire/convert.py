@@ -11,6 +11,7 @@ from grms.daemon.job_files import JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
+from grms.daemon.uploads import SHA256_BYTES
 from grms.lrms.base import LrmsPhase
 from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
@@ -40,7 +41,6 @@ PROTOCOL_VERSION = 1
 PROGRESS_MAX: Final = 1000
 """Most offers in one question of where their jobs stand."""
 
-SHA256_BYTES = 32
 
 JOB_NAME_MAX: Final = 128
 """Most characters of the name that a script finds."""

@@ -20,7 +20,7 @@ def test_the_example_is_what_the_program_takes_by_itself(tmp_path: Path) -> None
     default, example = load_config(path), load_config(EXAMPLE)
     for name in ("clock", "cycle", "search", "simulation", "limits", "logging"):
         assert getattr(example, name) == getattr(default, name)
-    assert [site.name for site in example.sites] == ["luebeck", "riga"]
+    assert [site.name for site in example.sites] == ["luebeck", "riga", "tartu"]
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from broker.executor.dispatcher import Dispatcher
 from broker.executor.remote import RemoteSite
 from broker.executor.site_monitor import Patience
 from broker.model.plan import Placement
+from broker.model.program import Program
 from broker.model.resources import Resource
 from broker.model.workflow import Demand
 from broker.scheduler.commands import Book, Launch, Move, Release
@@ -32,10 +33,10 @@ from broker.scheduler.events import (
     SiteUp,
     Started,
 )
-from broker.scheduler.lifecycle import Outcome
-from broker.scheduler.records import Hold, Program
+from broker.scheduler.records import Hold
 from broker.scheduler.state_tables import Booking
 from grms.daemon.clock import ScaledClock
+from grms.util.outcomes import Outcome
 from grms.v1 import request_pb2, reservation_pb2
 from tests.broker.fake_site import STATES, FakeSite
 from tests.waiting import run, until
@@ -232,9 +233,8 @@ def test_a_program_is_handed_on_as_it_is(tmp_path: Path) -> None:
 
     async def act(made: Scene) -> None:
         what = booking("a")
-        content = request_pb2.Program(script="#!/bin/sh\n").SerializeToString()
         made.dispatcher.do(Book(what))
-        made.launch(what, Program("t", content))
+        made.launch(what, Program("t", "#!/bin/sh\n").limited(1.0))
         await until(lambda: made.heard(Started))
         assert made.site.launches["1"].program.script == "#!/bin/sh\n"
 

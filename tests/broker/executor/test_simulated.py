@@ -8,8 +8,8 @@ import pytest
 
 from broker.executor.base import Order, Reservation, ReservationRefused, ReservationState, Wish
 from broker.executor.simulated import Chance, SimulatedSite
-from broker.scheduler.lifecycle import Outcome
 from grms.daemon.clock import ScaledClock
+from grms.util.outcomes import Outcome
 from tests.waiting import run
 
 BOOKED, RUNNING = ReservationState.BOOKED, ReservationState.RUNNING

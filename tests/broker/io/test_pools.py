@@ -284,7 +284,7 @@ def task(keys: str) -> str:
         (
             A + "[[workflows]]\nname = 'w'\ntasks = [{ name = 'x', work = 1, after = [] }]",
             (
-                "workflows.w.tasks.x.after: 'after' is no key here; there are: name, work, predecessors, alternatives, kind, units"
+                "workflows.w.tasks.x.after: 'after' is no key here; there are: name, work, predecessors, alternatives, kind, units, command,"
             ),
         ),
     ],

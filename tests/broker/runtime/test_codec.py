@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.program import Program
 from broker.runtime.codec import BrokerCodec
 from broker.scheduler.events import Cancel, Remove, Submit, Update
-from broker.scheduler.records import KINDS, Counted, Program, WorkflowForgotten
+from broker.scheduler.records import KINDS, Counted, WorkflowForgotten
 from tests.broker.broker_world import World
 from tests.broker.scheduler.test_state import drawn_workflow, world
 from tests.examples import FEW
@@ -23,7 +24,8 @@ def lived(seed: int) -> World:
     made.random = random.Random(seed)  # noqa: S311  # a test's own chance
     for number in range(4):
         flow = drawn_workflow(made.random, f"flow{number}")
-        program = (Program("t0", b"\x00\xffrun"),)
+        task = flow.tasks[0]
+        program = (Program(task.name, "#!/bin/sh\nrun\n").limited(task.work),)
         made.tell(Submit(1, f"key{number}", flow, program))
     for step in range(150):
         made.step()

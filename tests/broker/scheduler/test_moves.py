@@ -37,11 +37,12 @@ from broker.scheduler.events import (
     Update,
 )
 from broker.scheduler.invariants import check
-from broker.scheduler.lifecycle import Outcome, TaskState, WorkflowState
+from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import Record, Supply, TaskMoved
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
+from grms.util.outcomes import Outcome
 from tests.broker.broker_world import World
 from tests.broker.scheduler.test_state import chain, drawn_workflow, world
 from tests.examples import FEW

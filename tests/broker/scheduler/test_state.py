@@ -36,11 +36,12 @@ from broker.scheduler.events import (
     Tick,
     Update,
 )
-from broker.scheduler.lifecycle import Outcome, TaskState, WorkflowState
+from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.offers import ResourceOffer
 from broker.scheduler.records import Supply, TaskFixed
 from broker.scheduler.settings import BrokerSettings
 from broker.scheduler.state import BrokerState
+from grms.util.outcomes import Outcome
 from tests.broker.broker_world import World
 from tests.examples import FEW
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from broker.model.plan import Placement
+from broker.model.program import Program
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.invariants import check
@@ -15,7 +16,6 @@ from broker.scheduler.records import (
     Counted,
     Hold,
     PlanAdopted,
-    Program,
     Record,
     ResourceRemoved,
     ResourceSet,
@@ -34,6 +34,8 @@ from broker.scheduler.records import (
     WorkflowSubmitted,
 )
 from broker.scheduler.state_tables import Booking, LiveTask, StateTables
+
+PROGRAM = Program("a", "#!/bin/sh\n").limited(1.0)
 
 BOTH = (Alternative.of("alpha", "beta"),)
 
@@ -61,7 +63,7 @@ def ended(state: TaskState, *, counted: bool = False, start: float | None = 21.0
 
 def after(*records: Record) -> StateTables:
     """Returns a memory with a workflow, after some records."""
-    memory = StateTables([WorkflowSubmitted(1, "w1", "key", flow(), (Program("a", b"x"),))])
+    memory = StateTables([WorkflowSubmitted(1, "w1", "key", flow(), (PROGRAM,))])
     for record in records:
         memory.apply(record)
     check(memory)
@@ -89,7 +91,7 @@ def test_a_workflow_is_known_by_id_name_and_key() -> None:
     assert memory.live == {"flow": known}
     assert memory.by_key == {"key": known}
     assert (known.submit_time, known.state, known.revision) == (1, WorkflowState.ACCEPTED, 1)
-    assert known.programs == {"a": Program("a", b"x")}
+    assert known.programs == {"a": PROGRAM}
     a, b, c = known.tasks.values()
     assert (a.successors, b.predecessors, c.predecessors) == ([b], [a], [])
     assert (a.name, memory.tasks_open, list(memory.tasks())) == ("flow/a", 3, [a, b, c])

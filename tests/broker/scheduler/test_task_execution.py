@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from broker.model.plan import Placement
+from broker.model.program import Input, Output, Program, Rerun
 from broker.model.resources import Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.commands import (
@@ -21,6 +22,7 @@ from broker.scheduler.events import (
     Booked,
     BookingLost,
     Ended,
+    HandedOver,
     Moved,
     MoveRefused,
     Released,
@@ -31,12 +33,11 @@ from broker.scheduler.events import (
     Started,
 )
 from broker.scheduler.invariants import check
-from broker.scheduler.lifecycle import Outcome, TaskState
+from broker.scheduler.lifecycle import TaskState, WorkflowState
 from broker.scheduler.planning_cycle import PlanningCycle
 from broker.scheduler.planning_input import Taken
 from broker.scheduler.records import (
     PlanAdopted,
-    Program,
     ResourceRemoved,
     ResourceSet,
     Supply,
@@ -45,9 +46,10 @@ from broker.scheduler.records import (
     WorkflowSubmitted,
 )
 from broker.scheduler.settings import BrokerSettings
-from broker.scheduler.state_tables import LiveTask, StateTables
+from broker.scheduler.state_tables import LiveTask, Run, StateTables
 from broker.scheduler.task_execution import SLOT_TOLERANCE, TaskExecution
 from broker.scheduler.transaction import Transaction
+from grms.util.outcomes import Outcome
 
 SETTINGS = BrokerSettings(cycle=100, slot=40, pause=3, gather=20, margin=4, runs_max=2, early=False)
 ALPHA = Supply(Resource("alpha", price=0.5), "riga", "a1")
@@ -64,7 +66,11 @@ class Scene:
     """A floor with a workflow of three tasks, `b` after `a`; their places are given at 0 s."""
 
     def __init__(
-        self, *places: Placement, settings: BrokerSettings = SETTINGS, order: str = "abc"
+        self,
+        *places: Placement,
+        settings: BrokerSettings = SETTINGS,
+        order: str = "abc",
+        programs: tuple[Program, ...] = (),
     ) -> None:
         some = (Alternative.of("alpha"), Alternative.of("beta"))
         waits = {"b": ("a",)}
@@ -73,7 +79,7 @@ class Scene:
             [
                 ResourceSet(0, ALPHA),
                 ResourceSet(0, BETA),
-                WorkflowSubmitted(0, "w1", "k", Workflow("flow", tasks), (Program("a", b"x"),)),
+                WorkflowSubmitted(0, "w1", "k", Workflow("flow", tasks), programs),
                 PlanAdopted(0, 1, None, places, ()),
             ]
         )
@@ -88,7 +94,7 @@ class Scene:
             Booked: self.execution.booked, BookingLost: self.execution.lost, Started: self.execution.started,
             Ended: self.execution.ended, Released: self.execution.released, SiteUp: self.execution.site_up,
             SiteDown: self.execution.site_down, Moved: self.execution.moved, MoveRefused: self.execution.moves.refused, SiteLost: self.execution.site_lost,
-            Restarted: self.execution.take_up,
+            Restarted: self.execution.take_up, HandedOver: self.execution.handed_over,
         }  # fmt: skip
         if event is not None:
             handlers[type(event)](event, transaction)  # type: ignore[operator]  # an event of these
@@ -123,15 +129,16 @@ def kinds(commands: list[Command]) -> list[str]:
     return found
 
 
-def running(settings: BrokerSettings = SETTINGS) -> Scene:
+def running(settings: BrokerSettings = SETTINGS, *programs: Program) -> Scene:
     """Returns a scene in which `a` runs since 20 s and `b` is booked behind it."""
-    scene = Scene(place("a", 20), place("b", 36), settings=settings)
+    scene = Scene(place("a", 20), place("b", 36), settings=settings, programs=programs)
     scene.at(0)
     scene.at(1, Booked(0, "e-1", ("r1",)))
     scene.at(1, Booked(0, "e-2", ("r2",)))
     (launch,) = scene.at(20)
     assert isinstance(launch, Launch)
-    assert (launch.program, launch.work, launch.name) == (Program("a", b"x"), 10, "flow/a")
+    program = programs[0] if programs else None
+    assert (launch.program, launch.work, launch.name) == (program, 10, "flow/a")
     scene.at(21, Started(0, "e-1", 20.5))
     return scene
 
@@ -265,7 +272,7 @@ def test_a_run_that_fails_is_tried_so_often_and_then_its_workflow_is_given_up() 
     commands = scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
     assert kinds(commands) == ["Release e-2"]
     assert scene.task().state is TaskState.FAILED
-    assert scene.task("b").reason == "task 'a' has failed 1 times"
+    assert scene.task("b").reason == "task 'a' has failed"
     scene = running()
     scene.at(25, Ended(0, "e-1", Outcome.FAILED, 20.5, 25.0))
     assert (scene.task().state, scene.task().failures) == (TaskState.WAITING, 1)
@@ -492,3 +499,121 @@ def test_a_start_is_noted_once() -> None:
     scene.at(22, Started(0, "e-2", 21.9))
     assert scene.task().start_time == 20.5
     assert scene.task("b").start_time is None
+
+
+SCRIPT = "#!/bin/sh\n"
+MAKER = Program("a", SCRIPT, outputs=("x",)).limited(10.0)
+USER = Program("b", SCRIPT, inputs=(Input("in", task="a", output="x"),)).limited(10.0)
+LEFT = Output("x", 3, bytes(32))
+
+
+def failed(code: int | None = 3, outcome: Outcome = Outcome.FAILED) -> Ended:
+    """Returns the end of the program of `a`."""
+    return Ended(0, "e-1", outcome, 20.5, 25.0, exit_code=code)
+
+
+def test_a_program_that_fails_is_not_run_again() -> None:
+    """Its workflow has failed, and what it returned is known; it is never run again by itself."""
+    scene = running(SETTINGS, MAKER)
+    assert kinds(scene.at(25, failed())) == ["Release e-2"]
+    task = scene.task()
+    assert (task.state, task.outcome, task.exit_code) == (TaskState.FAILED, Outcome.FAILED, 3)
+    assert task.reason == "it has ended with exit code 3"
+    assert task.run == Run("riga", "r1")
+    assert scene.task("b").state is TaskState.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        (failed(75), TaskState.WAITING),
+        (failed(3), TaskState.FAILED),
+        (failed(None, Outcome.NODE_FAIL), TaskState.WAITING),
+        (failed(None, Outcome.TIMEOUT), TaskState.FAILED),
+        (failed(None, Outcome.CANCELLED), TaskState.FAILED),
+        (failed(None, Outcome.UNKNOWN), TaskState.FAILED),
+    ],
+)
+def test_a_program_is_run_again_where_that_was_asked_for(event: Ended, state: TaskState) -> None:
+    """After these exit codes and ends, and no others."""
+    rerun = Rerun(2, (75,), ("node_fail",))
+    scene = running(SETTINGS, replace(MAKER, rerun=rerun))
+    scene.at(25, event)
+    assert (scene.task().state, scene.task().failures) == (state, 1)
+
+
+def test_a_program_is_given_what_its_predecessor_has_left() -> None:
+    """As a content; that predecessor knows which of its outputs others are given."""
+    scene = running(SETTINGS, MAKER, USER)
+    scene.at(25, Ended(0, "e-1", Outcome.COMPLETED, 20.5, 25.0, exit_code=0, outputs=(LEFT,)))
+    (launch,) = scene.at(36)
+    assert isinstance(launch, Launch)
+    assert launch.inputs == (Input("in", 3, bytes(32)),)
+    assert launch.needed == frozenset()
+    scene = Scene(place("a", 20), programs=(MAKER, USER))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    (launch,) = scene.at(20)
+    assert isinstance(launch, Launch)
+    assert launch.needed == {"x"}
+
+
+def test_who_is_given_files_of_a_simulated_task_is_simulated() -> None:
+    """There are none."""
+    scene = running(SETTINGS, MAKER, USER)
+    scene.at(25, Ended(0, "e-1", Outcome.NOT_RUN, 20.5, 25.0))
+    (launch,) = scene.at(36)
+    assert isinstance(launch, Launch)
+    assert (launch.program, launch.inputs) == (None, ())
+
+
+def test_a_program_goes_on_where_its_resource_is_gone() -> None:
+    """It is run once; what is booked there is given up."""
+    scene = running(SETTINGS, MAKER)
+    transaction = Transaction(scene.memory, 22)
+    scene.execution.resource_gone("alpha", transaction, "broken")
+    assert kinds([each for each in transaction.commands() if isinstance(each, Release)]) == [
+        "Release e-2"
+    ]
+    assert scene.task().state is TaskState.RUNNING
+
+
+def test_a_program_at_a_lost_site_is_waited_for() -> None:
+    """Unless the task itself asks for another run then."""
+    lost = replace(SETTINGS, on_lost="rerun")
+    scene = running(lost, MAKER)
+    scene.at(22, SiteDown(0, "riga"))
+    assert scene.at(23, SiteLost(0, "riga")) == []
+    assert scene.task().state is TaskState.RUNNING
+    scene = running(lost, replace(MAKER, rerun=Rerun(2, outcomes=("lost",))))
+    scene.at(22, SiteDown(0, "riga"))
+    assert kinds(scene.at(23, SiteLost(0, "riga"))) == ["Release e-1"]
+
+
+def test_what_a_site_calls_a_run_is_known_after_a_restart() -> None:
+    """It is told once, and goes with the launch that is asked for again."""
+    scene = running(SETTINGS, MAKER)
+    scene.at(22, HandedOver(0, "e-1", "north-7"))
+    transaction = Transaction(scene.memory, 23)
+    scene.execution.handed_over(HandedOver(0, "e-1", "north-7"), transaction)
+    scene.execution.handed_over(HandedOver(0, "e-9", "north-9"), transaction)
+    assert transaction.commands() == []
+    assert scene.task().run == Run("riga", "r1", "north-7")
+    execution = TaskExecution(scene.memory, SETTINGS, scene.cycle, "e")
+    execution.take_up(Restarted(0), transaction)
+    launches = [each for each in transaction.commands() if isinstance(each, Launch)]
+    assert [each.booking.job for each in launches] == ["north-7"]
+
+
+def test_a_program_that_fails_after_its_workflow_has_failed() -> None:
+    """Says so, too: it was run."""
+    other = Program("c", SCRIPT).limited(10.0)
+    scene = Scene(place("a", 20), place("c", 20, "beta"), programs=(MAKER, other))
+    scene.at(0)
+    for name in ("e-1", "e-2"):
+        scene.at(1, Booked(0, name, (f"r-{name}",)))
+    scene.at(20)
+    scene.at(25, failed())
+    scene.at(26, Ended(0, "e-2", Outcome.FAILED, 20.5, 26.0, exit_code=4))
+    assert (scene.task("c").state, scene.task("c").exit_code) == (TaskState.FAILED, 4)
+    assert scene.memory.workflows["w1"].state is WorkflowState.FAILED

@@ -1,16 +1,18 @@
 """Workflows and resources as messages."""
 
 import math
+from dataclasses import replace
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.model.program import LIMIT_LEAST_S, Input, Program, Rerun
 from broker.model.resources import Calendar, Resource
 from broker.model.workflow import Alternative, Demand, Task, Workflow
 from broker.scheduler.lifecycle import TaskState
-from broker.scheduler.records import Program, Supply
+from broker.scheduler.records import Supply
 from broker.v1 import plan_pb2, resource_pb2, workflow_pb2
 from broker.wire.convert import (
     read_supply,
@@ -23,6 +25,7 @@ from broker.wire.convert import (
 )
 from grms.daemon.messages import WireError
 from grms.v1 import request_pb2
+from lrms_sim.workload.requests import Memory, Request
 from tests.broker import drawn
 from tests.broker.scheduler.test_state import running_world
 from tests.examples import FEW
@@ -76,11 +79,24 @@ def test_equal_alternatives_are_one_object() -> None:
 
 def test_programs_go_with_their_tasks() -> None:
     """What a task runs is handed through."""
-    script = request_pb2.Program(script="#!/bin/sh\ntrue", arguments=["x"]).SerializeToString()
     flow = running_world().state.memory.live["flow"].workflow
-    spec = write_workflow(flow, [Program("t1", script)])
-    assert [task.HasField("program") for task in spec.tasks] == [False, True]
-    assert read_workflow(spec) == (flow, (Program("t1", script),))
+    first, second = flow.tasks[0].name, flow.tasks[1].name
+    flow = replace(flow, tasks=(flow.tasks[0], replace(flow.tasks[1], predecessors=(first,))))
+    maker = Program(first, "#!/bin/sh\ntrue", outputs=("a/b",)).limited(1.0)
+    program = Program(
+        second,
+        "#!/bin/sh\ntrue",
+        ("x", ""),
+        (("A", "1"), ("B", "x y")),
+        Request(tasks=2, cores_per_task=3, memory=Memory(1024), image="tool.sif", wall_time=50.0),
+        (Input("in", 3, bytes(32)), Input("of", task=first, output="a/b")),
+        ("out",),
+        Rerun(3, (75, 100), ("node_fail",)),
+    )
+    spec = write_workflow(flow, [maker, program])
+    assert [task.HasField("program") for task in spec.tasks] == [True, True]
+    assert read_workflow(spec) == (flow, (maker, program))
+    assert maker.limit == LIMIT_LEAST_S
 
 
 @pytest.mark.parametrize(
@@ -255,7 +271,7 @@ def test_the_same_workflow_is_the_same_bytes() -> None:
                         )
                     ],
                     program=request_pb2.Program(
-                        script="true", environment=dict.fromkeys(each, "x")
+                        script="#!/bin/true", environment=dict.fromkeys(each, "x")
                     ),
                 )
             ],

@@ -8,9 +8,9 @@ import pytest
 from grpc import aio
 
 from grms.client import Client
+from grms.daemon.file_store import ResultStore
 from grms.daemon.ports import free_port
 from grms.site.model.lifecycle import JobState
-from grms.site.staging.store import ResultStore
 from grms.v1 import job_pb2, operator_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running

@@ -11,7 +11,7 @@ import pytest
 
 from grms.daemon.job_files import FileLimits, FileProblem, JobFile
 from grms.site.staging import digests as module
-from grms.site.staging.digests import Digests, NotReadYetError, digest_of, found_files
+from grms.site.staging.digests import Digests, NotReadYetError, found_files
 from tests.waiting import TIME_OUT_S, until
 
 LARGE = FileLimits(1 << 40, 1 << 40)
@@ -167,17 +167,6 @@ async def test_small_files_do_not_wait_behind_large_ones(
     assert found.sha256 == hashlib.sha256(b"x").digest()
     held.set()
     assert len(await digests.of(tmp_path, large, LARGE, TIME_OUT_S)) == 6
-
-
-async def test_a_file_of_the_sites_own_has_a_digest_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Read in pieces; one that ends with a whole piece, and an empty one."""
-    monkeypatch.setattr(module, "PIECE_BYTES", 10)
-    for size in (0, 9, 10, 20, 25):
-        content = bytes(range(size))
-        (tmp_path / "content").write_bytes(content)
-        assert await digest_of(tmp_path / "content") == hashlib.sha256(content).digest()
 
 
 async def test_a_disk_that_fails_is_asked_again(tmp_path: Path) -> None:

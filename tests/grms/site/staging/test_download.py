@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
+from grms.daemon.file_store import ResultStore
 from grms.daemon.job_files import FileLimits
 from grms.lrms.base import Program
 from grms.lrms.batch.launcher import Spool
@@ -18,7 +19,6 @@ from grms.site.model.lifecycle import JobState
 from grms.site.staging import download as module
 from grms.site.staging.digests import Digests
 from grms.site.staging.download import NoResultsError, ResultServer
-from grms.site.staging.store import ResultStore
 from grms.v1 import request_pb2
 from tests.waiting import TIME_OUT_S, until
 

@@ -11,7 +11,9 @@ from typing import Any
 import structlog
 from structlog.testing import capture_logs
 
+from grms.daemon.file_store import Manifest, ResultStore
 from grms.daemon.job_files import JobFile
+from grms.daemon.uploads import user_input
 from grms.lrms.job_directories import JobFolder, Remains
 from grms.site.model.jobs import GuestRef, OfferId, Request
 from grms.site.model.lifecycle import Outcome
@@ -19,8 +21,7 @@ from grms.site.model.records import GuestAccepted, JobEnded, JobKept, JobReceive
 from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.staging.retention import Retention, living
-from grms.site.staging.stage_in import guest_inputs, user_input
-from grms.site.staging.store import Manifest, ResultStore
+from grms.site.staging.stage_in import guest_inputs
 from grms.v1 import request_pb2
 from tests.grms.site.conversation import settings
 

@@ -1,9 +1,10 @@
-"""Files stored at this site: results fetched from partners, and inputs of jobs.
+"""Files stored at a daemon: results fetched from partners, and inputs of jobs.
 
 One folder per job, or per uploaded file. Contents are numbered, so that no chosen name becomes a path; the
 manifest is written last. A partial content is resumed as long as the partner describes it the same way.
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -18,6 +19,9 @@ from grms.daemon.job_files import FileProblem, JobFile
 from lrms_sim.util.files import sync_folder, write_durable
 
 LIST: Final = "list.json"
+
+PIECE_BYTES: Final = 1 << 20
+"""Bytes read at a time for a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +170,20 @@ def _write_file(file: JobFile) -> dict[str, Any]:
 def _read_file(said: dict[str, Any]) -> JobFile:
     problem = FileProblem(said["problem"]) if said["problem"] else None
     return JobFile(said["name"], said["size"], bytes.fromhex(said["sha256"]), problem)
+
+
+async def digest_of(path: Path) -> bytes:
+    """Returns the SHA-256 of a file, read in pieces."""
+    digest = hashlib.sha256()
+
+    def piece(begin: int) -> int:
+        with path.open("rb") as file:
+            file.seek(begin)
+            some = file.read(PIECE_BYTES)
+        digest.update(some)
+        return len(some)
+
+    read = 0
+    while some := await asyncio.to_thread(piece, read):
+        read += some
+    return digest.digest()

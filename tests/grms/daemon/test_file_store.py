@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from grms.daemon import file_store as module
+from grms.daemon.file_store import Manifest, ResultStore, WrongContentError, digest_of
 from grms.daemon.job_files import FileProblem, JobFile
-from grms.site.staging.store import Manifest, ResultStore, WrongContentError
 
 
 def file_of(content: bytes, name: str = "a/b") -> JobFile:
@@ -74,3 +75,14 @@ def test_old_ones_are_named_and_removed(tmp_path: Path) -> None:
     store.remove("home-1")
     assert store.manifest("home-1") is None
     assert store.manifest("home-2") == Manifest()
+
+
+async def test_a_digest_is_that_of_the_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read in pieces; one that ends with a whole piece, and an empty one."""
+    monkeypatch.setattr(module, "PIECE_BYTES", 10)
+    for size in (0, 9, 10, 20, 25):
+        content = bytes(range(size))
+        (tmp_path / "content").write_bytes(content)
+        assert await digest_of(tmp_path / "content") == hashlib.sha256(content).digest()

@@ -1,0 +1,221 @@
+"""What tasks run, as files of workflows say it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+from broker.model.program import Input, Program, Rerun
+from grms.daemon.config_base import Model, wrong
+from lrms_sim.util.messages import shown
+from lrms_sim.workload.request_words import gpus_of, licence_of, memory_of, nodes_of
+from lrms_sim.workload.requests import Request
+
+Name = Annotated[str, Field(min_length=1, max_length=4096)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+SHELL_SCRIPT: Final = "#!/bin/sh\n{}\n"
+"""The script of a command that is one line for a shell."""
+
+
+def _command(value: object) -> object:
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+        return value
+    raise wrong(f"is {shown(value)}; it must be a line for a shell, or a list of words")
+
+
+def _nodes(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class Resources(Model):
+    """What a program asks for, in the words of `grms submit`."""
+
+    tasks: Count = 1
+    cores_per_task: Count = 1
+    nodes: Annotated[str, BeforeValidator(_nodes)] | None = None
+    tasks_per_node: Count | None = None
+    memory: str | None = None
+    gpus: Annotated[str, BeforeValidator(_nodes)] | None = None
+    features: list[Name] = Field(default_factory=list)
+    exclusive: bool = False
+    licences: list[Name] = Field(default_factory=list)
+    modules: list[Name] = Field(default_factory=list)
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+
+    def request(self, image: str, limit: float | None) -> Request:
+        """Returns it as a request; `ValueError` if it contradicts itself, or a word has no meaning."""
+        least, most = (1, None) if self.nodes is None else nodes_of(self.nodes)
+        return Request(
+            tasks=self.tasks,
+            cores_per_task=self.cores_per_task,
+            nodes_min=least,
+            nodes_max=most,
+            tasks_per_node=self.tasks_per_node,
+            memory=None if self.memory is None else memory_of(self.memory),
+            gpus=None if self.gpus is None else gpus_of(self.gpus),
+            features=tuple(self.features),
+            exclusive=self.exclusive,
+            licences=tuple(map(licence_of, self.licences)),
+            wall_time=limit,
+            image=image,
+            partition=self.partition,
+            account=self.account,
+            qos=self.qos,
+            modules=tuple(self.modules),
+        )
+
+
+class RerunTable(Model):
+    """When a program is run again."""
+
+    runs: Count
+    exit_codes: list[int] = Field(default_factory=list)
+    outcomes: list[str] = Field(default_factory=list)
+
+
+class InputTable(Model):
+    """Where a file comes from: from a file here, or from a task."""
+
+    file: Name | None = None
+    task: Name | None = None
+    output: Name | None = None
+
+
+def _source(value: object) -> object:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, dict):
+        keys = set(value)
+        if keys in ({"file"}, {"task", "output"}) and all(
+            isinstance(each, str) and each for each in value.values()
+        ):
+            return InputTable(**value)
+    what = 'a path, "TASK/OUTPUT", { file = "…" } or { task = "…", output = "…" }'
+    raise wrong(f"is {shown(value)}; it must be {what}")
+
+
+Source = Annotated[str | InputTable, BeforeValidator(_source)]
+
+
+class ProgramTable(Model):
+    """The keys of a task that say what it runs."""
+
+    command: Annotated[str | list[str] | None, BeforeValidator(_command)] = None
+    script: Name | None = None
+    arguments: list[str] = Field(default_factory=list)
+    environment: dict[str, str] = Field(default_factory=dict)
+    resources: Resources | None = None
+    image: str = ""
+    limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    inputs: list[Source] | dict[Name, Source] = Field(default_factory=list)
+    outputs: list[Name] = Field(default_factory=list)
+    rerun: RerunTable | None = None
+
+
+KEYS: Final = frozenset(ProgramTable.model_fields)
+
+
+def program_of(
+    name: str, table: ProgramTable, work: float, tasks: Sequence[str], folder: Path
+) -> Program | None:
+    """Returns what a task runs; `None` for nothing.
+
+    Args:
+        name: of the task.
+        table: what the file says of it.
+        work: its estimate, seconds.
+        tasks: names of all tasks of its workflow.
+        folder: that paths are relative to.
+
+    Raises:
+        ValueError: it could run nowhere.
+        OSError: its script cannot be read.
+    """
+    said = sorted(KEYS & table.model_fields_set)
+    if table.command is None and table.script is None:
+        if said:
+            raise ValueError(f"{said[0]} goes with command or script, and neither is there")
+        return None
+    if table.command is not None and table.script is not None:
+        raise ValueError("command and script are both there; give one of them")
+    if table.arguments and table.script is None:
+        raise ValueError("arguments go with script; a command has its own")
+    resources = table.resources or Resources()
+    rerun = table.rerun
+    words = table.arguments
+    script = ""
+    if isinstance(table.command, list):
+        words = table.command
+    elif table.command is not None:
+        script = SHELL_SCRIPT.format(table.command)
+    else:
+        assert table.script is not None
+        script = _script(table.script, folder)
+    inputs = tuple(_inputs(table.inputs, tasks, folder))
+    made = Program.of_command(
+        name,
+        words,
+        script=script,
+        environment=table.environment,
+        request=resources.request(table.image, table.limit),
+        outputs=table.outputs,
+        rerun=None if rerun is None else _rerun(rerun),
+    )
+    return replace(made, inputs=inputs).limited(work)
+
+
+def _rerun(table: RerunTable) -> Rerun:
+    return Rerun(table.runs, tuple(table.exit_codes), tuple(table.outcomes))
+
+
+def _script(text: str, folder: Path) -> str:
+    # The text of a script, or the path of a file.
+    if text.startswith("#!"):
+        return text if text.endswith("\n") else f"{text}\n"
+    try:
+        return (folder / text).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"script: {text} is no text in UTF-8") from error
+    except OSError as error:
+        raise ValueError(f"script: {folder / text}: {error.strerror}") from error
+
+
+def _inputs(
+    said: Sequence[Any] | Mapping[str, Any], tasks: Sequence[str], folder: Path
+) -> Iterator[Input]:
+    if isinstance(said, Mapping):
+        for name, source in said.items():
+            yield _input(name, source, tasks, folder)
+        return
+    for source in said:
+        yield _input("", source, tasks, folder)
+
+
+def _input(name: str, source: str | InputTable, tasks: Sequence[str], folder: Path) -> Input:
+    if isinstance(source, InputTable):
+        if source.file is not None:
+            return _file(name, source.file, folder)
+        assert source.task is not None
+        assert source.output is not None
+        return Input(name or source.output, task=source.task, output=source.output)
+    # A task's name may have slashes; the longest that fits is meant.
+    found = [task for task in tasks if source.startswith(f"{task}/")]
+    if found:
+        task = max(found, key=len)
+        output = source[len(task) + 1 :]
+        return Input(name or output, task=task, output=output)
+    return _file(name, source, folder)
+
+
+def _file(name: str, path: str, folder: Path) -> Input:
+    place = folder / path
+    if not place.is_file():
+        raise ValueError(f"inputs: {place} is no file here, and {path!r} no output of a task")
+    return Input(name or place.name, path=str(place))

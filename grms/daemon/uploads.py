@@ -1,0 +1,160 @@
+"""Files that users hand over before what they are for: jobs at a site, workflows at a broker.
+
+Each is stored under its SHA-256, per user, so that a repeated upload is stored once and a partial one resumes.
+"""
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from typing import Final
+
+from grms.daemon.file_store import Manifest, ResultStore, WrongContentError, digest_of
+from grms.daemon.job_files import FileLimits, JobFile
+
+SHA256_BYTES: Final = 32
+
+JOBS_HELD: Final = 16
+"""Quota of one user, as a multiple of the limit of one job."""
+
+FILES_HELD: Final = 1000
+"""Most files of one user, including partial ones."""
+
+
+class NoRoomError(ValueError):
+    """There are as many files of a user, or bytes, as may be; later there may be room."""
+
+
+class Uploads:
+    """Takes files, beyond `limits` none.
+
+    Attributes:
+        store: where they are.
+        limits: of one file, and of all that one job is given.
+
+    Args:
+        bytes_held: quota of one user; by default `JOBS_HELD` times the limit of one job.
+        files_held: most files of one user, including partial ones.
+    """
+
+    def __init__(
+        self,
+        store: ResultStore,
+        limits: FileLimits,
+        *,
+        bytes_held: int | None = None,
+        files_held: int = FILES_HELD,
+    ) -> None:
+        self.store = store
+        self.limits = limits
+        self._bytes_held = JOBS_HELD * limits.job_bytes if bytes_held is None else bytes_held
+        self._files_held = files_held
+        self._taking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
+        """Appends bytes to a user's file if `begin` is its present size; returns the new size.
+
+        Raises:
+            NoRoomError: there is no room for it now.
+            ValueError: it is too large, or not the announced one.
+            OSError: it cannot be stored.
+        """
+        if len(file.sha256) != SHA256_BYTES:
+            raise ValueError(f"sha256 has {len(file.sha256)} bytes; it must have {SHA256_BYTES}")
+        check_size([file], self.limits)
+        lock = self._taking[user]
+        await lock.acquire()  # who is gone before its turn leaves nothing behind
+        # The digest may take longer than the client waits, which then asks again.
+        task = asyncio.get_running_loop().create_task(self._taken(user, file, begin, content))
+
+        def ended(done: asyncio.Task[int]) -> None:
+            lock.release()
+            if not done.cancelled():
+                done.exception()  # it may be that nobody asks for it any more
+
+        task.add_done_callback(ended)
+        return await asyncio.shield(task)
+
+    async def _taken(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
+        there, whole = await asyncio.to_thread(self._appended, user, file, begin, content)
+        if whole:
+            name = user_input(user, file)
+            # An empty file must be created by an append before it is checked.
+            digest = await digest_of(self.store.path(name, 0)) if file.size else b""
+            await asyncio.to_thread(self._finish, name, file, digest)
+        return there
+
+    def _appended(self, user: str, file: JobFile, begin: int, content: bytes) -> tuple[int, bool]:
+        """Returns the size, and whether the file is complete but not yet checked."""
+        name = user_input(user, file)
+        if self.store.manifest(name) is not None:
+            self.store.touch(name)
+            return file.size, False
+        there = self.store.begun(name, 0, file)
+        if begin == there:
+            piece = content[: file.size - there]
+            try:
+                self._check_room(user, len(piece) if there else file.size, begins=there == 0)
+            except ValueError:
+                if there == 0:
+                    self.store.remove(name)
+                raise
+            self.store.append(name, 0, piece)
+            there += len(piece)
+        elif there == 0 and file.size:
+            self.store.remove(name)  # it begins with its first byte, and then counts
+        return there, there == file.size
+
+    def _finish(self, name: str, file: JobFile, digest: bytes) -> None:
+        try:
+            self.store.check(name, 0, file, digest)
+        except WrongContentError as error:
+            raise ValueError(f"{error}: its SHA-256 is not what was said") from error
+        self.store.finish(name, Manifest((file,)))
+
+    def _check_room(self, user: str, size: int, *, begins: bool) -> None:
+        # Checked for each piece, so that beginning many files first gains no room.
+        most = self._bytes_held
+        count, there = self.store.held(_prefix(user))
+        if there + size > most:
+            raise NoRoomError(f"you have files of {most} bytes here; jobs have to end first")
+        if begins and count > self._files_held:
+            raise NoRoomError(f"you have {self._files_held} files here; jobs have to end first")
+
+    async def lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
+        """Returns which of these files a user has not handed over, in words; empty for none."""
+        if not files:
+            return ""
+        try:
+            check_size(files, self.limits)
+        except ValueError as error:
+            return f"{files[0].name} ({error})"
+        return await asyncio.to_thread(self._lacking, user, files)
+
+    def _lacking(self, user: str, files: tuple[JobFile, ...]) -> str:
+        for file in files:
+            # Marked as new, so that it is not swept before the job is known.
+            self.store.touch(name := user_input(user, file))
+            manifest = self.store.manifest(name)
+            if manifest is None or manifest.files[0].size != file.size:
+                return file.name
+        return ""
+
+
+def check_size(files: tuple[JobFile, ...] | list[JobFile], limits: FileLimits) -> None:
+    """Checks the size of a job's input files; `ValueError` if they are too large."""
+    for file in files:
+        if file.size > limits.file_bytes:
+            text = f"{file.name!r} has {file.size} bytes; at most {limits.file_bytes} are taken"
+            raise ValueError(text)
+    if (size := sum(file.size for file in files)) > limits.job_bytes:
+        raise ValueError(f"they have {size} bytes; a job is given at most {limits.job_bytes}")
+
+
+def _prefix(user: str) -> str:
+    # A user's name may have any character.
+    return f"user-{hashlib.sha256(user.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}-"
+
+
+def user_input(user: str, file: JobFile) -> str:
+    """Returns by which name the store has a file that a user has handed over."""
+    return f"{_prefix(user)}{file.sha256.hex()}"

@@ -1,0 +1,168 @@
+"""What tasks run: what could run nowhere is refused, with a reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.model.program import (
+    COMMAND_SCRIPT,
+    LIMIT_LEAST_S,
+    Input,
+    Program,
+    Rerun,
+    check_programs,
+    ending_words,
+    needed_outputs,
+)
+from broker.model.workflow import Alternative, Task, Workflow
+from grms.util.outcomes import Outcome
+from lrms_sim.workload.requests import Request
+
+SCRIPT = "#!/bin/sh\n"
+SOME = (Alternative.of("alpha"),)
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"script": "echo"}, "first line"),
+        ({"script": SCRIPT + "x" * (1 << 20)}, "bytes"),
+        ({"arguments": ("a\0",)}, "NUL"),
+        ({"arguments": ("\udce4",)}, "UTF-8"),
+        ({"arguments": ("x",) * 10_001}, "10000"),
+        ({"environment": (("A=", "x"),)}, "no name of an environment variable"),
+        ({"environment": (("", "x"),)}, "no name of an environment variable"),
+        ({"environment": (("B", "x"), ("A", "x"))}, "sorted"),
+        ({"environment": (("A", "x"), ("A", "y"))}, "twice"),
+        ({"outputs": ("../x",)}, "no name of a file"),
+        ({"outputs": ("x", "x")}, "twice"),
+        ({"outputs": ("stdout",)}, "site itself"),
+        ({"inputs": (Input("x", path="x"),), "outputs": ("x",)}, "an input and an output"),
+        ({"request": Request(account="--x")}, "account"),
+    ],
+)
+def test_what_could_run_nowhere_is_refused(values: dict[str, Any], word: str) -> None:
+    """When it is made."""
+    with pytest.raises(ValueError, match=word):
+        Program(**({"task": "t", "script": SCRIPT} | values))
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({}, "one of them"),
+        ({"path": "x", "task": "t"}, "one of them"),
+        ({"sha256": bytes(31)}, "SHA-256"),
+        ({"sha256": bytes(32), "size": -1}, "SHA-256"),
+        ({"task": "t", "output": "/x"}, "no name of a file"),
+    ],
+)
+def test_an_input_is_of_one_kind(values: dict[str, Any], word: str) -> None:
+    """A content, a file here, or what a task leaves."""
+    with pytest.raises(ValueError, match=word):
+        Input("x", **values)
+    with pytest.raises(ValueError, match="no name of a file"):
+        Input("/x", path="x")
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"runs": 0}, "from 1 to 100"),
+        ({"runs": 101, "exit_codes": (1,)}, "from 1 to 100"),
+        ({"runs": 2}, "go together"),
+        ({"exit_codes": (1,)}, "go together"),
+        ({"runs": 2, "exit_codes": (0,)}, "from 1 to 255"),
+        ({"runs": 2, "exit_codes": (256,)}, "from 1 to 255"),
+        ({"runs": 2, "outcomes": ("completed",)}, "must be one of"),
+    ],
+)
+def test_a_rerun_says_how_often_and_after_what(values: dict[str, Any], word: str) -> None:
+    """Never by itself."""
+    with pytest.raises(ValueError, match=word):
+        Rerun(**values)
+
+
+def test_a_program_is_run_again_after_what_was_asked_for_alone() -> None:
+    """And no more often."""
+    rerun = Rerun(3, (75,), ("node_fail",))
+    assert rerun.wanted(1, "failed", 75)
+    assert rerun.wanted(2, "node_fail", None)
+    assert not rerun.wanted(3, "failed", 75)
+    assert not rerun.wanted(1, "failed", 1)
+    assert not rerun.wanted(1, "failed", None)
+    assert not rerun.wanted(1, "timeout", 75)
+    assert not Rerun().wanted(1, "failed", 75)
+
+
+def test_a_command_is_the_arguments_of_a_script() -> None:
+    """Files come from here or from predecessors; the limit is the request's wall time."""
+    made = Program.of_command(
+        "t",
+        ["cat", "a b"],
+        environment={"B": "2", "A": "1"},
+        request=Request(tasks=2),
+        limit=5.0,
+        inputs={"x": Path("in/x"), "y": "in/y", "z": ("s", "out")},
+        outputs=["o"],
+    )
+    assert (made.script, made.arguments) == (COMMAND_SCRIPT, ("cat", "a b"))
+    assert made.environment == (("A", "1"), ("B", "2"))
+    assert (made.limit, made.request.tasks) == (5.0, 2)
+    assert made.inputs == (
+        Input("x", path="in/x"),
+        Input("y", path="in/y"),
+        Input("z", task="s", output="out"),
+    )
+    with pytest.raises(ValueError, match="neither a command nor a script"):
+        Program.of_command("t")
+
+
+def test_who_says_no_limit_has_twice_the_estimate() -> None:
+    """And at least ten minutes."""
+    program = Program("t", SCRIPT)
+    assert program.limited(10.0).limit == LIMIT_LEAST_S
+    assert program.limited(3600.0).limit == 7200.0
+    assert program.limited(10.0).limited(3600.0).limit == LIMIT_LEAST_S
+
+
+def test_programs_belong_to_tasks_and_are_given_what_those_leave() -> None:
+    """Of predecessors that declare it."""
+    flow = Workflow("flow", (Task("a", 1, SOME), Task("b", 1, SOME, ("a",)), Task("c", 1, SOME)))
+    maker = Program("a", SCRIPT, outputs=("x",))
+
+    def given(task: str, of: str, name: str) -> Program:
+        return Program(task, SCRIPT, inputs=(Input("in", task=of, output=name),))
+
+    check_programs(flow, [maker, given("b", "a", "x")])
+    assert needed_outputs([maker, given("b", "a", "x")], "a") == {"x"}
+    for programs, word in (
+        ([Program("d", SCRIPT)], "no task 'd'"),
+        ([maker, maker], "two programs"),
+        ([maker, given("c", "a", "x")], "none of its predecessors"),
+        ([given("b", "a", "x")], "runs no program"),
+        ([maker, given("b", "a", "y")], "whose outputs are: x"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            check_programs(flow, programs)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "number", "words"),
+    [
+        (Outcome.COMPLETED, 0, None, ""),
+        (Outcome.FAILED, 3, None, "exit code 3"),
+        (Outcome.FAILED, None, 11, "signal 11"),
+        (Outcome.FAILED, None, None, "failed"),
+        (Outcome.TIMEOUT, None, 9, "limit of 60 s"),
+        (Outcome.UNKNOWN, None, None, "nobody can say"),
+    ],
+)
+def test_ends_are_said_in_words(
+    outcome: Outcome, code: int | None, number: int | None, words: str
+) -> None:
+    """A good one is not."""
+    said = ending_words(outcome, code, number, 60.0)
+    assert words in said
+    assert bool(said) == bool(words)

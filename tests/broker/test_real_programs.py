@@ -1,0 +1,214 @@
+"""Programs of two diamonds over two real Slurms that have no folder in common, with kills in the middle.
+
+Each task is an ordinary job of the batch system that the plan has chosen. What the tests themselves watch (who has
+begun, and a gate) lies in a folder that both can see; nothing that the broker or a site does goes over it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from lrms_sim.util.files import to_toml
+from tests.broker.brokers import configure, serving
+from tests.broker.site_processes import SiteProcess
+from tests.broker.site_processes import running as sites_running
+from tests.clusters.slurm import SlurmCluster, need_slurm, wait_for
+from tests.grms.site.daemons import document
+
+pytestmark = pytest.mark.usefixtures("forks")
+
+GORBA: Final = (sys.executable, "-c", "from broker.command import main; main()")
+SITES: Final = ("north", "south")
+CPUS: Final = 12
+MIDDLE: Final = tuple(f"m{number}" for number in range(10))
+# A controller that is killed may forget a job, and its limit with it: the long one is at the other site.
+FAILS, LONG, FORGETS = "m2", "m4", "m7"
+
+
+class SlurmSite(SiteProcess):
+    """A site over a Slurm, whose jobs the broker submits as one of its users."""
+
+    def __init__(self, folder: Path, name: str, cluster: SlurmCluster) -> None:
+        super().__init__(folder, name)
+        spool = folder / f"{name}-spool"
+        spool.mkdir()
+        lrms = {
+            "kind": "slurm",
+            "poll_s": 0.4,
+            "settle_s": 0.0,
+            "spool": str(spool),
+            "completion_log": cluster.completion_log,
+            "configuration": cluster.environment["SLURM_CONF"],
+        }
+        self.config.write_text(to_toml(document(folder, name, CPUS, lrms=lrms)))
+
+    def job_entry(self) -> str:
+        """Returns its part of a broker's configuration."""
+        return self.entry() + f"jobs = {{ processors = {CPUS} }}\n"
+
+
+@contextmanager
+def two_slurms(folder: Path) -> Iterator[dict[str, SlurmCluster]]:
+    """Yields two clusters of one node each."""
+    clusters = {name: SlurmCluster(folder / f"slurm-{name}", nodes=1, cpus=CPUS) for name in SITES}
+    try:
+        for cluster in clusters.values():
+            cluster.up()
+        yield clusters
+    finally:
+        for cluster in clusters.values():
+            cluster.down()
+
+
+def task(name: str, line: str, folder: Path, **more: Any) -> dict[str, Any]:
+    """Returns a task that notes that it has begun, and then runs a line."""
+    noted = f"echo {name} >>{folder}/begun; {line}"
+    return {"name": name, "work": 2.0, "limit": 300.0, "command": noted, **more}
+
+
+def diamond(name: str, folder: Path, *, bad: bool) -> dict[str, Any]:
+    """Returns a workflow of twelve commands: one, ten beside each other, one that is given what they leave.
+
+    Those in the middle wait for a gate. Where it is `bad`, one of them ends with exit code 3, one runs over its
+    limit, and one leaves no output.
+    """
+    waits = f"while [ ! -e {folder}/gate ]; do sleep 0.1; done; "
+    tasks = [
+        task(
+            f"{name}-top",
+            "cat data.csv >numbers; echo read by $READER",
+            folder,
+            inputs=["data.csv"],
+            outputs=["numbers"],
+            environment={"READER": "x'y"},
+        )
+    ]
+    for number, middle in enumerate(MIDDLE):
+        line = waits + f"sed -n {number + 1}p table >part; echo part {number}"
+        more: dict[str, Any] = {}
+        if bad and middle == FAILS:
+            line += "; echo not well >&2; exit 3"
+        elif bad and middle == LONG:
+            line, more = "exec sleep 600", {"limit": 5.0}
+        elif bad and middle == FORGETS:
+            line += "; rm part"
+        site = SITES[number % 2]
+        tasks.append(
+            task(
+                f"{name}-{middle}",
+                line,
+                folder,
+                inputs={"table": f"{name}-top/numbers"},
+                outputs=["part"],
+                alternatives=[f"{site}-jobs"],
+                **more,
+            )
+        )
+    parts = {f"part-{each}": {"task": f"{name}-{each}", "output": "part"} for each in MIDDLE}
+    tasks.append(task(f"{name}-end", "cat part-* >all", folder, inputs=parts, outputs=["all"]))
+    return {"name": name, "tasks": tasks}
+
+
+def gorba(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end."""
+    return subprocess.run(  # noqa: S603  # this program
+        [*GORBA, *words],
+        env={**os.environ, "GORBA_SOCKET": str(folder / "gorba.sock")},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def begun(folder: Path) -> list[str]:
+    """Returns the tasks that have begun to run, as often as they have."""
+    path = folder / "begun"
+    return path.read_text().split() if path.exists() else []
+
+
+def tasks_of(folder: Path, workflow: str) -> dict[str, dict[str, Any]]:
+    """Returns the tasks of a workflow as `gorba status` shows them, without the workflow's name before theirs."""
+    shown = json.loads(gorba(folder, "status", workflow, "--json").stdout)
+    return {each["name"].partition("-")[2]: each for each in shown["tasks"]}
+
+
+def test_two_diamonds_run_once_whatever_is_killed(tmp_path: Path) -> None:
+    """Broker, a site's daemon and a controller are killed while twenty programs run.
+
+    States, exit codes and outputs are right, and `--wait` says by its status what came of a workflow.
+    """
+    need_slurm()
+    folder = tmp_path
+    (folder / "data.csv").write_text("".join(f"{number * number}\n" for number in range(10)))
+    flows = [diamond("good", folder, bad=False), diamond("bad", folder, bad=True)]
+    for flow in flows:
+        (folder / f"{flow['name']}.toml").write_text(to_toml({"workflows": [flow]}))
+    with two_slurms(folder) as clusters:
+        made = [SlurmSite(folder, name, cluster) for name, cluster in clusters.items()]
+        limits = "[limits]\nsite_down_s = 5.0\n"
+        config = configure(folder, limits + "".join(site.job_entry() for site in made), slot=1.0)
+        with sites_running(made) as sites, serving(config) as (process, client):
+            wait_for(len(client.resources()) == 2 for _ in iter(int, 1))
+            waiting = {
+                flow["name"]: subprocess.Popen(  # noqa: S603  # this program
+                    [*GORBA, "submit", f"{flow['name']}.toml", "--key", flow["name"], "--wait"],
+                    env={**os.environ, "GORBA_SOCKET": str(folder / "gorba.sock")},
+                    cwd=folder,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                for flow in flows
+            }
+            wait_for(len(begun(folder)) >= 22 for _ in iter(int, 1))
+            assert gorba(folder, "logs", "good", "good-top").stdout == "read by x'y\n"
+            process.end(signal.SIGKILL)
+            sites["north"].kill()
+            clusters["south"].kill_controller()
+            process.start()
+            sites["north"].start()
+            clusters["south"].start_controller()
+            (folder / "gate").touch()
+            said = {name: each.communicate(timeout=300) for name, each in waiting.items()}
+            status = {name: each.returncode for name, each in waiting.items()}
+            assert status == {"good": 0, "bad": 1}, said
+            for name in (FAILS, LONG, FORGETS):
+                assert f"  bad-{name}: failed: " in said["bad"][1]
+
+            good = tasks_of(folder, "good")
+            assert {each["state"] for each in good.values()} == {"completed"}
+            assert {each["exit_code"] for each in good.values()} == {0}
+            assert {each["runs"] for each in good.values()} == {1}
+            assert gorba(folder, "fetch", "good", "--output", "came").returncode == 0
+            everything = (folder / "came/good-end/all").read_text()
+            assert everything == (folder / "data.csv").read_text()
+            assert (folder / "came/good-m3/stdout").read_text() == "part 3\n"
+
+            bad = tasks_of(folder, "bad")
+            ends = {
+                name: (each["state"], each["outcome"], each["exit_code"], each["runs"])
+                for name, each in bad.items()
+            }
+            assert ends.pop(FAILS) == ("failed", "failed", 3, 1)
+            assert ends.pop(FORGETS) == ("failed", "failed", 0, 1)
+            state, outcome, _, runs = ends.pop(LONG)
+            assert (state, outcome, runs) == ("failed", "timeout", 1)
+            assert ends.pop("end") == ("cancelled", None, None, 0)
+            assert set(ends.values()) == {("completed", "completed", 0, 1)}
+            assert "'part'" in bad[FORGETS]["reason"]
+            assert gorba(folder, "logs", "bad", f"bad-{FAILS}", "--stderr").stdout == "not well\n"
+            process.end(signal.SIGTERM)
+    ran = begun(folder)
+    assert sorted(ran) == sorted(
+        name["name"] for flow in flows for name in flow["tasks"] if name["name"] != "bad-end"
+    )

@@ -10,17 +10,21 @@ so that one whose answer got lost is repeated without becoming a second workflow
 
 import hashlib
 import os
+import shutil
+import tempfile
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import grpc
 
-from broker.model.program import Input, Program, check_programs
+from broker.model.program import URLS, Input, Program, check_programs
 from broker.model.workflow import Workflow
 from broker.scheduler.records import Supply
 from broker.util.errors import CallError, unreached
@@ -96,7 +100,7 @@ class BrokerClient:
         Raises:
             CallError: the broker has refused, or cannot be reached in time.
             ValueError: a program belongs to none of its tasks, or is given what no predecessor leaves.
-            OSError: a file cannot be read.
+            OSError: a file cannot be read, or a URL not be fetched.
         """
         programs = tuple(programs)
         check_programs(workflow, programs)
@@ -116,9 +120,24 @@ class BrokerClient:
                 inputs.append(each)
                 continue
             if each.path not in known:
-                known[each.path] = self.put(each.path, name=each.name)
+                known[each.path] = self._handed_over(each.path, each.name)
             inputs.append(replace(known[each.path], name=each.name))
         return replace(program, inputs=tuple(inputs))
+
+    def _handed_over(self, path: str, name: str) -> Input:
+        if not path.startswith(URLS):
+            return self.put(path, name=name)
+        with tempfile.TemporaryDirectory(prefix="gorba-") as folder:
+            target = Path(folder) / "content"
+            try:
+                with (
+                    urllib.request.urlopen(path, timeout=self._timeout_s) as page,  # noqa: S310  # of URLS alone
+                    target.open("wb") as out,
+                ):
+                    shutil.copyfileobj(page, out)
+            except (OSError, HTTPException, ValueError) as error:
+                raise OSError(f"{path} cannot be fetched: {error}") from error
+            return self.put(target, name=name)
 
     def put(self, path: str | Path, *, name: str = "") -> Input:
         """Hands over a file, and returns it as the input of a program.

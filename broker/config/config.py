@@ -114,11 +114,12 @@ class LimitsConfig(Model):
     Attributes:
         open_tasks: of workflows that have not ended; further submissions are refused.
         ended_workflows: that can still be queried.
-        runs: failed runs of a task after which its workflow fails.
+        runs: failed runs of a simulated task after which its workflow fails; a program runs once, unless its
+            task asks for more.
         site_down_s: a site silent for so long gets nothing new; real seconds.
         site_lost_s: a site silent for so long counts as lost; real seconds.
         on_lost: what to do with runs at a lost site: `wait`, or `rerun`, which risks running
-            them twice.
+            them twice; programs are waited for, unless their tasks ask for more runs.
         watchers: concurrent watch calls.
         drain_s: how long a stopping daemon waits for calls to finish.
     """

@@ -36,6 +36,7 @@ from broker.scheduler.events import (
     HandedOver,
     Moved,
     MoveRefused,
+    Refused,
     Released,
     Started,
 )
@@ -243,25 +244,12 @@ class Dispatcher:
             self._lost(entry, str(error))
             return
         except ProgramRefused as error:
-            await self._refused(entry, str(error))
+            entry.over = True
+            self._tell(Refused(0, booking.booking, str(error)))
             return
         if now.job and now.job != booking.job:
             self._tell(HandedOver(0, booking.booking, now.job))
         self._update(entry, now)
-
-    async def _refused(self, entry: _Entry, reason: str) -> None:
-        # Its program can never run there, and what is reserved for it is of no use.
-        booking = entry.booking
-        for hold, reservation_id in zip(booking.holds, entry.reservations, strict=True):
-            await self._until_answered(
-                hold.site,
-                entry,
-                lambda s, r=reservation_id: s.release(r),  # type: ignore[misc]  # bound now
-            )
-        entry.over = True
-        self._tell(Ended(0, booking.booking, Outcome.FAILED, None, self._clock.now(), reason))
-        self._forget(entry)
-        entry.commands.put_nowait(None)
 
     def _given(self, file: Input) -> GivenFile:
         assert self._contents is not None, "programs with inputs need a store"

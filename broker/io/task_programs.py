@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from broker.model.program import Input, Program, Rerun
+from broker.model.program import URLS, Input, Program, Rerun
 from grms.daemon.config_base import Model, wrong
 from lrms_sim.util.messages import shown
 from lrms_sim.workload.request_words import gpus_of, licence_of, memory_of, nodes_of
@@ -97,7 +97,7 @@ def _source(value: object) -> object:
             isinstance(each, str) and each for each in value.values()
         ):
             return InputTable(**value)
-    what = 'a path, "TASK/OUTPUT", { file = "…" } or { task = "…", output = "…" }'
+    what = 'a path, a URL, "TASK/OUTPUT", { file = "…" } or { task = "…", output = "…" }'
     raise wrong(f"is {shown(value)}; it must be {what}")
 
 
@@ -205,6 +205,8 @@ def _input(name: str, source: str | InputTable, tasks: Sequence[str], folder: Pa
         assert source.task is not None
         assert source.output is not None
         return Input(name or source.output, task=source.task, output=source.output)
+    if source.startswith(URLS):
+        return Input(name or source.partition("?")[0].rpartition("/")[2], path=source)
     # A task's name may have slashes; the longest that fits is meant.
     found = [task for task in tasks if source.startswith(f"{task}/")]
     if found:

@@ -23,6 +23,9 @@ LIMIT_FACTOR: Final = 2.0
 LIMIT_LEAST_S: Final = 600.0
 """A program of which nobody says when it is killed has twice its estimate, and at least ten minutes."""
 
+URLS: Final = ("https://", "http://")
+"""How the path of a file begins that is fetched where the workflow is handed in."""
+
 RUNS_MAX: Final = 100
 
 RERUN_OUTCOMES: Final = ("node_fail", "timeout", "out_of_memory", "lost", "unknown", "cancelled")
@@ -48,7 +51,7 @@ class Input:
         sha256: of that content, 32 bytes; empty for the other kinds.
         task: the predecessor that leaves the file; empty for the other kinds.
         output: the name by which that task has declared it.
-        path: a file here that is still to be handed over; empty for the other kinds.
+        path: of a file here, or a URL, that is still to be handed over; empty for the other kinds.
 
     Raises:
         ValueError: the name is none, or it is not of one kind.

@@ -159,6 +159,13 @@ class Started(BookingEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Refused(BookingEvent):
+    """It has certainly not run and will not, and its site can never run its program."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HandedOver(BookingEvent):
     """Its site has taken its program, and calls the run `job`."""
 

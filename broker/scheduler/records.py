@@ -162,6 +162,12 @@ class TaskHandedOver(BookingRecord, frozen=True):
     job: str
 
 
+class TaskRefused(BookingRecord, frozen=True):
+    """Its site can never run its program: alternatives whose primary resource is `resource` do not count any more."""
+
+    resource: str
+
+
 class TaskStarted(BookingRecord, frozen=True):
     """Its run has begun."""
 

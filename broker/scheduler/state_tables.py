@@ -37,6 +37,7 @@ from broker.scheduler.records import (
     TaskLaunched,
     TaskMoved,
     TaskMoving,
+    TaskRefused,
     TaskStarted,
     WorkflowCancelled,
     WorkflowForgotten,
@@ -399,6 +400,8 @@ class StateTables:
                 self._launched(task)
             case TaskHandedOver():
                 self._handed_over(task, record.job)
+            case TaskRefused():
+                self._refused(task, record.resource)
             case TaskStarted():
                 task.start_time = record.start_time
                 if task.state is TaskState.LAUNCHED:
@@ -430,6 +433,14 @@ class StateTables:
         if task.program is not None:
             task.run = Run(booking.holds[0].site, booking.reservations[0])
         task.outcome = task.exit_code = task.signal = None
+
+    @staticmethod
+    def _refused(task: LiveTask, resource: str) -> None:
+        left = tuple(each for each in task.task.alternatives if each.primary != resource)
+        task.task = narrowed = replace(task.task, alternatives=left)
+        planned = task.owner.planned
+        tasks = (narrowed if each.name == narrowed.name else each for each in planned.tasks)
+        task.owner.planned = replace(planned, tasks=tuple(tasks))
 
     @staticmethod
     def _handed_over(task: LiveTask, job: str) -> None:

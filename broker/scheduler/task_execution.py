@@ -27,6 +27,7 @@ from broker.scheduler.events import (
     Ended,
     HandedOver,
     Moved,
+    Refused,
     Released,
     Restarted,
     SiteDown,
@@ -50,6 +51,7 @@ from broker.scheduler.records import (
     TaskFreed,
     TaskHandedOver,
     TaskLaunched,
+    TaskRefused,
     TaskStarted,
 )
 from broker.scheduler.settings import BrokerSettings
@@ -430,6 +432,23 @@ class TaskExecution:
         if task.booking.job != event.job:
             transaction.note(TaskHandedOver(transaction.now, event.booking, event.job))
             transaction.changed(task.owner)
+
+    def refused(self, event: Refused, transaction: Transaction) -> None:
+        """Its site can never run a program: it is planned elsewhere, or has failed where there is nothing else."""
+        task = self._memory.booked.get(event.booking)
+        if task is None or task.booking is None or task.state not in AT_SITE:
+            return
+        booking, primary = task.booking, task.booking.placement.resources[0]
+        elsewhere = any(each.primary != primary for each in task.task.alternatives)
+        if elsewhere and task.state is not TaskState.ENDING and not task.owner.closing:
+            transaction.note(TaskRefused(transaction.now, event.booking, primary))
+            self.free(task, transaction, event.reason)
+            return
+        self.ended(
+            Ended(0, event.booking, Outcome.FAILED, None, transaction.now, event.reason),
+            transaction,
+        )
+        transaction.do(Release(booking))
 
     def started(self, event: Started, transaction: Transaction) -> None:
         """A run has begun."""

@@ -29,6 +29,7 @@ from broker.scheduler.events import (
     HandedOver,
     Moved,
     MoveRefused,
+    Refused,
     Released,
     Restarted,
     Started,
@@ -218,7 +219,8 @@ class World:
         assert not others, "two runs of a task at once"
         if self.unlucky():
             run.state = "released"
-            self.later(BookingLost(0, run.booking.booking, "refused"), self._delay())
+            kind = BookingLost if command.program is None else Refused
+            self.later(kind(0, run.booking.booking, "refused"), self._delay())
             return
         run.state = "running"
         if command.program is not None:

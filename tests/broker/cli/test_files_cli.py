@@ -1,10 +1,14 @@
 """Programs from the command line: handed in, looked at while they run, and what they leave brought."""
 
 import io
+import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +176,25 @@ def test_one_command_is_a_workflow(tmp_path: Path) -> None:
             assert said in refused.output, refused.output
         refused = gorba(tmp_path, "submit", "--result", "x", "flow.toml")
         assert (refused.exit_code, "--result goes with --work" in refused.output) == (2, True)
+
+
+def test_what_a_url_has_is_given_as_a_file(tmp_path: Path) -> None:
+    """It is fetched once, where the workflow is handed in; one that has nothing is said."""
+    (tmp_path / "page").write_text("from afar")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, broker_with_jobs(tmp_path):
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            for name, code in (("page", 0), ("absent", 2)):
+                url = f"http://127.0.0.1:{server.server_port}/{name}"
+                task = {"name": "t", "work": 0.2, "command": f"cat {name}", "inputs": [url]}
+                flow = {"workflows": [{"name": name, "tasks": [task]}]}
+                (tmp_path / "flow.json").write_text(json.dumps(flow))
+                done = gorba(tmp_path, "submit", "flow.json", "--wait")
+                assert done.exit_code == code, done.output
+            assert f"{url} cannot be fetched: HTTP Error 404" in done.output
+        finally:
+            server.shutdown()
+            thread.join()
+        assert gorba(tmp_path, "logs", "page", "t").output == "from afar"

@@ -27,7 +27,7 @@ from broker.model.plan import Placement
 from broker.model.program import Input, Output, Program
 from broker.model.workflow import Demand
 from broker.scheduler.commands import Book, Launch, Release
-from broker.scheduler.events import BookingLost, Ended, Event, HandedOver, Released
+from broker.scheduler.events import BookingLost, Ended, Event, HandedOver, Refused, Released
 from broker.scheduler.records import Hold
 from broker.scheduler.state_tables import Booking
 from grms.client import ResultFile, Results
@@ -231,14 +231,16 @@ async def test_what_has_failed_is_told_as_it_is(tmp_path: Path) -> None:
         assert (told.reason, told.start_time, told.end_time) == ("why", 1.0, 2.0)
 
 
-async def test_a_program_that_a_site_can_never_run_has_failed(tmp_path: Path) -> None:
-    """What was reserved for it is given back; where only the time is gone it is planned again."""
+async def test_a_program_that_a_site_can_never_run_is_refused(tmp_path: Path) -> None:
+    """It is told apart from what only has no time there; what is reserved can be released after it."""
     async with scene(tmp_path) as made:
         made.site.refuses = ProgramRefused("too wide")
         made.launch()
-        told = await made.end()
-        assert (told.outcome, told.start_time, told.reason) == (Outcome.FAILED, None, "too wide")
+        await until(lambda: Refused(0, "e-1", "too wide") in made.events)
+        made.dispatcher.do(Release(made.booking))
+        await until(lambda: Released(0, "e-1") in made.events)
         assert made.site.released == ["e-1.0"]
+        assert not any(isinstance(each, Ended) for each in made.events)
     async with scene(tmp_path) as made:
         made.site.refuses = ReservationRefused("no time")
         made.launch()

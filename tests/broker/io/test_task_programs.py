@@ -98,6 +98,14 @@ def test_every_key_says_its_part(tmp_path: Path) -> None:
     assert second.limit == 600.0
 
 
+def test_a_file_can_be_a_url(tmp_path: Path) -> None:
+    """It is called as its last part; it is fetched where the workflow is handed in."""
+    _, (program,) = read(
+        tmp_path, {"name": "t", "command": "true", "inputs": ["https://e.example/a/b.csv?c=/d"]}
+    )
+    assert program.inputs == (Input("b.csv", path="https://e.example/a/b.csv?c=/d"),)
+
+
 def test_a_line_is_for_a_shell_and_a_text_is_a_script(tmp_path: Path) -> None:
     """Words are words, whatever is in them."""
     _, (line, text) = read(
@@ -154,8 +162,8 @@ def test_units_are_the_processors_of_the_program(tmp_path: Path) -> None:
         ({"script": "absent.sh"}, "absent.sh: No such file"),
         ({"script": "binary.sh"}, "no text in UTF-8"),
         ({"command": "true", "inputs": ["absent"]}, "no file here, and 'absent' no output"),
-        ({"command": "true", "inputs": [{"task": "u"}]}, 'a path, "TASK/OUTPUT"'),
-        ({"command": "true", "inputs": [5]}, 'a path, "TASK/OUTPUT"'),
+        ({"command": "true", "inputs": [{"task": "u"}]}, 'a path, a URL, "TASK/OUTPUT"'),
+        ({"command": "true", "inputs": [5]}, 'a path, a URL, "TASK/OUTPUT"'),
         ({"command": "true", "inputs": [{"task": "u", "output": "x"}]}, "waits for 'u'"),
         ({"command": "true", "resources": {"memory": "much"}}, "no amount of memory"),
         ({"command": "true", "resources": {"nodes": "x"}}, "no number of nodes"),

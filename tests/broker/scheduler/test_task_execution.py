@@ -25,6 +25,7 @@ from broker.scheduler.events import (
     HandedOver,
     Moved,
     MoveRefused,
+    Refused,
     Released,
     Restarted,
     SiteDown,
@@ -94,7 +95,7 @@ class Scene:
             Booked: self.execution.booked, BookingLost: self.execution.lost, Started: self.execution.started,
             Ended: self.execution.ended, Released: self.execution.released, SiteUp: self.execution.site_up,
             SiteDown: self.execution.site_down, Moved: self.execution.moved, MoveRefused: self.execution.moves.refused, SiteLost: self.execution.site_lost,
-            Restarted: self.execution.take_up, HandedOver: self.execution.handed_over,
+            Restarted: self.execution.take_up, HandedOver: self.execution.handed_over, Refused: self.execution.refused,
         }  # fmt: skip
         if event is not None:
             handlers[type(event)](event, transaction)  # type: ignore[operator]  # an event of these
@@ -617,3 +618,23 @@ def test_a_program_that_fails_after_its_workflow_has_failed() -> None:
     scene.at(26, Ended(0, "e-2", Outcome.FAILED, 20.5, 26.0, exit_code=4))
     assert (scene.task("c").state, scene.task("c").exit_code) == (TaskState.FAILED, 4)
     assert scene.memory.workflows["w1"].state is WorkflowState.FAILED
+
+
+def test_a_program_that_a_site_can_never_run_is_planned_elsewhere() -> None:
+    """Where its alternatives have another resource; else it has failed, and says why."""
+    scene = Scene(place("a", 20), programs=(MAKER,))
+    scene.at(0)
+    scene.at(1, Booked(0, "e-1", ("r1",)))
+    scene.at(20)
+    assert kinds(scene.at(21, Refused(0, "e-1", "too wide"))) == ["Release e-1"]
+    task = scene.task()
+    assert (task.state, task.reason, task.failures) == (TaskState.WAITING, "too wide", 0)
+    assert [each.primary for each in task.task.alternatives] == ["beta"]
+    assert scene.memory.workflows["w1"].planned.tasks[0] == task.task
+    task.placement = place("a", 40, "beta")
+    scene.at(30)
+    scene.at(31, Booked(0, "e-2", ("r2",)))
+    scene.at(40)
+    assert kinds(scene.at(41, Refused(0, "e-2", "too wide here, too"))) == ["Release e-2"]
+    assert (task.state, task.reason) == (TaskState.FAILED, "too wide here, too")
+    assert scene.at(42, Refused(0, "e-2", "again")) == []

@@ -466,8 +466,11 @@ def _printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line for line in capsys.readouterr().out.splitlines() if line.startswith("home-")]
 
 
-def test_an_array_and_what_waits_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_array_and_what_waits_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Names are printed alone; held elements that wait for the same are one line of the list."""
+    monkeypatch.setenv("COLUMNS", "200")
 
     async def scene() -> None:
         async with running(document(tmp_path), tmp_path):

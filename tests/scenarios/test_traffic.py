@@ -1,4 +1,4 @@
-"""The information policy, held to what daemons really say to each other in a replay.
+"""The information policy, held to what daemons really say to each other, in a replay and while they live.
 
 All that passes between three daemons is recorded as bytes. Every byte has to be of a field that
 docs/information-policy.md allows, and every value has to be one that the two sites know of the jobs
@@ -18,6 +18,7 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from grms.daemon.ports import free_port
 from grms.federation.federation import Site, replay
 from grms.policy.files import save_rule_base
 from grms.v1 import partner_pb2
@@ -27,10 +28,12 @@ from scenarios.live.coordinator import Coordinator
 from scenarios.live.daemons import daemons, until_linked
 from scenarios.live.sites import LiveSettings
 from scenarios.spec.files import parse_spec
+from tests.grms.site.daemons import document, running
+from tests.grms.site.peers.partner import full
 from tests.recorder import Exchange, Recorder
 from tests.scenarios.live.test_coordinator import RULES, scenario
 from tests.test_information_policy import MAY_CROSS
-from tests.waiting import run
+from tests.waiting import run, until
 
 SERVICE = partner_pb2.DESCRIPTOR.services_by_name["PartnerService"]
 PREFIX = "/grms.v1.PartnerService/"
@@ -294,3 +297,56 @@ def test_what_must_not_cross_is_caught(exchange: Exchange, text: str) -> None:
     assert violations([GOOD]) == []
     (found,) = violations([exchange])
     assert found.startswith(text)
+
+
+def test_what_crosses_while_jobs_run_is_of_these_jobs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they stand and what they have used is told to their home; of others' jobs no number follows."""
+    monkeypatch.setattr("grms.site.peers.progress.INTERVAL_S", 0.05)
+    monkeypatch.setattr("grms.site.peers.usage_fetch.FIRST_S", 0.05)
+    monkeypatch.setattr("grms.site.peers.usage_fetch.INTERVAL_S", 0.05)
+    exchanges: list[Exchange] = []
+
+    async def scene() -> None:
+        ports = {name: free_port() for name in ("home", "away", "third")}
+        way = Recorder("home", "away", f"127.0.0.1:{ports['away']}", exchanges.append)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(way)
+            others = {"home": ports["home"], "third": ports["third"]}
+            sites = {
+                name: await stack.enter_async_context(
+                    running(
+                        document(tmp_path, name, size, partners=partners, port=ports[name]),
+                        tmp_path,
+                    )
+                )
+                for name, size, partners in (
+                    ("away", 64, others),
+                    ("home", 4, {"away": way.port}),
+                    ("third", 4, {"away": ports["away"]}),
+                )
+            }
+            for site in sites.values():
+                await site.linked()
+            for name in ("home", "third"):
+                await full(sites[name])
+            for number in range(7):
+                await sites["third"].submit(f"t{number}", run_time_s=0.05)
+            ended = await sites["home"].submit("ends", 2, run_time_s=0.3, name="secret")
+            stays = await sites["home"].submit("stays", 3, 400.0, run_time_s=300.0)
+            await sites["home"].ended(ended.job_id)
+            books = sites["home"].core.engine.state
+            await until(lambda: getattr(books.job(stays.job_id), "progress", None) is not None)
+            await until(lambda: bool(told("ListUsage", "records")))
+
+    def told(method: str, field: str) -> list[Any]:
+        found = (each for each in exchanges if each.method == PREFIX + method)
+        return [one for each in found for one in getattr(message(each, answer=True), field)]
+
+    run(scene)
+    assert violations(exchanges) == []
+    used = told("ListUsage", "records")
+    assert {(one.number, one.offer.number, one.processors) for one in used} == {(1, 1, 2)}
+    assert {one.offer.number for one in told("Progress", "jobs")} <= {1, 2}
+    assert all(b"secret" not in each.request + each.response for each in exchanges)

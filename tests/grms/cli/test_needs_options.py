@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from grms.cli.main import run_command
+from grms.daemon.ports import free_port
 from lrms_sim.workload.requests import Gpus, Memory, Request
 from tests.grms.cli.test_site_cli import grms
 from tests.grms.site.daemons import document, running
@@ -28,10 +29,11 @@ from tests.waiting import run
     ],
 )  # fmt: skip
 def test_options_make_a_request(tmp_path: Path, words: str, needs: Request | None) -> None:
-    """The site has it as it was asked for; processors alone are no more than that."""
+    """The site has it as it was asked for, and waits for a partner that could run it; processors alone are no more than that."""
 
     async def scene() -> None:
-        async with running(document(tmp_path, processors=8), tmp_path) as site:
+        partners = {"away": free_port()}  # whose nodes nobody knows yet
+        async with running(document(tmp_path, "home", 8, partners), tmp_path) as site:
             socket = tmp_path / "home.sock"
             given = ["submit", "--site", str(socket), "-p", "8", "-t", "60", "--run-time", "1"]
             assert await grms(*given, *words.split()) == 0

@@ -260,6 +260,16 @@ def test_who_cannot_be_asked_is_passed_over(event: Any, values: dict[str, Any]) 
     assert one(due(site), SendOffer).partner == "c"
 
 
+def test_who_has_sent_such_a_job_back_is_passed_over_for_a_while() -> None:
+    """Until the pause is over."""
+    site = home(2)
+    returns = site.state.partners["b"].returns
+    returns.came_back("ann", REQUEST, site.now, first_s=60.0, most_s=60.0)
+    assert one(due(site), SendOffer).partner == "c"
+    site.now = 61.0
+    assert one(site(OfferAnswered, load=FULL, accepted=False, **C1), SendOffer).partner == "b"
+
+
 def test_who_is_not_trusted_is_passed_over() -> None:
     """As at an arrival."""
     rails = Constrained(ExchangeConstraints(start_now=True, promise=Promise()))

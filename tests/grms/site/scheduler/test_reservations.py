@@ -160,7 +160,8 @@ def test_no_processor_is_promised_twice(
         else:
             refusal = desk.refused(BookReservation, **values)
             assert refusal.refusal is Refusal.PRECONDITION
-            assert f"{processors} processors of cpu are not free" in refusal.reason
+            window = f"from {begin} to {begin + length}"
+            assert refusal.reason == f"{processors} processors of cpu are not free {window}"
         if step < len(released) and released[step] in mine:
             desk.asked(ReleaseReservation, reservation=released[step])
             first, after, given_back = mine.pop(released[step])

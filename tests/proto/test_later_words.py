@@ -91,6 +91,15 @@ def job_state() -> None:
     assert (job.state, job.has_ended) == (JobState.UNKNOWN, False)
 
 
+def job_phase() -> None:
+    """Nothing is said of a partner's job, and a user sees that a job has no phase."""
+    offer = partner_pb2.OfferId(epoch=1, number=2)
+    told = with_later(partner_pb2.JobProgress(offer=offer), "phase")
+    answered = partner_pb2.ProgressResponse(jobs=[told])
+    assert convert.read_progress(answered, [OfferId(1, 2)]) == ()
+    assert read_job(with_later(job_pb2.Job(), "phase")).phase is None
+
+
 def dependency_kind() -> None:
     """A job that would not wait for what it is to wait for is not taken; at a client it is shown."""
     later = with_later(job_pb2.Dependency(), "kind", job_id="a-1")
@@ -153,6 +162,7 @@ READERS: dict[str, Callable[[], None]] = {
     "grms.v1.MemoryScope": partial(scope, "memory", "mib"),
     "grms.v1.FileProblem": file_problem,
     "grms.v1.DependencyKind": dependency_kind,
+    "grms.v1.JobPhase": job_phase,
     "grms.v1.JobState": job_state,
     "grms.v1.OfferState": offer_state,
     "grms.v1.Outcome": outcome,

@@ -213,7 +213,7 @@ class PartnerService(partner_pb2_grpc.PartnerServiceServicer):
             try:
                 some = await asyncio.to_thread(_page, records)
             except JournalError as error:
-                self._admission.count("usage_unreadable", context, str(error))
+                self._admission.count("journal", context, str(error))
                 text = "what jobs have used cannot be read now"
                 await refuse(context, grpc.StatusCode.UNAVAILABLE, text)
         return partner_pb2.ListUsageResponse(

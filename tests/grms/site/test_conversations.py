@@ -18,6 +18,7 @@ MASKS = (
     (r'version: ".*"', 'version: "VERSION"'),
     (r"(journal_records|journal_bytes): \d+", r"\1: COUNT"),
     (r"(last_heard_s|end_time_s): [\d.e+-]+", r"\1: TIME"),
+    (r'month: "\d{4}-\d\d"', 'month: "MONTH"'),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"problem: .*", "problem: WHY"),
     (r"details: .*", "details: DETAILS"),

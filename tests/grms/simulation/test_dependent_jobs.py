@@ -23,7 +23,9 @@ def compacting(settings: SiteSettings, records: Any = ()) -> SiteState:
 
 @pytest.mark.parametrize("chunk", range(runs(2, 10)))
 @pytest.mark.parametrize(
-    "how", [{}, {"reoffers": True}, {"rails": True}, {"factory": compacting}], ids=str
+    "how",
+    [{}, {"reoffers": True}, {"rails": True}, {"factory": compacting}],
+    ids=lambda how: next(iter(how), "plain"),
 )
 def test_each_runs_once_and_in_order(chunk: int, how: dict[str, Any]) -> None:
     """Whatever dies, at home, at a partner or elsewhere; and much of it happens."""

@@ -224,6 +224,7 @@ MAY_CROSS = {
     "InputFile.sha256": PROGRAM,
     "InputFile.shared_path": PROGRAM,
     "InputFile.written": PROGRAM,
+    "InputFile.mode": PROGRAM,
     "FetchInputRequest.site": NAME,
     "FetchInputRequest.offer": NUMBER,
     "FetchInputRequest.name": PROGRAM,
@@ -269,10 +270,12 @@ MAY_CROSS = {
     "ResultList.kept_until_s": LEFT,
     "ResultList.other_files": LEFT,
     "ResultList.other_bytes": LEFT,
+    "ResultList.left_out": LEFT,
     "ResultFile.name": LEFT,
     "ResultFile.size_bytes": LEFT,
     "ResultFile.sha256": LEFT,
     "ResultFile.problem": LEFT,
+    "ResultFile.mode": LEFT,
     "ResultChunk.content": LEFT,  # of `FetchInput`: what the job is given
 }
 """Every field of every message between sites, with the line of the document that allows it."""

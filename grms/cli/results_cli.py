@@ -4,17 +4,19 @@ Everything heavy is imported by the command that needs it, so that help and erro
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from grms.cli.bringing import Bringer
 from grms.cli.site_connection import client_of, site_option
 from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
-    from grms.client import ResultFile, Results, SyncClient
+    from grms.client import Results, SyncClient
 
 PROBLEMS = {
     "missing": "the job has left no such file",
@@ -62,6 +64,9 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
 def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, force: bool) -> None:
     """Bring the files that a job has left: stdout, stderr, and its outputs.
 
+    What is here already as it is there is left alone, and a file that was cut off goes on where it stopped, so
+    that the command can be repeated. Files keep their permissions, as far as the umask allows.
+
     Status 1 where an output is missing, or does not come as the site has said. What is larger than the site
     hands out, and what the job has not declared, stays where the job has run; the last line says where, and
     until when.
@@ -72,11 +77,10 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
             raise click.ClickException(f"{job_id} has not ended; `grms logs` shows what there is")
         target = Path(job_id) if folder is None else folder
         target.mkdir(parents=True, exist_ok=True)
-        missed = False
+        missed = bool(results.left_out)
+        bring = Bringer(partial(site.fetch, job_id), target, force=force)
         for file in results.files:
-            problem = PROBLEMS.get(file.problem, file.problem) or _fetched(
-                site, job_id, file, target, force=force
-            )
+            problem = PROBLEMS.get(file.problem, file.problem) or bring(file)
             words = problem or f"{file.size_bytes} bytes"
             click.echo(f"{printable(str(target / file.name))}: {words}", err=bool(problem))
             missed = missed or bool(problem)
@@ -106,29 +110,10 @@ def _stays(results: "Results", site: str) -> str:
     size = sum(file.size_bytes for file in kept) + results.other_bytes
     until = datetime.fromtimestamp(results.kept_until_s).astimezone()
     words = f"{files} file{'s' * (files > 1)} ({size} bytes)"
-    why = f"; {results.other_files} of them the job has not declared" if results.other_files else ""
+    undeclared = results.other_files - results.left_out
+    why = f"; {undeclared} of them the job has not declared" if undeclared > 0 else ""
+    if results.left_out:
+        why += f"; at least {results.left_out} are too many or have names that cannot travel; pack them (tar)"
     return printable(
         f"not brought: {words} at {site} in {results.folder}, until {until:%Y-%m-%d %H:%M}{why}"
     )
-
-
-def _fetched(
-    site: "SyncClient", job_id: str, file: "ResultFile", target: Path, *, force: bool
-) -> str:
-    """Returns what went wrong; empty if nothing did."""
-    import hashlib  # noqa: PLC0415  # see the module's docstring
-    import os  # noqa: PLC0415  # same
-
-    from grms.daemon.job_files import FileProblemError, created  # noqa: PLC0415  # same
-
-    if not force and os.path.lexists(target / file.name):
-        return "it is there already; --force replaces it"
-    digest = hashlib.sha256()
-    try:
-        with os.fdopen(created(target, file.name, mode=0o644), "wb") as out:
-            for some in site.fetch(job_id, file.name):
-                digest.update(some)
-                out.write(some)
-    except (FileProblemError, ValueError, OSError) as error:
-        return printable(str(error))
-    return "" if digest.digest() == file.sha256 else "its content is not what the site has said"

@@ -148,7 +148,8 @@ def _standard_input() -> bytes:
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="A file that the script leaves in its folder and that you want; may come several times.",
+    help="What the script leaves in its folder and you want: a file, a folder (out/), a pattern ('*.csv', "
+    "'out/**/*.h5'), or all that is new (./). May come several times.",
 )
 @click.option(
     "--input",
@@ -420,10 +421,14 @@ def _absolute(path: str | Path) -> str:
 def _shared(script: Path, inputs: Mapping[str, Path], outputs: tuple[str, ...]) -> dict[str, Any]:
     # What is said of files that are used in place; links in these paths are for the site to refuse.
     from grms.daemon.shared_folders import SCRIPT, SharedFile  # noqa: PLC0415  # see the module's docstring
+    from grms.daemon.wanted_files import is_pattern  # noqa: PLC0415  # same
 
     shared = [SharedFile(SCRIPT, _absolute(script))]
     shared += [SharedFile(name, _absolute(path)) for name, path in inputs.items()]
     for word in outputs:
+        if is_pattern(word):
+            text = f"{printable(word)}: with --shared a result is one file, which is written where it lies"
+            raise click.BadParameter(text, param_hint="'--result'")
         name = Path(word).name if word.startswith("/") else word
         shared.append(SharedFile(name, _absolute(word), written=True))
     return {"inputs": {}, "outputs": (), "shared": shared}

@@ -135,16 +135,19 @@ class ResultFile:
     """A file that a job has left, or should have left.
 
     Attributes:
-        name: `stdout`, `stderr`, or as declared by the job.
+        name: `stdout`, `stderr`, or of a file for which a declaration of the job's stands; a folder or pattern
+            without a file is `missing`.
         sha256: of its content; empty if there is none, or the job has not ended.
         problem: why there is no content: `missing`, `no_file` (it is a link, a folder or the like),
             `too_large`; empty if there is.
+        mode: permission bits; 0 if unknown.
     """
 
     name: str
     size_bytes: int
     sha256: bytes
     problem: str
+    mode: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,9 @@ class Results:
         problem: why the files are not here; empty if they are.
         folder: of files that are not served, at the site that ran the job; empty if unknown.
         kept_until_s: when they may be deleted, seconds since 1970; 0 if unknown.
-        other_files, other_bytes: of undeclared files there.
+        other_files, other_bytes: of unlisted files there.
+        left_out: of these, those that the job declares and that no list can have: they are too many, or have names
+            that cannot travel; at least so many.
     """
 
     files: tuple[ResultFile, ...]
@@ -167,6 +172,7 @@ class Results:
     kept_until_s: float = 0.0
     other_files: int = 0
     other_bytes: int = 0
+    left_out: int = 0
 
 
 _STATES: Final[dict[int, JobState]] = {
@@ -260,7 +266,7 @@ def read_results(message: results_pb2.ResultList) -> Results:
     """Returns the results of a job from their message."""
     return Results(
         tuple(
-            ResultFile(file.name, file.size_bytes, file.sha256, _problem(file.problem))
+            ResultFile(file.name, file.size_bytes, file.sha256, _problem(file.problem), file.mode)
             for file in message.files
         ),
         message.complete,
@@ -269,6 +275,7 @@ def read_results(message: results_pb2.ResultList) -> Results:
         message.kept_until_s,
         message.other_files,
         message.other_bytes,
+        message.left_out,
     )
 
 

@@ -186,18 +186,20 @@ class Program(_message.Message):
     def __init__(self, script: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., outputs: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[InputFile, _Mapping]]] = ..., name: _Optional[str] = ...) -> None: ...
 
 class InputFile(_message.Message):
-    __slots__ = ("name", "size_bytes", "sha256", "shared_path", "written")
+    __slots__ = ("name", "size_bytes", "sha256", "shared_path", "written", "mode")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     SHARED_PATH_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     name: str
     size_bytes: int
     sha256: bytes
     shared_path: str
     written: bool
-    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ..., shared_path: _Optional[str] = ..., written: bool = ...) -> None: ...
+    mode: int
+    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[bytes] = ..., shared_path: _Optional[str] = ..., written: bool = ..., mode: _Optional[int] = ...) -> None: ...
 
 class SimulatedProgram(_message.Message):
     __slots__ = ("run_time_s", "user_group")

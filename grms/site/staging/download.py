@@ -6,7 +6,8 @@ request; all others, too large or undeclared, stay until the folder expires.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
@@ -26,6 +27,9 @@ Log = structlog.typing.FilteringBoundLogger
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+LISTS_KEPT: Final = 64
+"""Ended jobs whose lists of files are remembered for those who read one file after the other."""
 
 DIGESTS_S: Final = 2.0
 """How long a request waits for digests, real seconds; a later one gets them."""
@@ -52,12 +56,14 @@ class LeftFiles:
         complete: it has ended, and the files are final.
         problem: why the files are not here, for people; empty if they are.
         place: where it has run; `None` if unknown or nothing is left there.
+        left_out: of the others there, those that it wants and that no list can have; at least so many.
     """
 
     files: tuple[JobFile, ...] = ()
     complete: bool = False
     problem: str = ""
     place: Place | None = None
+    left_out: int = 0
 
 
 class NoResultsError(Exception):
@@ -93,6 +99,7 @@ class ResultServer:
         self._keep_s = keep_s
         self._log = log
         self._digests = digests or Digests()
+        self._lists: OrderedDict[str, dict[str, tuple[int, JobFile]]] = OrderedDict()
 
     # --- for users -----------------------------------------------------------------------------
 
@@ -136,7 +143,13 @@ class ResultServer:
         if manifest.folder:
             others = Remains(manifest.other_files, manifest.other_bytes)
             place = Place(manifest.folder, manifest.until, others)
-        return LeftFiles(manifest.files, complete=True, problem=manifest.problem, place=place)
+        return LeftFiles(
+            manifest.files,
+            complete=True,
+            problem=manifest.problem,
+            place=place,
+            left_out=manifest.left_out,
+        )
 
     async def read_job(self, job: HomeJob, name: str, begin: int) -> AsyncIterator[bytes]:
         """Yields a file of a user's job in pieces.
@@ -146,12 +159,16 @@ class ResultServer:
             FileProblemError: it cannot be served.
             NoResultsError: it is not here.
         """
-        results = await self._of_job(job, digests=False)
-        if results.problem:
-            raise NoResultsError(results.problem, later=not results.complete)
-        file = _named(results.files, name)
+        listed = self._lists.get(job.job_id)
+        if listed is None:
+            results = await self._of_job(job, digests=False)
+            if results.problem:
+                raise NoResultsError(results.problem, later=not results.complete)
+            ended = job.state is JobState.ENDED
+            listed = self._remembered(job.job_id, results.files, keep=ended)
+        number, file = _named(listed, name)
         if job.partner:
-            place, name = self._store.content(job.job_id, results.files.index(file))
+            place, name = self._store.content(job.job_id, number)
         else:
             place = await self._place(job.lrms_key)
         async for some in pieces_of(place, name, begin, file.size):
@@ -189,9 +206,13 @@ class ResultServer:
             FileProblemError: it cannot be served.
             NoResultsError: it has not ended, or has left nothing.
         """
-        found = await self._of_guest(partner, offer, digests=False)
-        file = _named(found.files, name)
-        place = await self._place(lrms_key(partner, offer.epoch, offer.number))
+        key = lrms_key(partner, offer.epoch, offer.number)
+        listed = self._lists.get(key)
+        if listed is None:
+            found = await self._of_guest(partner, offer, digests=False)
+            listed = self._remembered(key, found.files, keep=True)
+        _, file = _named(listed, name)
+        place = await self._place(key)
         async for some in pieces_of(place, name, begin, file.size):
             yield some
 
@@ -209,6 +230,7 @@ class ResultServer:
         assert self._folders is not None
         assert found.place is not None
         remains = await _on_disk(self._folders.clear, key, had)
+        self._lists.pop(key, None)
         if remains.files:
             self._log.info(
                 "results_stay",
@@ -219,6 +241,17 @@ class ResultServer:
                 bytes=remains.size,
                 until_s=await _on_disk(self._folders.changed, key) + self._keep_s,
             )
+
+    def _remembered(
+        self, key: str, files: tuple[JobFile, ...], *, keep: bool
+    ) -> dict[str, tuple[int, JobFile]]:
+        # A job may have thousands of files, and its list is as long to make as all of them are to open.
+        listed = {file.name: (number, file) for number, file in enumerate(files)}
+        if keep:
+            self._lists[key] = listed
+            if len(self._lists) > LISTS_KEPT:
+                self._lists.popitem(last=False)
+        return listed
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -236,18 +269,18 @@ class ResultServer:
         if folder is None:
             return None
         if not digests:
-            found = await _on_disk(found_files, folder.path, folder.names, self.limits)
-            return LeftFiles(tuple(each.file for each in found))
+            found = await _on_disk(found_files, folder, self.limits)
+            return LeftFiles(tuple(each.file for each in found.files), left_out=found.left_out)
         try:
-            files = await self._digests.of(folder.path, folder.names, self.limits, DIGESTS_S)
+            files, left_out = await self._digests.of(folder, self.limits, DIGESTS_S)
         except NotReadYetError as error:
             raise NoResultsError(str(error), later=True) from error
         except OSError as error:
             raise NoResultsError(f"its files cannot be read now: {error}", later=True) from error
-        others = await _on_disk(self._folders.others, key)
+        others = await _on_disk(self._folders.others, key, {file.name for file in files})
         until = await _on_disk(self._folders.changed, key) + self._keep_s
         place = Place(str(folder.path), until, others)
-        return LeftFiles(files, complete=True, place=place)
+        return LeftFiles(files, complete=True, place=place, left_out=left_out)
 
 
 async def _on_disk(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -260,13 +293,13 @@ async def _on_disk(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 _THERE = (JobState.DELEGATED, JobState.SUSPECT)
 
 
-def _named(files: Iterable[JobFile], name: str) -> JobFile:
-    for file in files:
-        if file.name == name:
-            if file.problem is not None:
-                raise FileProblemError(name, file.problem)
-            return file
-    raise ValueError(f"the job has no file {name!r}")
+def _named(listed: Mapping[str, tuple[int, JobFile]], name: str) -> tuple[int, JobFile]:
+    if name not in listed:
+        raise ValueError(f"the job has no file {name!r}")
+    number, file = listed[name]
+    if file.problem is not None:
+        raise FileProblemError(name, file.problem)
+    return number, file
 
 
 async def pieces_of(place: Path, name: str, begin: int, end: int) -> AsyncIterator[bytes]:

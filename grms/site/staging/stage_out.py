@@ -15,7 +15,7 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import grpc
@@ -23,8 +23,9 @@ import structlog
 from grpc import aio
 
 from grms.daemon.backoff import Backoff, BackoffSettings
-from grms.daemon.file_names import STREAMS
-from grms.daemon.job_files import FileLimits, FileProblem, JobFile
+from grms.daemon.file_names import STREAMS, check_name
+from grms.daemon.job_files import MODE_MAX, FileLimits, FileProblem, JobFile
+from grms.daemon.wanted_files import RESULTS_MAX, WORKING_FOLDER, WantedFiles
 from grms.site.model.jobs import HomeJob
 from grms.site.model.lifecycle import JobState, Outcome
 from grms.site.peers.peers import PeerClients
@@ -64,6 +65,7 @@ PROBLEMS: Final = {
 FOLDER_MAX: Final = 4096
 """Longest path accepted from a partner, characters."""
 
+_MISSING: Final = results_pb2.FILE_PROBLEM_MISSING
 _NOT_YET: Final = grpc.StatusCode.FAILED_PRECONDITION
 _FINAL = (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
 
@@ -197,6 +199,7 @@ class StageOut:
             until=answer.kept_until_s if math.isfinite(answer.kept_until_s) else 0.0,
             other_files=answer.other_files,
             other_bytes=answer.other_bytes,
+            left_out=answer.left_out,
         )
 
     async def _let_go(self, job: HomeJob, manifest: Manifest) -> None:
@@ -227,8 +230,11 @@ class StageOut:
     def _read(self, job: HomeJob, answer: results_pb2.ResultList) -> tuple[JobFile, ...]:
         # The partner's list is checked against the job's declaration and this site's limits.
         said = {file.name: file for file in answer.files}
+        wanted = declared_outputs(job.payload) or WantedFiles()
+        there = [file.name for file in answer.files if file.problem != _MISSING]
+        names, unmatched = _expanded(wanted, dict.fromkeys(there))
         found, left = [], self._limits.job_bytes
-        for name in (*STREAMS, *(declared_outputs(job.payload) or ())):
+        for name in (*STREAMS, *wanted.names, *names):
             file = said.get(name)
             if file is None:
                 found.append(JobFile(name, problem=FileProblem.MISSING))
@@ -240,7 +246,9 @@ class StageOut:
                 problem = FileProblem.TOO_LARGE
             if problem is None:
                 left -= file.size_bytes
-            found.append(JobFile(name, file.size_bytes, file.sha256, problem))
+            mode = file.mode & MODE_MAX
+            found.append(JobFile(name, file.size_bytes, file.sha256, problem, mode))
+        found += [JobFile(each, problem=FileProblem.MISSING) for each in unmatched]
         return tuple(found)
 
     async def _file(self, job: HomeJob, number: int, file: JobFile) -> None:
@@ -275,6 +283,27 @@ class StageOut:
             problem=manifest.problem,
             **more,
         )
+
+
+def _expanded(wanted: WantedFiles, said: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Returns the files, of those that a partner names, for which folders and patterns stand, and those without any."""
+    found, met = list[str](), {WORKING_FOLDER}
+    for name in said if wanted.patterns else ():
+        texts = () if _is_wrong(name) else wanted.matches(name)
+        met.update(texts)
+        if texts and name not in wanted.names:
+            found.append(name)
+    if len(found) > RESULTS_MAX:
+        raise SenselessError(f"it names {len(found)} files; at most {RESULTS_MAX} are taken")
+    return found, [each for each in wanted.patterns if each not in met]
+
+
+def _is_wrong(name: str) -> bool:
+    try:
+        check_name(name)
+    except ValueError:
+        return True
+    return False
 
 
 def _leaves_files(job: HomeJob) -> bool:

@@ -29,6 +29,7 @@ class Manifest:
         folder: where the job has run, if files stay there; else empty.
         until: when they expire there, seconds since 1970.
         other_files, other_bytes: those not in the list.
+        left_out: of these, those that the job declares and that no list can have.
     """
 
     files: tuple[JobFile, ...] = ()
@@ -37,6 +38,7 @@ class Manifest:
     until: float = 0.0
     other_files: int = 0
     other_bytes: int = 0
+    left_out: int = 0
 
 
 class WrongContentError(Exception):
@@ -120,7 +122,7 @@ class ResultStore:
             "problem": manifest.problem,
         }
         if manifest.folder:
-            names = ("folder", "until", "other_files", "other_bytes")
+            names = ("folder", "until", "other_files", "other_bytes", "left_out")
             said["stays"] = {name: getattr(manifest, name) for name in names}
         write_durable(place / LIST, said)
         sync_folder(self._folder)
@@ -160,9 +162,11 @@ def _name(number: int) -> str:
 def _write_file(file: JobFile) -> dict[str, Any]:
     problem = "" if file.problem is None else file.problem.value
     digest = file.sha256.hex()
-    return {"name": file.name, "size": file.size, "sha256": digest, "problem": problem}
+    found = {"name": file.name, "size": file.size, "sha256": digest, "problem": problem}
+    return found | ({"mode": file.mode} if file.mode else {})
 
 
 def _read_file(said: dict[str, Any]) -> JobFile:
     problem = FileProblem(said["problem"]) if said["problem"] else None
-    return JobFile(said["name"], said["size"], bytes.fromhex(said["sha256"]), problem)
+    digest = bytes.fromhex(said["sha256"])
+    return JobFile(said["name"], said["size"], digest, problem, said.get("mode", 0))

@@ -7,11 +7,12 @@ from typing import Any, Final
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from grms.daemon.file_names import check_outputs
-from grms.daemon.job_files import JobFile
+from grms.daemon.job_files import MODE_MAX, JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
 from grms.site.model.commands import ReplyPreview
+from grms.daemon.wanted_files import WantedFiles, check_wanted
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
@@ -125,8 +126,11 @@ def _read_asked(message: request_pb2.JobRequest, field: str) -> Request:
 
 def _check_files(program: request_pb2.Program, field: str) -> None:
     shared = [_read_shared(each) for each in program.inputs if each.shared_path]
+    try:
+        check_wanted(program.outputs)
+    except ValueError as error:
+        raise WireError(f"{field}.outputs", f"outputs: {error}") from error
     for what, names in (
-        ("outputs", program.outputs),
         ("inputs", [each.name for each in program.inputs if not each.shared_path]),
         ("inputs", [each.name for each in shared if not each.runs]),
     ):
@@ -154,7 +158,7 @@ def _check_files(program: request_pb2.Program, field: str) -> None:
 
 def read_input(message: request_pb2.InputFile) -> JobFile:
     """Returns an input file of a job."""
-    return JobFile(message.name, message.size_bytes, message.sha256)
+    return JobFile(message.name, message.size_bytes, message.sha256, mode=message.mode & MODE_MAX)
 
 
 def given_inputs(payload: bytes) -> tuple[JobFile, ...]:
@@ -203,10 +207,10 @@ def is_to_fetch(payload: bytes) -> bool:
     return request_pb2.JobRequest.FromString(payload).HasField("to_fetch")
 
 
-def declared_outputs(payload: bytes) -> tuple[str, ...] | None:
+def declared_outputs(payload: bytes) -> WantedFiles | None:
     """Returns the files that a job declares; `None` if it has no script."""
     message = request_pb2.JobRequest.FromString(payload)
-    return tuple(message.program.outputs) if message.HasField("program") else None
+    return check_wanted(message.program.outputs) if message.HasField("program") else None
 
 
 def read_offer(message: partner_pb2.OfferId, field: str = "offer") -> OfferId:

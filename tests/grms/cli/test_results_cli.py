@@ -1,10 +1,12 @@
 """The commands for what jobs leave."""
 
 import hashlib
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pytest
 
@@ -28,10 +30,14 @@ class Site:
     Attributes:
         results_now: what it says.
         content: that every file has but an empty one.
+        asked: which files were asked for, and from where on.
+        breaks: files of which only a part comes.
     """
 
     results_now = Results(ALL, True, "")
     content = OUT
+    asked: ClassVar[list[tuple[str, int]]] = []
+    breaks: ClassVar[list[str]] = []
 
     def __init__(self, socket: Path, *, timeout_s: float) -> None:
         assert (socket, timeout_s) == (Path("sock"), 10.0)
@@ -54,17 +60,23 @@ class Site:
         assert wait == self.results_now.complete
         return self.results_now
 
-    def fetch(self, _job_id: str, name: str) -> Iterator[bytes]:
-        """Yields a file in pieces."""
+    def fetch(self, _job_id: str, name: str, offset_bytes: int = 0) -> Iterator[bytes]:
+        """Yields a file in pieces, and then breaks if it is told to."""
+        self.asked.append((name, offset_bytes))
         if name != "stderr":
-            yield self.content[:2]
-            yield self.content[2:]
+            content = self.content[offset_bytes:]
+            yield content[:2]
+            if name in self.breaks:
+                self.breaks.remove(name)
+                raise SiteError("UNAVAILABLE", "it has gone")
+            yield content[2:]
 
 
 @pytest.fixture(name="site")
 def _site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Site]:
     class Own(Site):
-        pass
+        asked: ClassVar[list[tuple[str, int]]] = []
+        breaks: ClassVar[list[str]] = []
 
     monkeypatch.setattr("grms.client.SyncClient", Own)
     monkeypatch.setenv("HANSE_SOCKET", "sock")
@@ -148,3 +160,63 @@ def test_what_comes_otherwise_than_was_said_is_not_passed_over(
     assert "no file" in lines[2]
     assert not Path("x").exists()
     assert list(Path("away").iterdir()) == []
+
+
+def test_a_file_that_was_cut_off_goes_on_where_it_stopped(site: type[Site]) -> None:
+    """Nothing is seen half; what is here already is not asked for again, and a part that was spoilt begins anew."""
+    site.results_now = Results(ALL[:3], True, "")
+    site.breaks[:] = ["a/b"]
+    assert run_command(["fetch", "home-1"]) != 0
+    assert not Path("home-1/a/b").exists()
+    site.asked.clear()
+    assert run_command(["fetch", "home-1"]) == 0
+    assert site.asked == [("a/b", 2)]
+    assert Path("home-1/a/b").read_bytes() == OUT
+
+    Path("home-1/a/b").unlink()
+    site.breaks[:] = ["a/b"]
+    assert run_command(["fetch", "home-1"]) != 0
+    (part,) = Path("home-1").glob(".*.part")
+    part.write_bytes(b"xx")
+    site.asked.clear()
+    assert run_command(["fetch", "home-1"]) == 0
+    assert site.asked == [("a/b", 2), ("a/b", 0)]
+    assert Path("home-1/a/b").read_bytes() == OUT
+    assert sorted(path.name for path in Path("home-1").iterdir()) == ["a", "stderr", "stdout"]
+
+
+def test_a_file_keeps_its_permissions_as_far_as_the_umask_allows(site: type[Site]) -> None:
+    """A program stays one, and a key stays private."""
+    files = tuple(replace(file(name), mode=mode) for name, mode in (("run", 0o777), ("key", 0o600)))
+    site.results_now = Results(files, True, "")
+    assert run_command(["fetch", "home-1"]) == 0
+    modes = [Path("home-1", name).stat().st_mode & 0o7777 for name in ("run", "key")]
+    assert modes == [0o755, 0o600]
+
+
+def test_two_files_that_are_one_here_do_not_replace_each_other(
+    site: type[Site], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with --force either: where upper and lower case are the same the second is said to be in the way."""
+    real = Path.lstat
+
+    def lower(path: Path) -> os.stat_result:
+        return real(path.with_name(path.name.lower()))
+
+    monkeypatch.setattr(Path, "lstat", lower)
+    monkeypatch.setattr(os.path, "lexists", lambda path: Path(str(path).lower()).exists())
+    site.results_now = Results((file("data"), file("DATA")), True, "")
+    assert run_command(["fetch", "home-1", "--force"]) == 1
+    assert "takes it for data, which is another" in capsys.readouterr().err
+    assert [path.name for path in Path("home-1").iterdir()] == ["data"]
+
+
+def test_what_no_list_can_have_is_said(
+    site: type[Site], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With where it stays; the status says that not all has come."""
+    site.results_now = Results(ALL[:2], True, "", "/spool/job", 1e9, 7, 100, left_out=5)
+    assert run_command(["fetch", "home-1"]) == 1
+    told = capsys.readouterr().err
+    assert "7 files (100 bytes) at south in /spool/job" in told
+    assert "2 of them the job has not declared; at least 5 are too many or have names" in told

@@ -35,9 +35,9 @@ class Folders:
         """Returns nothing."""
         raise AssertionError(key)
 
-    def others(self, key: str) -> Remains:
+    def others(self, key: str, listed: Collection[str]) -> Remains:
         """Is not called."""
-        raise AssertionError(key)
+        raise AssertionError(key, listed)
 
     def changed(self, key: str) -> float:
         """Is not called."""

@@ -1,0 +1,161 @@
+"""Two sites above batch systems: what globs and folders stand for comes home, whatever the job has put there."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grms.cli.main import run_command
+from grms.client import Client, Results
+from grms.daemon.ports import free_port
+from grms.v1 import job_pb2
+from tests.clusters.fake_slurm import FakeSlurm
+from tests.grms.site.daemons import Running, document, running
+from tests.grms.site.test_real_batch import free_at, full_and_half, table
+from tests.waiting import TIME_OUT_S, until
+
+CPUS = 8
+GIVEN = b"#!/bin/sh\necho tool\n"
+HOSTILE = """#!/bin/sh
+mkdir -p out/deep made
+./tool >out/said
+echo a >out/a.csv; echo b >out/deep/b.csv; echo c >"out/c
+line.csv"
+ln -s {secret} out/link.csv; ln -s {folder} out/folder; mkfifo out/pipe.csv
+echo x >made/run; chmod 750 made/run
+echo upper >made/NAME; echo lower >made/name
+truncate -s 1T out/sparse.csv
+echo plain >undeclared
+"""
+
+
+@asynccontextmanager
+async def two_batch_sites(
+    folder: Path, **more: Any
+) -> AsyncIterator[tuple[Running, Running, ExitStack]]:
+    """Yields north, whose machine is full until `gate` is there in the folder, and south, with half of its own free."""
+    ports = {name: free_port() for name in ("north", "south")}
+    with ExitStack() as clusters:
+        async with AsyncExitStack() as daemons:
+            sites = {}
+            for name, partner in (("north", "south"), ("south", "north")):
+                cluster = FakeSlurm(folder / f"cluster-{name}", nodes=1, cpus=CPUS)
+                clusters.callback(cluster.down)
+                cluster.up()
+                lrms = table(cluster, folder / f"spool-{name}")
+                written = document(
+                    folder, name, CPUS, {partner: ports[partner]}, ports[name], lrms=lrms
+                )
+                written.update(more)
+                sites[name] = await daemons.enter_async_context(running(written, folder))
+            for site in sites.values():
+                await site.linked()
+            north, south = sites["north"], sites["south"]
+            script = f"#!/bin/sh\nuntil test -e {folder}/gate; do sleep 0.1; done\n"
+            await submitted(north, script, CPUS)
+            await until(lambda: _starts_at(north, south))
+            yield north, south, clusters
+
+
+async def submitted(
+    site: Running, script: str, processors: int, outputs: tuple[str, ...] = (), **inputs: bytes
+) -> str:
+    """Submits a job, and returns its name."""
+    request = job_pb2.SubmitRequest(idempotency_key=f"{processors} {len(script)}")
+    request.request.processors, request.request.requested_time_s = processors, 600.0
+    program = request.request.program
+    program.script = script
+    program.outputs.extend(outputs)
+    for name, content in inputs.items():
+        given = program.inputs.add(name=name, size_bytes=len(content), mode=0o755)
+        given.sha256 = hashlib.sha256(content).digest()
+        put = job_pb2.PutInputRequest(file=given, content=content)
+        await site.jobs.PutInput(put, timeout=TIME_OUT_S)
+    job: job_pb2.Job = await site.jobs.Submit(request, timeout=TIME_OUT_S)
+    return job.job_id
+
+
+def _starts_at(home: Running, partner: Running) -> bool:
+    here, there = home.core.driver.load(), partner.core.driver.load()
+    return (
+        here is not None
+        and there is not None
+        and (here.processors_free, there.processors_free) == (0, CPUS)
+    )
+
+
+async def left(folder: Path, job_id: str) -> Results:
+    """Returns what a job of north's has left, once all is there."""
+    async with Client(folder / "north.sock", timeout_s=TIME_OUT_S) as user:
+        return await user.results(job_id, wait=True)
+
+
+async def test_globs_and_folders_come_home(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With their permissions; what leads elsewhere, is too large or has no name that can travel is told, and stays."""
+    (tmp_path / "secret").write_text("key")
+    script = HOSTILE.format(secret=tmp_path / "secret", folder=tmp_path)
+    async with two_batch_sites(tmp_path) as (north, south, _):
+        declared = ("out/**/*.csv", "made/", "out/said", "absent/*", "absent/")
+        away = await submitted(north, script, CPUS // 2, declared, tool=GIVEN)
+        await until(lambda: full_and_half(north, south))
+        ended = await north.ended(away)
+        assert (ended.executed_on, ended.exit_code) == ("south", 0)
+        results = await left(tmp_path, away)
+        assert {file.name: file.problem for file in results.files} == {
+            "stdout": "",
+            "stderr": "",
+            "out/said": "",
+            "out/a.csv": "",
+            "out/deep/b.csv": "",
+            "made/NAME": "",
+            "made/name": "",
+            "made/run": "",
+            "out/sparse.csv": "too_large",
+            "out/link.csv": "no_file",
+            "out/pipe.csv": "no_file",
+            "absent/*": "missing",
+            "absent/": "missing",
+        }
+        assert (results.left_out, results.other_files) == (1, 2)  # the odd name, and `undeclared`
+        (folder,) = (tmp_path / "spool-south").glob("north+*")
+        await until(lambda: not (folder / "made/run").exists())
+        assert (folder / "undeclared").exists()
+        capfd.readouterr()
+        words = ["fetch", away, "--socket", str(tmp_path / "north.sock")]
+        words += ["--output", str(tmp_path / "came")]
+        assert await asyncio.to_thread(run_command, words) == 1
+        told = capfd.readouterr().err
+        assert "not brought: 3 files" in told
+        assert "1 of them the job has not declared; at least 1 are too many or have names" in told
+        came = tmp_path / "came"
+        assert (came / "out/said").read_text() == "tool\n"
+        assert [(came / f"made/{name}").read_text() for name in ("NAME", "name")] == [
+            *("upper\n", "lower\n"),
+        ]
+        assert (came / "made/run").stat().st_mode & 0o777 == 0o750
+        assert not list(came.rglob("*link*"))
+
+
+async def test_all_that_is_new_comes_home(tmp_path: Path) -> None:
+    """Of the working folder, except for what was given and is as it was, and for the site's own; also at home."""
+    script = "#!/bin/sh\nmkdir d; echo x >d/x; echo .h >.h; echo changed >>two\n"
+    async with two_batch_sites(tmp_path) as (north, south, _):
+        inputs = {"one": b"given", "two": b"given"}
+        away = await submitted(north, script, CPUS // 2, ("./",), **inputs)
+        await until(lambda: full_and_half(north, south))
+        assert (await north.ended(away)).executed_on == "south"
+        names = [file.name for file in (await left(tmp_path, away)).files]
+        assert names == ["stdout", "stderr", ".h", "d/x", "two"]
+        (tmp_path / "gate").touch()
+        await until(lambda: free_at(north) == CPUS)
+        home = await submitted(north, script + "\n", CPUS, ("./",), **inputs)
+        assert (await north.ended(home)).executed_on == "north"
+        results = await left(tmp_path, home)
+        assert [file.name for file in results.files] == names
+        assert results.other_files == 0

@@ -156,7 +156,16 @@ LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 STILL_THERE = "whether the home site has the job still"
 
-NEVER_FILLED = {"JobRequest.home", "HomeRun.folder", "HomeRun.environment", "HomeRun.options"}
+NEVER_FILLED = {
+    *("JobRequest.home", "HomeRun.folder", "HomeRun.environment", "HomeRun.options"),
+    *(
+        "JobRequest.streams",
+        "WrittenStreams.output",
+        "WrittenStreams.error",
+        "WrittenStreams.append",
+    ),
+    *("ResultFile.written_as", "ResultList.append"),
+}
 """Fields of messages that partners share with users, which no message to a partner has: the wire takes them out."""
 
 MAY_CROSS = {
@@ -218,6 +227,8 @@ MAY_CROSS = {
     "Program.EnvironmentEntry.key": PROGRAM,
     "Program.EnvironmentEntry.value": PROGRAM,
     "Program.outputs": PROGRAM,
+    "Program.merged": PROGRAM,
+    "Program.truncated": PROGRAM,
     "Program.inputs": PROGRAM,
     "InputFile.name": PROGRAM,
     "InputFile.size_bytes": PROGRAM,

@@ -7,9 +7,10 @@ content is what the site has said. So an interrupted transfer goes on where it s
 import fcntl
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from grms.daemon.file_names import check_name
 from grms.daemon.job_files import CHUNK_BYTES, FileProblemError, folders_below
@@ -21,18 +22,26 @@ if TYPE_CHECKING:
 MODE: Final = 0o644
 """Permissions of a file of which nobody has said them."""
 
+_ADDED: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRONG: Final = "its content is not what the site has said"
 
 
 class Bringer:
     """Brings files of one job, one after the other, into a folder.
 
-    `read` yields a file of the job by its name, from a byte on; with `force` files that are there are replaced.
+    `read` yields a file of the job by its name, from a byte on; with `force` files that are there are replaced, and with
+    `append` streams are added to files of the name that their user has given them.
     """
 
     def __init__(
-        self, read: Callable[[str, int], Iterator[bytes]], folder: Path, *, force: bool
+        self,
+        read: Callable[[str, int], Iterator[bytes]],
+        folder: Path,
+        *,
+        force: bool,
+        append: bool = False,
     ) -> None:
+        self._append = append
         self._read = read
         self._folder = folder
         self._force = force
@@ -40,19 +49,19 @@ class Bringer:
 
     def __call__(self, file: "ResultFile") -> str:
         """Returns what went wrong with a file; empty if nothing did."""
+        name = file.written_as or file.name
         try:
-            check_name(file.name)
-            if not (problem := self._in_the_way(file)):
-                problem = self._bring(file)
+            check_name(name)
+            problem = self._in_the_way(file, name) or self._bring(file, name)
             if not problem:
-                status = (self._folder / file.name).lstat()
-                self._brought[status.st_dev, status.st_ino] = file.name
+                status = (self._folder / name).lstat()
+                self._brought[status.st_dev, status.st_ino] = name
         except (FileProblemError, ValueError, OSError) as error:
             return printable(str(error))
         return problem
 
-    def _in_the_way(self, file: "ResultFile") -> str:
-        path = self._folder / file.name
+    def _in_the_way(self, file: "ResultFile", name: str) -> str:
+        path = self._folder / name
         if not os.path.lexists(path):
             return ""
         status = path.lstat()
@@ -61,22 +70,19 @@ class Bringer:
             return (
                 f"this file system takes it for {printable(other)}, which is another of its files"
             )
-        return (
-            "" if self._force or self._is_here(file) else "it is there already; --force replaces it"
-        )
+        if self._force or self._appends(file) or _is_here(path, file):
+            return ""
+        return "it is there already; --force replaces it"
 
-    def _is_here(self, file: "ResultFile") -> bool:
-        path = self._folder / file.name
-        if path.is_symlink() or not path.is_file() or path.stat().st_size != file.size_bytes:
-            return False
-        with path.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").digest() == file.sha256
+    def _appends(self, file: "ResultFile") -> bool:
+        return self._append and bool(file.written_as)
 
-    def _bring(self, file: "ResultFile") -> str:
-        if self._is_here(file):
+    def _bring(self, file: "ResultFile", name: str) -> str:
+        path = self._folder / name
+        if _is_here(path, file, at_end=self._appends(file)):
             return ""
         part = self._folder / f".{file.sha256.hex()[:32]}.part"
-        target = folders_below(self._folder, file.name)  # before anything comes
+        target = folders_below(self._folder, name)  # before anything comes
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             with os.fdopen(os.open(part, flags, 0o600), "rb+") as content:
@@ -87,8 +93,13 @@ class Bringer:
                 if not self._completed(file, content.fileno()):
                     part.unlink()
                     return _WRONG
-                os.fchmod(content.fileno(), (file.mode or MODE) & ~_umask())
-                os.rename(part, file.name.rpartition("/")[2], dst_dir_fd=target)
+                last = name.rpartition("/")[2]
+                if self._appends(file) and os.path.lexists(path):
+                    _added(content, os.open(last, _ADDED, dir_fd=target))
+                    part.unlink()
+                else:
+                    os.fchmod(content.fileno(), (file.mode or MODE) & ~_umask())
+                    os.rename(part, last, dst_dir_fd=target)
         finally:
             os.close(target)
         return ""
@@ -111,6 +122,24 @@ class Bringer:
             if not goes_on:
                 break
         return False
+
+
+def _is_here(path: Path, file: "ResultFile", *, at_end: bool = False) -> bool:
+    """Returns whether a file has a content already; with `at_end` others may stand before it."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    size = path.stat().st_size
+    if size != file.size_bytes and not (at_end and size > file.size_bytes):
+        return False
+    with path.open("rb") as content:
+        content.seek(size - file.size_bytes)
+        return hashlib.file_digest(content, "sha256").digest() == file.sha256
+
+
+def _added(content: BinaryIO, target: int) -> None:
+    with os.fdopen(target, "ab") as file:
+        content.seek(0)
+        shutil.copyfileobj(content, file)
 
 
 def _umask() -> int:

@@ -78,11 +78,15 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
         target = Path(job_id) if folder is None else folder
         target.mkdir(parents=True, exist_ok=True)
         missed = bool(results.left_out)
-        bring = Bringer(partial(site.fetch, job_id), target, force=force)
+        read = partial(site.fetch, job_id)
+        bring = Bringer(read, target, force=force, append=results.append)
         for file in results.files:
+            if file.written_as == "/dev/null":
+                continue
             problem = PROBLEMS.get(file.problem, file.problem) or bring(file)
             words = problem or f"{file.size_bytes} bytes"
-            click.echo(f"{printable(str(target / file.name))}: {words}", err=bool(problem))
+            shown = printable(str(target / (file.written_as or file.name)))
+            click.echo(f"{shown}: {words}", err=bool(problem))
             missed = missed or bool(problem)
         if stays := _stays(results, where):
             click.echo(stays, err=True)

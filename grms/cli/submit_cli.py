@@ -71,6 +71,7 @@ _DEPENDENCY_HELP: Final = (
     "It waits for other jobs, elements or arrays of yours at this site: afterok:JOB[:JOB…], afterany, afternotok, "
     "aftercorr (element by element), singleton (those of its name); several with commas."
 )
+_OF_SCRIPTS: Final = ("outputs", "inputs", "output", "error", "open_mode")
 _OPTIONS: Final = {"outputs": "result", "inputs": "input"}
 
 
@@ -179,6 +180,23 @@ def _standard_input() -> bytes:
     is_flag=True,
     help="Submit nothing, and print which site would take it and why.",
 )
+@click.option(
+    "-o",
+    "--output",
+    default="",
+    metavar="PATTERN",
+    help="Name of its standard output where it is brought, with %j (number), %x (name), %A and %a (array) as in sbatch; "
+    "without --error also of its standard error.",
+)
+@click.option(
+    "-e", "--error", default="", metavar="PATTERN", help="Likewise of its standard error."
+)
+@click.option(
+    "--open-mode",
+    type=click.Choice(["append", "truncate"]),
+    default=None,
+    help="append: it is added to a file of that name that is there; truncate: where the job runs anew it begins anew.",
+)
 @click.option("--key", help="The same key is the same job.  [default: a new one]")
 @click.option(
     "--without",
@@ -228,6 +246,7 @@ def submit(
     partners it would offer it to. Partners are not asked, as they hear of no job that is not offered.
     """  # noqa: D301  # click's mark for a block that is not wrapped
     given = _environment(environment)
+    wanted["open_mode"] = wanted["open_mode"] or ""
     names = wanted["inputs"]
     wanted["inputs"] = _inputs(names)
     text: str | None = None
@@ -254,9 +273,11 @@ def submit(
     asked_needs = {name: wanted.pop(name) for name in NAMES}
     if slurm is None:
         wanted["needs"] = needs_of(wanted["processors"], wanted["requested_time_s"], asked_needs)
-    asked_for = environment or arguments or wanted["outputs"] or wanted["inputs"] or in_place
+    asked_for = environment or arguments or in_place
+    asked_for = asked_for or any(wanted[name] for name in _OF_SCRIPTS)
     if script is None and asked_for:
-        raise click.UsageError("arguments, --env, --input, --result and --shared go with --script")
+        text = "arguments, --env, --input, --result, --shared, --output, --error and --open-mode go with --script"
+        raise click.UsageError(text)
     if slurm is None and script is not None:
         text = None if in_place else _script(script)
         wanted["name"] = wanted["name"] or script.name[:NAME_MAX]
@@ -289,7 +310,7 @@ def _check_text(wanted: Mapping[str, Any]) -> None:
     )
     for shown, word in (
         *((printable(text), text) for text in texts),
-        *((f"--{name}", str(wanted[name])) for name in ("name", "key")),
+        *((f"--{name}", str(wanted[name])) for name in ("name", "key", "output", "error")),
     ):
         try:
             word.encode()
@@ -554,6 +575,18 @@ def _for_slurm(
         "wait": wait or "wait" in trial.options,
         "array": trial.options.get("array", ""),
         "dependency": dependency,
+        **_streams(trial),
+    }
+
+
+def _streams(trial: "DryRun") -> dict[str, Any]:
+    options = trial.options
+    mode = options.get("open-mode", "")
+    return {
+        "output": options.get("output", ""),
+        "error": options.get("error", ""),
+        "open_mode": {"a": "append", "t": "truncate"}.get(mode, mode),
+        "merged": "error" not in options,
     }
 
 
@@ -583,7 +616,7 @@ def _tell(trial: "DryRun", without: frozenset[str], unfit: str) -> None:
         )
     if streams := sorted(STREAMS & options.keys()):
         words = ", ".join(f"--{name}" for name in streams)
-        click.echo(f"at a partner not followed: {words}; grms logs shows what it prints", err=True)
+        click.echo(f"at a partner {words}: for grms fetch, which brings what it prints", err=True)
     gone = not_told(trial, without)
     for where, names in (
         ("at a partner it", [name for name in gone if name in AT_HOME]),

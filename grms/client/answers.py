@@ -141,6 +141,8 @@ class ResultFile:
         problem: why there is no content: `missing`, `no_file` (it is a link, a folder or the like),
             `too_large`; empty if there is.
         mode: permission bits; 0 if unknown.
+        written_as: what the job's user has called this stream, a relative name; `/dev/null` if it is not wanted, empty
+            if it has no other name.
     """
 
     name: str
@@ -148,6 +150,7 @@ class ResultFile:
     sha256: bytes
     problem: str
     mode: int = 0
+    written_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,7 @@ class Results:
         other_files, other_bytes: of unlisted files there.
         left_out: of these, those that the job declares and that no list can have: they are too many, or have names
             that cannot travel; at least so many.
+        append: its user wants streams to be added to files of their names.
     """
 
     files: tuple[ResultFile, ...]
@@ -173,6 +177,7 @@ class Results:
     other_files: int = 0
     other_bytes: int = 0
     left_out: int = 0
+    append: bool = False
 
 
 _STATES: Final[dict[int, JobState]] = {
@@ -266,7 +271,14 @@ def read_results(message: results_pb2.ResultList) -> Results:
     """Returns the results of a job from their message."""
     return Results(
         tuple(
-            ResultFile(file.name, file.size_bytes, file.sha256, _problem(file.problem), file.mode)
+            ResultFile(
+                file.name,
+                file.size_bytes,
+                file.sha256,
+                _problem(file.problem),
+                file.mode,
+                file.written_as,
+            )
             for file in message.files
         ),
         message.complete,
@@ -276,6 +288,7 @@ def read_results(message: results_pb2.ResultList) -> Results:
         message.other_files,
         message.other_bytes,
         message.left_out,
+        message.append,
     )
 
 

@@ -76,6 +76,10 @@ class Client:
         home: "HomeRun | None" = None,
         array: str = "",
         dependency: str = "",
+        output: str = "",
+        error: str = "",
+        open_mode: str = "",
+        merged: bool | None = None,
     ) -> Job:
         """Submits a job. When this returns, the site will run it exactly once.
 
@@ -89,7 +93,8 @@ class Client:
                 says so in the job's `reason`.
             arguments: of the script.
             environment: variables of the script.
-            outputs: files in its folder to bring home in addition to its streams: relative names.
+            outputs: files in its folder to bring home in addition to its streams: relative names, folders (`out/`,
+                `./` for all that is new) and patterns (`out/**/*.h5`).
             inputs: files in its folder: relative names there, and their paths here; they are uploaded first.
             shared: files used in place, in folders shared by sites; one named `program` is the script, instead
                 of `script`.
@@ -103,6 +108,11 @@ class Client:
                 at a time, wherever they run; the job returned is then the array.
             dependency: what it waits for, in Slurm's notation: `afterok:a-12:a-13_4,singleton`. If that cannot be
                 any more it ends, cancelled.
+            output: what its standard output is called where it is brought, as a pattern of Slurm's (`log-%j.out`).
+            error: the same of standard error.
+            open_mode: `append` or `truncate`: whether its output is added to what a file of that name has, and what
+                an earlier run of it has printed; by default the latter alone.
+            merged: standard error goes to standard output; by default if `output` is given and `error` is not.
 
         Raises:
             ValueError: no site could accept such a job.
@@ -127,6 +137,10 @@ class Client:
             home=home,
             array=array,
             dependency=dependency,
+            output=output,
+            error=error,
+            open_mode=open_mode,
+            merged=merged,
         )
         if request.request.HasField("program"):
             check_outputs(inputs or {})

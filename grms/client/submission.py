@@ -40,6 +40,10 @@ def submit_request(
     home: "HomeRun | None" = None,
     array: str = "",
     dependency: str = "",
+    output: str = "",
+    error: str = "",
+    open_mode: str = "",
+    merged: bool | None = None,
 ) -> "job_pb2.SubmitRequest":
     """Returns the request for a job without input files, described as in `grms.client.Client.submit`.
 
@@ -57,6 +61,8 @@ def submit_request(
     )
     request.request.processors = processors
     request.request.requested_time_s = requested_time_s
+    if open_mode not in {"", "append", "truncate"}:
+        raise ValueError(f"open_mode is {open_mode!r}; it must be append or truncate")
     request.unfit = unfit
     if array:
         from grms.util.job_arrays import ArraySpec  # noqa: PLC0415  # see the module's docstring
@@ -81,7 +87,16 @@ def submit_request(
         program.name = name
         program.arguments.extend(arguments)
         program.environment.update(environment or {})
-        program.outputs.extend(outputs)
+        if outputs:
+            from grms.daemon.wanted_files import check_wanted  # noqa: PLC0415  # see the module's docstring
+
+            program.outputs.extend(check_wanted(outputs).declared)
+        program.merged = bool(output) and not error if merged is None else merged
+        program.truncated = open_mode == "truncate"
+        if output or error or open_mode == "append":
+            streams = request.request.streams
+            streams.output, streams.error = output, error
+            streams.append = open_mode == "append"
         if shared:
             from grms.daemon.shared_folders import check_shared  # noqa: PLC0415  # same
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/request.proto\x12\x07grms.v1\"\x86\x02\n\nJobRequest\x12\x12\n\nprocessors\x18\x01 \x01(\x05\x12\x18\n\x10requested_time_s\x18\x02 \x01(\x01\x12#\n\x07program\x18\x03 \x01(\x0b\x32\x10.grms.v1.ProgramH\x00\x12.\n\tsimulated\x18\x04 \x01(\x0b\x32\x19.grms.v1.SimulatedProgramH\x00\x12+\n\x08to_fetch\x18\x05 \x01(\x0b\x32\x17.grms.v1.ProgramToFetchH\x00\x12\x1e\n\x04home\x18\x06 \x01(\x0b\x32\x10.grms.v1.HomeRun\x12\x1d\n\x05needs\x18\x07 \x01(\x0b\x32\x0e.grms.v1.NeedsB\t\n\x07payload\"\x8f\x03\n\x05Needs\x12\r\n\x05tasks\x18\x01 \x01(\x05\x12\x16\n\x0e\x63ores_per_task\x18\x02 \x01(\x05\x12\x11\n\tnodes_min\x18\x03 \x01(\x05\x12\x11\n\tnodes_max\x18\x04 \x01(\x05\x12\x16\n\x0etasks_per_node\x18\x05 \x01(\x05\x12\x1f\n\x06memory\x18\x06 \x01(\x0b\x32\x0f.grms.v1.Memory\x12\x1b\n\x04gpus\x18\x07 \x01(\x0b\x32\r.grms.v1.Gpus\x12\x10\n\x08\x66\x65\x61tures\x18\x08 \x03(\t\x12\x11\n\texclusive\x18\t \x01(\x08\x12\"\n\x08licences\x18\n \x03(\x0b\x32\x10.grms.v1.Licence\x12\r\n\x05image\x18\x0b \x01(\t\x12\x0e\n\x06signal\x18\x0c \x01(\t\x12\x17\n\x0fsignal_before_s\x18\r \x01(\x01\x12\x14\n\x07requeue\x18\x0e \x01(\x08H\x00\x88\x01\x01\x12\x11\n\tpartition\x18\x0f \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x10 \x01(\t\x12\x0b\n\x03qos\x18\x11 \x01(\t\x12\x0f\n\x07modules\x18\x12 \x03(\tB\n\n\x08_requeue\"8\n\x06Memory\x12\x0b\n\x03mib\x18\x01 \x01(\x03\x12!\n\x03per\x18\x02 \x01(\x0e\x32\x14.grms.v1.MemoryScope\"C\n\x04Gpus\x12\r\n\x05\x63ount\x18\x01 \x01(\x05\x12\x1e\n\x03per\x18\x02 \x01(\x0e\x32\x11.grms.v1.GpuScope\x12\x0c\n\x04type\x18\x03 \x01(\t\"&\n\x07Licence\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"J\n\x08NodeKind\x12\r\n\x05nodes\x18\x01 \x01(\x05\x12\r\n\x05\x63ores\x18\x02 \x01(\x05\x12\x12\n\nmemory_mib\x18\x03 \x01(\x03\x12\x0c\n\x04gpus\x18\x04 \x01(\x05\"?\n\x07HomeRun\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12\x13\n\x0b\x65nvironment\x18\x02 \x03(\x0c\x12\x0f\n\x07options\x18\x03 \x03(\t\"\x10\n\x0eProgramToFetch\"\xdb\x01\n\x07Program\x12\x0e\n\x06script\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x03(\t\x12\x36\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32!.grms.v1.Program.EnvironmentEntry\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\"\n\x06inputs\x18\x05 \x03(\x0b\x32\x12.grms.v1.InputFile\x12\x0c\n\x04name\x18\x06 \x01(\t\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"q\n\tInputFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12\x13\n\x0bshared_path\x18\x04 \x01(\t\x12\x0f\n\x07written\x18\x05 \x01(\x08\x12\x0c\n\x04mode\x18\x06 \x01(\r\":\n\x10SimulatedProgram\x12\x12\n\nrun_time_s\x18\x01 \x01(\x01\x12\x12\n\nuser_group\x18\x02 \x01(\x05*o\n\x0bMemoryScope\x12\x1c\n\x18MEMORY_SCOPE_UNSPECIFIED\x10\x00\x12\x15\n\x11MEMORY_SCOPE_NODE\x10\x01\x12\x15\n\x11MEMORY_SCOPE_CORE\x10\x02\x12\x14\n\x10MEMORY_SCOPE_GPU\x10\x03*`\n\x08GpuScope\x12\x19\n\x15GPU_SCOPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eGPU_SCOPE_NODE\x10\x01\x12\x12\n\x0eGPU_SCOPE_TASK\x10\x02\x12\x11\n\rGPU_SCOPE_JOB\x10\x03*\xe7\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n\x0eOUTCOME_FAILED\x10\x02\x12\x15\n\x11OUTCOME_CANCELLED\x10\x03\x12\x13\n\x0fOUTCOME_TIMEOUT\x10\x04\x12\x13\n\x0fOUTCOME_NOT_RUN\x10\x05\x12\x15\n\x11OUTCOME_NODE_FAIL\x10\x06\x12\x19\n\x15OUTCOME_OUT_OF_MEMORY\x10\x07\x12\x10\n\x0cOUTCOME_LOST\x10\x08\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15grms/v1/request.proto\x12\x07grms.v1\"\xb0\x02\n\nJobRequest\x12\x12\n\nprocessors\x18\x01 \x01(\x05\x12\x18\n\x10requested_time_s\x18\x02 \x01(\x01\x12#\n\x07program\x18\x03 \x01(\x0b\x32\x10.grms.v1.ProgramH\x00\x12.\n\tsimulated\x18\x04 \x01(\x0b\x32\x19.grms.v1.SimulatedProgramH\x00\x12+\n\x08to_fetch\x18\x05 \x01(\x0b\x32\x17.grms.v1.ProgramToFetchH\x00\x12\x1e\n\x04home\x18\x06 \x01(\x0b\x32\x10.grms.v1.HomeRun\x12\x1d\n\x05needs\x18\x07 \x01(\x0b\x32\x0e.grms.v1.Needs\x12(\n\x07streams\x18\x08 \x01(\x0b\x32\x17.grms.v1.WrittenStreamsB\t\n\x07payload\"?\n\x0eWrittenStreams\x12\x0e\n\x06output\x18\x01 \x01(\t\x12\r\n\x05\x65rror\x18\x02 \x01(\t\x12\x0e\n\x06\x61ppend\x18\x03 \x01(\x08\"\x8f\x03\n\x05Needs\x12\r\n\x05tasks\x18\x01 \x01(\x05\x12\x16\n\x0e\x63ores_per_task\x18\x02 \x01(\x05\x12\x11\n\tnodes_min\x18\x03 \x01(\x05\x12\x11\n\tnodes_max\x18\x04 \x01(\x05\x12\x16\n\x0etasks_per_node\x18\x05 \x01(\x05\x12\x1f\n\x06memory\x18\x06 \x01(\x0b\x32\x0f.grms.v1.Memory\x12\x1b\n\x04gpus\x18\x07 \x01(\x0b\x32\r.grms.v1.Gpus\x12\x10\n\x08\x66\x65\x61tures\x18\x08 \x03(\t\x12\x11\n\texclusive\x18\t \x01(\x08\x12\"\n\x08licences\x18\n \x03(\x0b\x32\x10.grms.v1.Licence\x12\r\n\x05image\x18\x0b \x01(\t\x12\x0e\n\x06signal\x18\x0c \x01(\t\x12\x17\n\x0fsignal_before_s\x18\r \x01(\x01\x12\x14\n\x07requeue\x18\x0e \x01(\x08H\x00\x88\x01\x01\x12\x11\n\tpartition\x18\x0f \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x10 \x01(\t\x12\x0b\n\x03qos\x18\x11 \x01(\t\x12\x0f\n\x07modules\x18\x12 \x03(\tB\n\n\x08_requeue\"8\n\x06Memory\x12\x0b\n\x03mib\x18\x01 \x01(\x03\x12!\n\x03per\x18\x02 \x01(\x0e\x32\x14.grms.v1.MemoryScope\"C\n\x04Gpus\x12\r\n\x05\x63ount\x18\x01 \x01(\x05\x12\x1e\n\x03per\x18\x02 \x01(\x0e\x32\x11.grms.v1.GpuScope\x12\x0c\n\x04type\x18\x03 \x01(\t\"&\n\x07Licence\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"J\n\x08NodeKind\x12\r\n\x05nodes\x18\x01 \x01(\x05\x12\r\n\x05\x63ores\x18\x02 \x01(\x05\x12\x12\n\nmemory_mib\x18\x03 \x01(\x03\x12\x0c\n\x04gpus\x18\x04 \x01(\x05\"?\n\x07HomeRun\x12\x0e\n\x06\x66older\x18\x01 \x01(\t\x12\x13\n\x0b\x65nvironment\x18\x02 \x03(\x0c\x12\x0f\n\x07options\x18\x03 \x03(\t\"\x10\n\x0eProgramToFetch\"\xfe\x01\n\x07Program\x12\x0e\n\x06script\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x03(\t\x12\x36\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32!.grms.v1.Program.EnvironmentEntry\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\"\n\x06inputs\x18\x05 \x03(\x0b\x32\x12.grms.v1.InputFile\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0e\n\x06merged\x18\x07 \x01(\x08\x12\x11\n\ttruncated\x18\x08 \x01(\x08\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"q\n\tInputFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\x12\x13\n\x0bshared_path\x18\x04 \x01(\t\x12\x0f\n\x07written\x18\x05 \x01(\x08\x12\x0c\n\x04mode\x18\x06 \x01(\r\":\n\x10SimulatedProgram\x12\x12\n\nrun_time_s\x18\x01 \x01(\x01\x12\x12\n\nuser_group\x18\x02 \x01(\x05*o\n\x0bMemoryScope\x12\x1c\n\x18MEMORY_SCOPE_UNSPECIFIED\x10\x00\x12\x15\n\x11MEMORY_SCOPE_NODE\x10\x01\x12\x15\n\x11MEMORY_SCOPE_CORE\x10\x02\x12\x14\n\x10MEMORY_SCOPE_GPU\x10\x03*`\n\x08GpuScope\x12\x19\n\x15GPU_SCOPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eGPU_SCOPE_NODE\x10\x01\x12\x12\n\x0eGPU_SCOPE_TASK\x10\x02\x12\x11\n\rGPU_SCOPE_JOB\x10\x03*\xe7\x01\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n\x0eOUTCOME_FAILED\x10\x02\x12\x15\n\x11OUTCOME_CANCELLED\x10\x03\x12\x13\n\x0fOUTCOME_TIMEOUT\x10\x04\x12\x13\n\x0fOUTCOME_NOT_RUN\x10\x05\x12\x15\n\x11OUTCOME_NODE_FAIL\x10\x06\x12\x19\n\x15OUTCOME_OUT_OF_MEMORY\x10\x07\x12\x10\n\x0cOUTCOME_LOST\x10\x08\x12\x13\n\x0fOUTCOME_UNKNOWN\x10\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,34 +33,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PROGRAM_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_options = b'8\001'
-  _globals['_MEMORYSCOPE']._serialized_start=1424
-  _globals['_MEMORYSCOPE']._serialized_end=1535
-  _globals['_GPUSCOPE']._serialized_start=1537
-  _globals['_GPUSCOPE']._serialized_end=1633
-  _globals['_OUTCOME']._serialized_start=1636
-  _globals['_OUTCOME']._serialized_end=1867
+  _globals['_MEMORYSCOPE']._serialized_start=1566
+  _globals['_MEMORYSCOPE']._serialized_end=1677
+  _globals['_GPUSCOPE']._serialized_start=1679
+  _globals['_GPUSCOPE']._serialized_end=1775
+  _globals['_OUTCOME']._serialized_start=1778
+  _globals['_OUTCOME']._serialized_end=2009
   _globals['_JOBREQUEST']._serialized_start=35
-  _globals['_JOBREQUEST']._serialized_end=297
-  _globals['_NEEDS']._serialized_start=300
-  _globals['_NEEDS']._serialized_end=699
-  _globals['_MEMORY']._serialized_start=701
-  _globals['_MEMORY']._serialized_end=757
-  _globals['_GPUS']._serialized_start=759
-  _globals['_GPUS']._serialized_end=826
-  _globals['_LICENCE']._serialized_start=828
-  _globals['_LICENCE']._serialized_end=866
-  _globals['_NODEKIND']._serialized_start=868
-  _globals['_NODEKIND']._serialized_end=942
-  _globals['_HOMERUN']._serialized_start=944
-  _globals['_HOMERUN']._serialized_end=1007
-  _globals['_PROGRAMTOFETCH']._serialized_start=1009
-  _globals['_PROGRAMTOFETCH']._serialized_end=1025
-  _globals['_PROGRAM']._serialized_start=1028
-  _globals['_PROGRAM']._serialized_end=1247
-  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_start=1197
-  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_end=1247
-  _globals['_INPUTFILE']._serialized_start=1249
-  _globals['_INPUTFILE']._serialized_end=1362
-  _globals['_SIMULATEDPROGRAM']._serialized_start=1364
-  _globals['_SIMULATEDPROGRAM']._serialized_end=1422
+  _globals['_JOBREQUEST']._serialized_end=339
+  _globals['_WRITTENSTREAMS']._serialized_start=341
+  _globals['_WRITTENSTREAMS']._serialized_end=404
+  _globals['_NEEDS']._serialized_start=407
+  _globals['_NEEDS']._serialized_end=806
+  _globals['_MEMORY']._serialized_start=808
+  _globals['_MEMORY']._serialized_end=864
+  _globals['_GPUS']._serialized_start=866
+  _globals['_GPUS']._serialized_end=933
+  _globals['_LICENCE']._serialized_start=935
+  _globals['_LICENCE']._serialized_end=973
+  _globals['_NODEKIND']._serialized_start=975
+  _globals['_NODEKIND']._serialized_end=1049
+  _globals['_HOMERUN']._serialized_start=1051
+  _globals['_HOMERUN']._serialized_end=1114
+  _globals['_PROGRAMTOFETCH']._serialized_start=1116
+  _globals['_PROGRAMTOFETCH']._serialized_end=1132
+  _globals['_PROGRAM']._serialized_start=1135
+  _globals['_PROGRAM']._serialized_end=1389
+  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_start=1339
+  _globals['_PROGRAM_ENVIRONMENTENTRY']._serialized_end=1389
+  _globals['_INPUTFILE']._serialized_start=1391
+  _globals['_INPUTFILE']._serialized_end=1504
+  _globals['_SIMULATEDPROGRAM']._serialized_start=1506
+  _globals['_SIMULATEDPROGRAM']._serialized_end=1564
 # @@protoc_insertion_point(module_scope)

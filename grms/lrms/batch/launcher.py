@@ -399,6 +399,8 @@ class Spool:
                 own.append((FORWARD, f"{signal.removeprefix('B:')}\n", 0o400))
             if program.script:
                 own.append(("program", program.script, 0o500))
+            if program.merged and not prints_elsewhere:
+                own.append(("stderr", "", 0o600))  # nothing else makes it
             lend_it = None
             if account:
                 written = NOTED if prints_elsewhere else WRITTEN

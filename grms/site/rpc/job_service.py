@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 
 import grpc
 
+from grms.daemon.file_names import STREAMS
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
@@ -21,9 +22,11 @@ from grms.site.rpc.result_service import sent, write_results
 from grms.site.scheduler.state import SiteState
 from grms.site.staging.download import ResultServer
 from grms.site.staging.stage_in import InputServer
+from grms.site.staging.stream_names import stream_names
 from grms.site.wire.convert import (
     JOB_STATES,
     element_part,
+    executed_on,
     read_array,
     read_dependencies,
     read_input,
@@ -432,7 +435,13 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         """Says which files a job has left."""
         user = await self._admission.user(context)
         job = await self._seen(context, user, request.job_id, lambda job: job)
-        return write_results(await self._results.of_job(job))
+        names, append = stream_names(job, executed_on(job, self._site))
+        answer = write_results(await self._results.of_job(job))
+        answer.append = append
+        for file in answer.files:
+            if file.name in STREAMS:
+                file.written_as = names.get(file.name, "")
+        return answer
 
     async def FetchResult(  # noqa: N802  # gRPC's name
         self, request: job_pb2.FetchResultRequest, context: Context

@@ -11,8 +11,8 @@ from grms.daemon.job_files import MODE_MAX, JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
 from grms.daemon.shared_folders import SharedFile, check_shared
-from grms.site.model.commands import ReplyPreview
 from grms.daemon.wanted_files import WantedFiles, check_wanted
+from grms.site.model.commands import ReplyPreview
 from grms.site.model.held_jobs import OK, JobArray
 from grms.site.model.jobs import Completion, Exit, HomeJob, OfferId, Request
 from grms.site.model.lifecycle import PROVISIONAL, SHOWN, GuestState, JobState, Outcome
@@ -27,6 +27,9 @@ PROTOCOL_VERSION = 1
 """Of `proto/grms/v1`."""
 
 SHA256_BYTES = 32
+
+STREAM_NAME_MAX: Final = 4096
+"""Most characters of what a user calls a job's output."""
 
 JOB_NAME_MAX: Final = 128
 """Most characters of the name that a script finds."""
@@ -83,6 +86,10 @@ def read_request(message: request_pb2.JobRequest, field: str) -> tuple[Request, 
     if len(message.program.name) > JOB_NAME_MAX or "\0" in message.program.name:
         text = f"name: at most {JOB_NAME_MAX} characters, without NUL"
         raise WireError(f"{field}.program.name", text)
+    for name, value in (("output", message.streams.output), ("error", message.streams.error)):
+        if len(value) > STREAM_NAME_MAX:
+            text = f"{name}: it has {len(value)} characters; at most {STREAM_NAME_MAX} are taken"
+            raise WireError(f"{field}.streams.{name}", text)
     program = request_pb2.JobRequest()
     program.CopyFrom(message)
     for told in ("processors", "requested_time_s", "needs"):
@@ -184,6 +191,7 @@ def write_request(request: Request, payload: bytes) -> request_pb2.JobRequest:
     """
     message = request_pb2.JobRequest.FromString(payload)
     message.ClearField("home")
+    message.ClearField("streams")
     message.processors = request.processors
     message.requested_time_s = request.requested_time
     if request.needs is not None:

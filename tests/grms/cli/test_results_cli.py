@@ -194,6 +194,35 @@ def test_a_file_keeps_its_permissions_as_far_as_the_umask_allows(site: type[Site
     assert modes == [0o755, 0o600]
 
 
+def test_streams_have_the_names_that_their_user_has_written(
+    site: type[Site], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not wanted is not brought; a name of a partner's that leads out is none."""
+    out = replace(file("stdout"), written_as="logs/run-1.out")
+    error = replace(file("stderr", b""), written_as="/dev/null")
+    site.results_now = Results((out, error, file("a")), True, "")
+    assert run_command(["fetch", "home-1", "--output", "."]) == 0
+    assert Path("logs/run-1.out").read_bytes() == OUT
+    assert sorted(path.name for path in Path().iterdir()) == ["a", "logs", "sock"]
+    assert "logs/run-1.out: 6 bytes" in capsys.readouterr().out
+    site.results_now = Results((replace(out, written_as="../x"),), True, "")
+    assert run_command(["fetch", "home-1", "--output", "."]) == 1
+    assert "no name of a file" in capsys.readouterr().err
+
+
+def test_streams_are_added_where_their_user_wants_that(site: type[Site]) -> None:
+    """Once, however often they are fetched; other files are never added to anything."""
+    out = replace(file("stdout"), written_as="log")
+    site.results_now = Results((out, file("a")), True, "", append=True)
+    Path("log").write_text("before\n")
+    Path("a").write_text("mine")
+    for _ in range(2):
+        assert run_command(["fetch", "home-1", "--output", "."]) == 1
+        assert Path("log").read_bytes() == b"before\n" + OUT
+        assert Path("a").read_text() == "mine"
+    assert not list(Path().glob(".*.part"))
+
+
 def test_two_files_that_are_one_here_do_not_replace_each_other(
     site: type[Site], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from grms.cli.main import run_command
 from grms.client import Client, Results
 from grms.daemon.ports import free_port
+from grms.site.wire.convert import write_request
 from grms.v1 import job_pb2
 from tests.clusters.fake_slurm import FakeSlurm
 from tests.grms.site.daemons import Running, document, running
@@ -86,6 +87,41 @@ def _starts_at(home: Running, partner: Running) -> bool:
         and there is not None
         and (here.processors_free, there.processors_free) == (0, CPUS)
     )
+
+
+async def test_output_is_named_as_its_user_has_written(tmp_path: Path) -> None:
+    """Wherever it ran; both streams in one where only one has a name, and added to what is there where that is asked for."""
+    async with two_batch_sites(tmp_path) as (north, south, _):
+        words = [
+            "submit",
+            "--socket",
+            str(tmp_path / "north.sock"),
+            "-p",
+            f"{CPUS // 2}",
+            "-t",
+            "600",
+        ]
+        words += ["--output", "logs/%x-%j.log", "--open-mode", "append", "--name", "run"]
+        (tmp_path / "job.sh").write_text("#!/bin/sh\necho out\necho err >&2\n")
+        words += ["--script", str(tmp_path / "job.sh")]
+        assert await asyncio.to_thread(run_command, words) == 0
+        await until(lambda: full_and_half(north, south))
+        assert (await north.ended("north-2")).executed_on == "south"
+        results = await left(tmp_path, "north-2")
+        assert [(file.name, file.size_bytes) for file in results.files] == [
+            *(("stdout", 8), ("stderr", 0)),
+        ]
+        came = tmp_path / "came"
+        (came / "logs").mkdir(parents=True)
+        (came / "logs/run-2.log").write_text("before\n")
+        words = ["fetch", "north-2", "--socket", str(tmp_path / "north.sock")]
+        assert await asyncio.to_thread(run_command, [*words, "--output", str(came)]) == 0
+        assert (came / "logs/run-2.log").read_text() == "before\nout\nerr\n"
+        assert [path.name for path in came.iterdir()] == ["logs"]
+        job = north.core.engine.state.job("north-2")
+        assert job is not None
+        assert b"%x-%j" in job.payload
+        assert b"%x-%j" not in write_request(job.request, job.payload).SerializeToString()
 
 
 async def left(folder: Path, job_id: str) -> Results:

@@ -152,6 +152,7 @@ OWNER_NAME = "whose job it is, by name, where both sites' files say so"
 NUMBER = "the number of an offer"
 ANSWER = "yes or no"
 END = "the completion of a job one has delegated"
+PRINTED = "what a job one has delegated has printed so far"
 LEFT = "the files that a job one has delegated has left"
 CLOCK = "the clock of a replay"
 STILL_THERE = "whether the home site has the job still"
@@ -271,6 +272,12 @@ MAY_CROSS = {
     "FetchGuestResultRequest.offer": NUMBER,
     "FetchGuestResultRequest.name": LEFT,
     "FetchGuestResultRequest.offset_bytes": LEFT,
+    "ReadGuestOutputRequest.site": NAME,
+    "ReadGuestOutputRequest.offer": NUMBER,
+    "ReadGuestOutputRequest.error": PRINTED,
+    "ReadGuestOutputRequest.offset_bytes": PRINTED,
+    "ReadGuestOutputResponse.content": PRINTED,
+    "ReadGuestOutputResponse.offset_bytes": PRINTED,
     "DropGuestResultsRequest.site": NAME,
     "DropGuestResultsRequest.offer": NUMBER,
     "DropGuestResultsRequest.files": LEFT,
@@ -556,10 +563,11 @@ def test_only_what_is_listed_crosses_between_sites() -> None:
 
 
 def test_partners_are_told_nothing_but_by_this_service() -> None:
-    """Ten questions with one answer each; files are streamed; nothing is open-ended."""
+    """Nine questions with one answer each; files are streamed; nothing is open-ended."""
     methods = {method.name: method for method in PARTNER_SERVICE.methods}
     about_jobs = {"Describe", "Offer", "Resolve", "Withdraw", "Report", "FetchProgram"}
     about_files = {"FetchInput", "ListGuestResults", "FetchGuestResult", "DropGuestResults"}
+    about_files |= {"ReadGuestOutput"}
     assert set(methods) == about_jobs | about_files
     streamed = {"FetchGuestResult", "FetchInput"}
     for method in methods.values():

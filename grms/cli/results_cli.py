@@ -16,7 +16,9 @@ from grms.daemon.timeout_option import timeout_option
 from lrms_sim.util.messages import printable
 
 if TYPE_CHECKING:
-    from grms.client import Results, SyncClient
+    from collections.abc import Iterator
+
+    from grms.client import OutputPiece, Results, SyncClient
 
 PROBLEMS = {
     "missing": "the job has left no such file",
@@ -30,14 +32,19 @@ PROBLEMS = {
 @site_option
 @timeout_option
 @click.option("--stderr", "error", is_flag=True, help="What it has written to standard error.")
-def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
+@click.option("-f", "--follow", is_flag=True, help="Go on with what it prints, until its end.")
+def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool, follow: bool) -> None:
     """Show what a job has printed.
 
-    Of a job that runs at this site, what it has printed so far. What ran at a partner comes home after
-    its end; the command waits for that as long as --timeout says.
+    Of a job that runs, what it has printed so far, also at a partner that says such things. What ran at a
+    partner comes home after its end; the command waits for that as long as --timeout says. With -f it can be begun
+    before the job.
     """
     name = "stderr" if error else "stdout"
     with client_of(socket, timeout_s) as site:
+        if follow or not site.get(job_id).has_ended:
+            _follow(site.follow(job_id, error=error, once=not follow))
+            return
         results, where = _here(site, job_id)
         file = next(file for file in results.files if file.name == name)
         if file.problem:
@@ -47,6 +54,17 @@ def logs(job_id: str, socket: Path, *, timeout_s: float, error: bool) -> None:
         out = sys.stdout.buffer
         for some in site.fetch(job_id, name):
             out.write(some)
+        out.flush()
+
+
+def _follow(pieces: "Iterator[OutputPiece]") -> None:
+    out = sys.stdout.buffer
+    for piece in pieces:
+        if piece.anew:
+            click.echo("it runs anew; what was printed before is of an earlier run", err=True)
+        if piece.notice:
+            click.echo(printable(piece.notice), err=True)
+        out.write(piece.content)
         out.flush()
 
 

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     # Named like the constant of `typing`, as in `grms`.
     from typing import Final
 
-    from grms.client.answers import ArrayCounts, Job, JobState, Preview, ResultFile, Results
+    from grms.client.answers import (
+        ArrayCounts,
+        Job,
+        JobState,
+        OutputPiece,
+        Preview,
+        ResultFile,
+        Results,
+    )
     from grms.client.asynchronous import Client
     from grms.client.errors import SiteError, SiteUnavailable
     from grms.client.synchronous import SyncClient
@@ -34,6 +42,7 @@ _HOMES: Final = {
     "Job": "answers",
     "JobState": "answers",
     "Outcome": "answers",
+    "OutputPiece": "answers",
     "Preview": "answers",
     "ResultFile": "answers",
     "Results": "answers",
@@ -47,6 +56,7 @@ __all__ = [
     "Job",
     "JobState",
     "Outcome",
+    "OutputPiece",
     "Preview",
     "ResultFile",
     "Results",

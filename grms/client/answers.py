@@ -154,6 +154,20 @@ class ResultFile:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputPiece:
+    """The next part of what a job prints.
+
+    Attributes:
+        anew: what came before is of an earlier run; this begins at the first byte.
+        notice: why nothing can be seen now, for people; the content is empty then.
+    """
+
+    content: bytes = b""
+    anew: bool = False
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Results of a job.
 

@@ -14,6 +14,7 @@ from grpc import aio
 from grms.client.answers import (
     Job,
     JobState,
+    OutputPiece,
     Preview,
     Results,
     read_job,
@@ -266,6 +267,33 @@ class Client:
             else:
                 return
 
+    async def follow(
+        self, job_id: str, *, error: bool = False, once: bool = False
+    ) -> AsyncIterator[OutputPiece]:
+        """Yields what a job prints, until its end, wherever it runs; with `once` what there is by now.
+
+        Restarts of the daemon do not matter.
+
+        Raises:
+            SiteError: there is no such job, or it leaves no output.
+        """
+        request = job_pb2.FollowOutputRequest(job_id=job_id, error=error, once=once)
+        deadline, backoff = self._calls.attempts()
+        while True:
+            began = time.monotonic()
+            try:
+                async for message in self._calls.jobs.FollowOutput(request):
+                    deadline = time.monotonic() + self._calls.timeout_s
+                    backoff.reset()
+                    begin = 0 if message.anew else request.offset_bytes
+                    request.offset_bytes = begin + len(message.content)
+                    yield OutputPiece(message.content, message.anew, message.notice)
+            except aio.AioRpcError as problem:
+                deadline = self._calls.renewed(deadline, began)
+                await self._calls.pause_or_raise(problem, deadline, backoff.next_s())
+            else:
+                return
+
     async def cancel(self, job_id: str) -> Job:
         """Requests the cancellation of a job, an array (a-12), or elements (a-12_[1-5,9]).
 
@@ -295,6 +323,7 @@ class Client:
         deadline, backoff = self._calls.attempts()
         shown: Job | None = None
         while True:
+            began = time.monotonic()
             try:
                 async for message in self._calls.jobs.Watch(request):
                     deadline = time.monotonic() + self._calls.timeout_s
@@ -308,6 +337,7 @@ class Client:
                         return
                 await asyncio.sleep(backoff.next_s())
             except aio.AioRpcError as error:
+                deadline = self._calls.renewed(deadline, began)
                 await self._calls.pause_or_raise(error, deadline, backoff.next_s())
 
     async def wait(self, job_id: str) -> Job:

@@ -1,14 +1,15 @@
 """Users' jobs over gRPC, and those who watch them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
 import grpc
 
-from grms.daemon.file_names import STREAMS
+from grms.daemon.file_names import STDERR, STDOUT, STREAMS
+from grms.daemon.job_files import FileProblemError
 from grms.daemon.messages import WireError
 from grms.daemon.rpc_errors import Context, refuse
 from grms.site.gateway.admission import Admission
@@ -18,9 +19,10 @@ from grms.site.model.events import Cancel, Preview, Submit
 from grms.site.model.held_jobs import JobArray
 from grms.site.model.jobs import HomeJob, Request
 from grms.site.model.lifecycle import JobState
-from grms.site.rpc.result_service import sent, write_results
+from grms.site.rpc.result_service import refused, sent, write_results
 from grms.site.scheduler.state import SiteState
-from grms.site.staging.download import ResultServer
+from grms.site.staging.download import NoResultsError, ResultServer
+from grms.site.staging.live_output import OutputFollower
 from grms.site.staging.stage_in import InputServer
 from grms.site.staging.stream_names import stream_names
 from grms.site.wire.convert import (
@@ -116,6 +118,15 @@ class Watchers:
             del self._by_array[array_id]
         self._count -= 1
 
+    @contextmanager
+    def another(self) -> Iterator[None]:
+        """Counts a call that watches without a queue."""
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
     def close(self) -> None:
         """Ends every call that watches: the daemon ends."""
         self.closed = True
@@ -177,11 +188,14 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         watchers: Watchers,
         results: ResultServer,
         inputs: InputServer,
+        *,
+        output: OutputFollower,
         unheard: Callable[[str], str],
     ) -> None:
         self._unheard = unheard
         self._admission = admission
         self._inputs = inputs
+        self._output = output
         self._results = results
         self._engine = admission.engine
         self._site = admission.engine.state.settings.name
@@ -452,6 +466,41 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         pieces = self._results.read_job(job, request.name, request.offset_bytes)
         async for chunk in sent(context, pieces):
             yield chunk
+
+    async def FollowOutput(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.FollowOutputRequest, context: Context
+    ) -> AsyncIterator[job_pb2.OutputChunk]:
+        """Sends what a job prints, until its end."""
+        user = await self._admission.user(context)
+        await self._seen(context, user, request.job_id, lambda _: None)
+        await self._check_watchers(context)
+        pieces = self._output.follow(
+            request.job_id,
+            STDERR if request.error else STDOUT,
+            request.offset_bytes,
+            once=request.once,
+            stopped=lambda: self._watchers.closed,
+        )
+        with self._watchers.another():
+            try:
+                async for each in pieces:
+                    yield job_pb2.OutputChunk(
+                        content=each.content, anew=each.anew, notice=each.notice
+                    )
+            except (ValueError, FileProblemError, NoResultsError) as error:
+                await refused(context, error)
+        if self._watchers.closed:
+            await self._admission.check_stopping(context)
+
+    async def _check_watchers(self, context: Context) -> None:
+        if self._watchers.full:
+            self._admission.count("watchers", context)
+            await refuse(
+                context,
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                "as many calls watch as this site allows; use Get, or try again later",
+                retry_s=5.0,
+            )
 
     async def _seen(
         self, context: Context, user: User, job_id: str, read: Callable[[HomeJob], T]

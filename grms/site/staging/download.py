@@ -6,6 +6,7 @@ request; all others, too large or undeclared, stay until the folder expires.
 """
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,14 @@ from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
-from grms.daemon.job_files import FileLimits, FileProblemError, JobFile, chunks
+from grms.daemon.job_files import (
+    FileLimits,
+    FileProblem,
+    FileProblemError,
+    JobFile,
+    chunks,
+    opened,
+)
 from grms.lrms.job_directories import JobFolder, JobFolders, Remains
 from grms.site.model.jobs import GuestJob, HomeJob, OfferId, lrms_key
 from grms.site.model.lifecycle import PROVISIONAL, JobState
@@ -174,6 +182,45 @@ class ResultServer:
         async for some in pieces_of(place, name, begin, file.size):
             yield some
 
+    async def size_of(self, job: HomeJob, name: str) -> int:
+        """Returns how long a file of a user's ended job is.
+
+        Raises:
+            ValueError: there is no such file.
+            FileProblemError: it cannot be served.
+            NoResultsError: it is not here.
+        """
+        results = await self._of_job(job, digests=False)
+        if results.problem:
+            raise NoResultsError(results.problem, later=not results.complete)
+        listed = {file.name: (number, file) for number, file in enumerate(results.files)}
+        return _named(listed, name)[1].size
+
+    async def read_output(
+        self, key: str, name: str, begin: int, most: int
+    ) -> tuple[int, bytes] | None:
+        """Returns the next bytes of a stream of a job that runs here, and where they begin; `None` before there are any.
+
+        They begin at 0 if it has been emptied since.
+
+        Raises:
+            FileProblemError: it is no regular file.
+            NoResultsError: it cannot be read now.
+        """
+        if self._folders is None:
+            raise NoResultsError("jobs of this site print nothing", later=False)
+        folder = await _on_disk(self._folders.left, key)
+        try:
+            return (
+                None
+                if folder is None
+                else await _on_disk(read_piece, folder.path, name, begin, most)
+            )
+        except FileProblemError as error:
+            if error.problem is FileProblem.MISSING:
+                return None
+            raise
+
     # --- for partners --------------------------------------------------------------------------
 
     async def of_guest(self, partner: str, offer: OfferId) -> LeftFiles:
@@ -281,6 +328,22 @@ class ResultServer:
         until = await _on_disk(self._folders.changed, key) + self._keep_s
         place = Place(str(folder.path), until, others)
         return LeftFiles(files, complete=True, place=place, left_out=left_out)
+
+
+def read_piece(folder: Path, name: str, begin: int, most: int) -> tuple[int, bytes]:
+    """Returns the next bytes of a file of a job, and where they begin: at 0 if the file has been emptied since.
+
+    Accesses the disk.
+
+    Raises:
+        FileProblemError: it is missing, or no regular file.
+    """
+    descriptor = opened(folder, name)
+    try:
+        begin = begin if begin <= os.fstat(descriptor).st_size else 0
+        return begin, os.pread(descriptor, most, begin)
+    finally:
+        os.close(descriptor)
 
 
 async def _on_disk(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import pytest
 
 from grms.cli.main import run_command
-from grms.client import ResultFile, Results, SiteError
+from grms.client import OutputPiece, ResultFile, Results, SiteError
 
 OUT = b"said\n\xff"
 
@@ -60,6 +60,14 @@ class Site:
         assert wait == self.results_now.complete
         return self.results_now
 
+    def follow(self, _job_id: str, *, error: bool, once: bool) -> Iterator[OutputPiece]:
+        """Yields what it prints."""
+        assert not error
+        yield OutputPiece(OUT)
+        if not once:
+            yield OutputPiece(notice="a moment")
+            yield OutputPiece(b"again", anew=True)
+
     def fetch(self, _job_id: str, name: str, offset_bytes: int = 0) -> Iterator[bytes]:
         """Yields a file in pieces, and then breaks if it is told to."""
         self.asked.append((name, offset_bytes))
@@ -96,12 +104,21 @@ def test_logs_are_shown_as_they_are(
     site.results_now = Results(ALL, False, "")
     assert run_command(["logs", "home-1"]) == 0
     assert capfdbinary.readouterr().out == OUT
+    assert run_command(["logs", "-f", "home-1"]) == 0
+    told = capfdbinary.readouterr()
+    assert told.out == OUT + b"again"
+    assert (
+        told.err.decode().splitlines()
+        == [
+            *("it runs anew; what was printed before is of an earlier run", "a moment"),
+        ][::-1]
+    )
 
 
 @pytest.mark.parametrize(
     ("results", "words", "text"),
     [
-        (Results((), False, "on the way"), ["logs", "home-1"], "home-1: on the way"),
+        (Results((), False, "on the way"), ["fetch", "home-1"], "home-1: on the way"),
         (Results((), True, "gone"), ["fetch", "home-1"], "home-1: gone"),
         (Results(ALL, False, ""), ["fetch", "home-1"], "home-1 has not ended"),
         (

@@ -24,7 +24,7 @@ from grms.client.answers import (
 from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
-from grms.daemon.file_names import check_outputs
+from grms.daemon.file_names import check_inputs
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Client:
             merged=merged,
         )
         if request.request.HasField("program"):
-            check_outputs(inputs or {})
+            check_inputs(inputs or {})
             for file_name, path in (inputs or {}).items():
                 request.request.program.inputs.append(await self._put(file_name, Path(path)))
         return read_job(await self._calls.call(self._calls.jobs.Submit, request))

@@ -32,7 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from grms.daemon.file_names import OWN_NAMES, STREAMS, check_outputs
+from grms.daemon.file_names import OWN_NAMES, STREAMS, check_inputs
 from grms.daemon.job_files import (
     CHUNK_BYTES,
     FileProblemError,
@@ -136,7 +136,7 @@ def check_program(program: Program | None) -> Program:
     except ValueError as error:
         raise LrmsRefusedError(f"outputs: {error}") from error
     try:
-        check_outputs(_names(program))
+        check_inputs(_names(program))
     except ValueError as error:
         raise LrmsRefusedError(f"inputs: {error}") from error
     return program

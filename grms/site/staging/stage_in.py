@@ -7,8 +7,10 @@ to files that are here; the journal does not contain them.
 
 import asyncio
 import hashlib
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +27,7 @@ from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError
 from grms.site.staging.digests import digest_of
 from grms.site.staging.download import NoResultsError, pieces_of
 from grms.site.staging.store import Manifest, ResultStore, WrongContentError
-from grms.site.staging.streams import FILE_TIMEOUT_S, bring
+from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import SHA256_BYTES, given_inputs, shared_files, write_offer
 from grms.v1 import partner_pb2
 from lrms_sim.util.messages import printable
@@ -36,8 +38,19 @@ GUEST: Final = "guest-"
 JOBS_HELD: Final = 16
 """Quota of one user, as a multiple of the limit of one job."""
 
-FILES_HELD: Final = 1000
+FILES_HELD: Final = 10_000
 """Most files of one user, including partial ones."""
+
+COUNTED_S: Final = 10.0
+"""How long the size of what a user has here is not counted anew, seconds."""
+
+
+@dataclass(slots=True)
+class _Held:
+    # What a user has here: files, and their bytes; to be counted anew from a moment (`time.monotonic`) on.
+    files: int
+    size: int
+    until: float
 
 
 class InputServer:
@@ -49,6 +62,7 @@ class InputServer:
         self.store = store
         self.limits = limits
         self.shared = shared or SharedFolders()
+        self._held: dict[str, _Held] = {}
         self._taking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def put(self, user: str, file: JobFile, begin: int, content: bytes) -> int:
@@ -97,9 +111,12 @@ class InputServer:
             except ValueError:
                 if there == 0:
                     self.store.remove(name)
+                    del self._held[user]
                 raise
             self.store.append(name, 0, piece)
+            self.store.touch(name)  # a large file may take longer than unused ones are kept
             there += len(piece)
+            self._held[user].size += len(piece)
         elif there == 0 and file.size:
             self.store.remove(name)  # it begins with its first byte, and then counts
         return there, there == file.size
@@ -113,12 +130,29 @@ class InputServer:
 
     def _check_room(self, user: str, size: int, *, begins: bool) -> None:
         # Checked for each piece, so that beginning many files first gains no room.
+        held = self._held.get(user)
+        is_fresh = held is not None and time.monotonic() < held.until
+        if held is None or not is_fresh:
+            held = self._count(user)
+        elif begins:
+            held.files += 1
+        if (problem := self._no_room(held, size, begins=begins)) and is_fresh:
+            problem = self._no_room(self._count(user), size, begins=begins)
+        if problem:
+            raise ValueError(problem)
+
+    def _no_room(self, held: "_Held", size: int, *, begins: bool) -> str:
         most = JOBS_HELD * self.limits.job_bytes
-        count, there = self.store.held(_prefix(user))
-        if there + size > most:
-            raise ValueError(f"you have files of {most} bytes here; jobs have to end first")
-        if begins and count > FILES_HELD:
-            raise ValueError(f"you have {FILES_HELD} files here; jobs have to end first")
+        if held.size + size > most:
+            return f"you have files of {most} bytes here; jobs have to end first"
+        if begins and held.files > FILES_HELD:
+            return f"you have {FILES_HELD} files here; jobs have to end first"
+        return ""
+
+    def _count(self, user: str) -> "_Held":
+        files, size = self.store.held(_prefix(user))
+        held = self._held[user] = _Held(files, size, time.monotonic() + COUNTED_S)
+        return held
 
     async def lacking(self, user: str, payload: bytes) -> str:
         """Returns a missing input file of a job; empty if there is none."""
@@ -186,6 +220,7 @@ class InputFetcher:
         self._server = server
         self._links = links
         self._site = site
+        self._progress: dict[str, Progress] = {}
 
     async def __call__(self, partner: str, key: str) -> bytes:
         """Returns the payload of a job once everything is here.
@@ -206,11 +241,22 @@ class InputFetcher:
                 raise ProgramGoneError(text, unwanted=True)
             if problem := await self._server.misplaced(payload):
                 raise ProgramGoneError(f"in place: {problem}", unwanted=True)
-        for number, file in enumerate(files):
-            await self._brought(partner, key, number, file)
+        size = sum(file.size for file in files)
+        progress = self._progress.setdefault(key, Progress(2 * size))
+        try:
+            for number, file in enumerate(files):
+                await self._brought(partner, key, number, file, progress)
+        except ProgramAwayError:
+            raise
+        except BaseException:
+            del self._progress[key]
+            raise
+        del self._progress[key]
         return payload
 
-    async def _brought(self, partner: str, key: str, number: int, file: JobFile) -> None:
+    async def _brought(
+        self, partner: str, key: str, number: int, file: JobFile, progress: Progress
+    ) -> None:
         _, epoch, offer = key.split("/")
 
         def call(there: int) -> Any:
@@ -224,13 +270,18 @@ class InputFetcher:
             return stub.FetchInput(request, timeout=FILE_TIMEOUT_S)
 
         try:
-            await bring(self._server.store, guest_inputs(key), number, file, call)
+            await bring(
+                self._server.store, guest_inputs(key), number, file, call, progress=progress
+            )
         except aio.AioRpcError as error:
             reason = f"{partner}: {printable(error.details() or '')[:200]}"
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise ProgramGoneError(reason, unwanted=True) from error
-            raise ProgramAwayError(reason) from error
-        except (SenselessError, WrongContentError, ConnectionError, OSError) as error:
+            raise ProgramAwayError(reason, progress=progress.taken()) from error
+        except ConnectionError as error:
+            reason = f"{partner}: {printable(str(error))[:200]}"
+            raise ProgramAwayError(reason, progress=progress.taken()) from error
+        except (SenselessError, WrongContentError, OSError) as error:
             raise ProgramAwayError(f"{partner}: {printable(str(error))[:200]}") from error
 
 

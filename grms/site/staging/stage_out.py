@@ -33,7 +33,7 @@ from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.fair_slots import FairSlots
 from grms.site.staging.store import Manifest, ResultStore, WrongContentError
-from grms.site.staging.streams import FILE_TIMEOUT_S, bring
+from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import declared_outputs, write_offer
 from grms.v1 import partner_pb2, results_pb2
 from lrms_sim.util.messages import printable
@@ -75,6 +75,9 @@ Log = structlog.typing.FilteringBoundLogger
 class StageOut:
     """Gets the files of ended jobs from partners.
 
+    Attributes:
+        problems: why the last attempt has not brought a job's files, for people, by the job's name.
+
     Files beyond `limits` are skipped; a job's files are tried for `keep_s` seconds after its end. `clock` is in
     seconds since 1970.
     """
@@ -106,6 +109,7 @@ class StageOut:
             lambda: asyncio.Semaphore(ASKED_AT_ONCE)
         )
         self._said: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
 
     def _told(self, job: HomeJob) -> None:
         if _leaves_files(job):
@@ -125,14 +129,18 @@ class StageOut:
 
     async def _bring(self, job_id: str) -> None:
         backoff = Backoff(self._pauses)
+        progress = Progress()
         try:
-            while (most_s := await self._tried(job_id)) is not None:  # noqa: ASYNC110  # a partner tells nothing
+            while (most_s := await self._tried(job_id, progress)) is not None:
+                if progress.taken():
+                    backoff.reset()
                 await asyncio.sleep(min(backoff.next_s(), most_s))
         finally:
             self._under_way.discard(job_id)
             self._said.pop(job_id, None)
+            self.problems.pop(job_id, None)
 
-    async def _tried(self, job_id: str) -> float | None:
+    async def _tried(self, job_id: str, progress: Progress) -> float | None:
         """Returns the longest wait before the next attempt, seconds; `None` if nothing is left to do."""
         job = self._engine.state.job(job_id)
         if job is None:
@@ -147,7 +155,7 @@ class StageOut:
             link = self._links.links.get(job.partner)
             if link is None or link.stub is None:
                 return math.inf
-            manifest = await self._fetched(job)
+            manifest = await self._fetched(job, progress)
             await self._finish(job, manifest)
             await self._let_go(job, manifest)
         except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
@@ -160,6 +168,7 @@ class StageOut:
         return None
 
     def _tell(self, job: HomeJob, problem: str) -> None:
+        self.problems[job.job_id] = printable(problem)[:200]
         # A partner's progress changes with each answer; the kind of answer does not.
         kind = problem.partition(":")[0]
         if self._said.get(job.job_id) == kind:
@@ -169,7 +178,7 @@ class StageOut:
             "results_did_not_come", job=job.job_id, partner=job.partner, problem=printable(problem)
         )
 
-    async def _fetched(self, job: HomeJob) -> Manifest:
+    async def _fetched(self, job: HomeJob, progress: Progress) -> Manifest:
         site, offer = self._engine.state.settings.name, write_offer(job.offer)
         try:
             asked = partner_pb2.ListGuestResultsRequest(site=site, offer=offer)
@@ -181,7 +190,7 @@ class StageOut:
             async with self._turns[job.partner].turn(size):
                 for number, file in enumerate(files):
                     if file.problem is None:
-                        await self._file(job, number, file)
+                        await self._file(job, number, file, progress)
         except SenselessError as error:
             reason = f"{job.partner} hands out no files: {printable(str(error))}"
             return Manifest(problem=reason)
@@ -251,7 +260,7 @@ class StageOut:
         found += [JobFile(each, problem=FileProblem.MISSING) for each in unmatched]
         return tuple(found)
 
-    async def _file(self, job: HomeJob, number: int, file: JobFile) -> None:
+    async def _file(self, job: HomeJob, number: int, file: JobFile, progress: Progress) -> None:
         def call(there: int) -> Any:
             request = partner_pb2.FetchGuestResultRequest(
                 site=self._engine.state.settings.name,
@@ -262,7 +271,7 @@ class StageOut:
             stub = stub_of(self._links.links, job.partner)
             return stub.FetchGuestResult(request, timeout=FILE_TIMEOUT_S)
 
-        await bring(self._store, job.job_id, number, file, call)
+        await bring(self._store, job.job_id, number, file, call, progress=progress)
 
     async def _finish(self, job: HomeJob, manifest: Manifest) -> None:
         await asyncio.to_thread(self._store.finish, job.job_id, manifest)

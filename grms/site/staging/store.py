@@ -150,6 +150,13 @@ class ResultStore:
             return []
         return sorted(place.name for place in places if place.lstat().st_mtime < before)
 
+    def is_stale(self, job_id: str, before: float) -> bool:
+        """Returns whether a job has no new content since a moment, seconds since 1970."""
+        try:
+            return self._place(job_id).lstat().st_mtime < before
+        except FileNotFoundError:
+            return False
+
     def remove(self, job_id: str) -> None:
         """Deletes what has come of a job."""
         shutil.rmtree(self._place(job_id), ignore_errors=True)

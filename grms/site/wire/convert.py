@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from grms.daemon.file_names import check_outputs
+from grms.daemon.file_names import check_inputs
 from grms.daemon.job_files import MODE_MAX, JobFile
 from grms.daemon.job_needs import read_kinds, read_needs, write_needs
 from grms.daemon.messages import WireError
@@ -142,7 +142,7 @@ def _check_files(program: request_pb2.Program, field: str) -> None:
         ("inputs", [each.name for each in shared if not each.runs]),
     ):
         try:
-            check_outputs(names)
+            check_inputs(names)
         except ValueError as error:
             raise WireError(f"{field}.{what}", f"{what}: {error}") from error
     names_all = [each.name for each in program.inputs]

@@ -492,16 +492,6 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         if self._watchers.closed:
             await self._admission.check_stopping(context)
 
-    async def _check_watchers(self, context: Context) -> None:
-        if self._watchers.full:
-            self._admission.count("watchers", context)
-            await refuse(
-                context,
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                "as many calls watch as this site allows; use Get, or try again later",
-                retry_s=5.0,
-            )
-
     async def _seen(
         self, context: Context, user: User, job_id: str, read: Callable[[HomeJob], T]
     ) -> T:

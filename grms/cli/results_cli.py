@@ -79,7 +79,12 @@ def _follow(pieces: "Iterator[OutputPiece]") -> None:
     help="Where the files go; it is made where it is missing.  [default: a folder named as the job]",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
-def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, force: bool) -> None:
+@click.option(
+    "--remove", is_flag=True, help="Delete them at the site when all are here, which makes room."
+)
+def fetch(
+    job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, force: bool, remove: bool
+) -> None:
     """Bring the files that a job has left: stdout, stderr, and its outputs.
 
     What is here already as it is there is left alone, and a file that was cut off goes on where it stopped, so
@@ -108,6 +113,8 @@ def fetch(job_id: str, socket: Path, *, timeout_s: float, folder: Path | None, f
             missed = missed or bool(problem)
         if stays := _stays(results, where):
             click.echo(stays, err=True)
+        if remove and not missed:
+            site.remove_results(job_id)
     if missed:
         click.get_current_context().exit(1)
 

@@ -267,6 +267,15 @@ class Client:
             else:
                 return
 
+    async def remove_results(self, job_id: str) -> None:
+        """Deletes what an ended job has left at this site, which makes room for others.
+
+        Raises:
+            SiteError: it has not ended, or its files are on the way.
+        """
+        request = job_pb2.RemoveResultsRequest(job_id=job_id)
+        await self._calls.call(self._calls.jobs.RemoveResults, request)
+
     async def follow(
         self, job_id: str, *, error: bool = False, once: bool = False
     ) -> AsyncIterator[OutputPiece]:

@@ -82,6 +82,10 @@ class SyncClient:
         """Yields a file that a job has left."""
         return self._each(self._client.fetch(job_id, name, offset_bytes), CHUNKS)
 
+    def remove_results(self, job_id: str) -> None:
+        """Deletes what a job has left at this site."""
+        self._do(self._client.remove_results(job_id))
+
     def follow(
         self, job_id: str, *, error: bool = False, once: bool = False
     ) -> Iterator[OutputPiece]:

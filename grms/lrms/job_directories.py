@@ -59,6 +59,9 @@ class JobFolders(Protocol):
             What remains uncopied; if nothing does, the rest of the folder is deleted as well.
         """
 
+    def held(self, prefix: str) -> int:
+        """Returns how many bytes the folders of all jobs have whose keys begin so, as far as they occupy the disk."""
+
     def remove(self, key: str) -> None:
         """Deletes a job's folder."""
 

@@ -235,6 +235,16 @@ class ResultsRequest(_message.Message):
     job_id: str
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
+class RemoveResultsRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class RemoveResultsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class FollowOutputRequest(_message.Message):
     __slots__ = ("job_id", "error", "offset_bytes", "once")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]

@@ -95,6 +95,9 @@ OUTPUTS_BYTES_MAX: Final = 128 << 10
 # concurrently with that of the next task.
 _changes = threading.Lock()
 
+BLOCK_BYTES: Final = 512
+"""Unit of the blocks of a file (stat(2))."""
+
 PROBE_BYTES: Final = 64 << 10
 """Size of the write test: a job's folder without its input."""
 
@@ -613,6 +616,19 @@ class Spool:
                     files, size = files + 1, size + status.st_size
         # What is unreadable may be anything.
         return Remains(files + len(unreadable), size)
+
+    def held(self, prefix: str) -> int:
+        """Returns how many bytes the folders of some jobs have."""
+        begin = prefix.replace("/", "+")
+        places = (each for each in self._folder.iterdir() if each.name.startswith(begin))
+        total = 0
+        for place in places:
+            for _, _, names, folder in os.fwalk(place):
+                for name in names:
+                    with suppress(OSError):
+                        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        total += min(status.st_size, status.st_blocks * BLOCK_BYTES)
+        return total
 
     def remove(self, key: str) -> None:
         """Deletes a job's folder."""

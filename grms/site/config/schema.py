@@ -170,6 +170,9 @@ class ResultsConfig(Model):
         keep_days: so long after the end of a job its files are there, at home and here for partners.
         file_bytes: a file that is larger is not handed out, and none is taken.
         job_bytes: the same for all files of a job together.
+        user_bytes: so much of what has come home is kept for one user; further files wait at the partner.
+        partner_bytes: so much one partner's jobs may have here, inputs and folders; while it is more, its jobs with
+            a script go back to it.
         tell_output: partners may follow what their jobs print while these run.
     """
 
@@ -177,6 +180,8 @@ class ResultsConfig(Model):
     keep_days: Annotated[float, Field(gt=0, le=3650, allow_inf_nan=False)] = 14.0
     file_bytes: Annotated[int, Field(ge=1, le=2**40)] = 64 << 20
     job_bytes: Annotated[int, Field(ge=1, le=2**40)] = 256 << 20
+    user_bytes: Annotated[int, Field(ge=1, le=2**60)] = 64 << 30
+    partner_bytes: Annotated[int, Field(ge=1, le=2**60)] = 256 << 30
     tell_output: bool = True
 
 

@@ -467,6 +467,19 @@ class JobService(job_pb2_grpc.JobServiceServicer):
         async for chunk in sent(context, pieces):
             yield chunk
 
+    async def RemoveResults(  # noqa: N802  # gRPC's name
+        self, request: job_pb2.RemoveResultsRequest, context: Context
+    ) -> job_pb2.RemoveResultsResponse:
+        """Deletes what a job has left."""
+        user = await self._admission.user(context)
+        job = await self._seen(context, user, request.job_id, lambda job: job)
+        try:
+            await self._results.remove(job)
+        except NoResultsError as error:
+            await refused(context, error)
+        self._admission.audit("remove_results", user, job=request.job_id)
+        return job_pb2.RemoveResultsResponse()
+
     async def FollowOutput(  # noqa: N802  # gRPC's name
         self, request: job_pb2.FollowOutputRequest, context: Context
     ) -> AsyncIterator[job_pb2.OutputChunk]:

@@ -28,7 +28,7 @@ from grms.site.model.jobs import GuestJob, HomeJob, OfferId, lrms_key
 from grms.site.model.lifecycle import PROVISIONAL, JobState
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.digests import Digests, NotReadYetError, found_files
-from grms.site.staging.store import ResultStore
+from grms.site.staging.store import Manifest, ResultStore
 from grms.site.wire.convert import declared_outputs
 
 Log = structlog.typing.FilteringBoundLogger
@@ -38,6 +38,8 @@ R = TypeVar("R")
 
 LISTS_KEPT: Final = 64
 """Ended jobs whose lists of files are remembered for those who read one file after the other."""
+
+REMOVED: Final = "they were removed, as their user has asked for"
 
 DIGESTS_S: Final = 2.0
 """How long a request waits for digests, real seconds; a later one gets them."""
@@ -85,6 +87,9 @@ class NoResultsError(Exception):
 class ResultServer:
     """Lists and serves results of jobs.
 
+    Attributes:
+        why_coming: why the files of a job have not come from its partner, for people, by the job's name.
+
     `folders` are those of this site's batch system, `None` if its jobs leave nothing; `store` has what came
     home. A folder is kept for `keep_s` seconds after its last change.
     """
@@ -107,6 +112,7 @@ class ResultServer:
         self._keep_s = keep_s
         self._log = log
         self._digests = digests or Digests()
+        self.why_coming: Callable[[str], str] = lambda _: ""
         self._lists: OrderedDict[str, dict[str, tuple[int, JobFile]]] = OrderedDict()
 
     # --- for users -----------------------------------------------------------------------------
@@ -146,7 +152,10 @@ class ResultServer:
         except OSError as error:
             return LeftFiles(problem=f"what has come home cannot be read now: {error}")
         if manifest is None:
-            return LeftFiles(problem=f"its files are on the way from {job.partner}")
+            why = self.why_coming(job.job_id)
+            return LeftFiles(
+                problem=f"its files are on the way from {job.partner}{why and f': {why}'}"
+            )
         place = None
         if manifest.folder:
             others = Remains(manifest.other_files, manifest.other_bytes)
@@ -181,6 +190,22 @@ class ResultServer:
             place = await self._place(job.lrms_key)
         async for some in pieces_of(place, name, begin, file.size):
             yield some
+
+    async def remove(self, job: HomeJob) -> None:
+        """Deletes the files of a user's ended job here.
+
+        Raises:
+            NoResultsError: it has not ended, or its files are on the way.
+        """
+        results = await self._of_job(job, digests=False)
+        if job.state is not JobState.ENDED or (results.problem and not results.complete):
+            raise NoResultsError(results.problem or "it has not ended", later=True)
+        self._lists.pop(job.job_id, None)
+        if job.partner:
+            await _on_disk(self._store.empty, job.job_id, Manifest(problem=REMOVED))
+        elif self._folders is not None and not results.problem:
+            names = {file.name for file in results.files if file.problem is None}
+            await _on_disk(self._folders.clear, job.lrms_key, names)
 
     async def size_of(self, job: HomeJob, name: str) -> int:
         """Returns how long a file of a user's ended job is.

@@ -15,7 +15,8 @@ from grms.lrms.job_directories import JobFolders
 from grms.site.model.state_tables import StateTables
 from grms.site.peers.pseudonyms import GuestOwners
 from grms.site.runtime.event_loop import Engine
-from grms.site.staging.stage_in import GUEST, user_input
+from grms.site.staging.quotas import GUEST
+from grms.site.staging.stage_in import user_input
 from grms.site.staging.store import ResultStore
 from grms.site.wire.convert import given_inputs
 

@@ -26,14 +26,12 @@ from grms.site.peers.replies import SenselessError, stub_of
 from grms.site.runtime.executor_driver import ProgramAwayError, ProgramGoneError, ProgramSource
 from grms.site.staging.digests import digest_of
 from grms.site.staging.download import NoResultsError, pieces_of
+from grms.site.staging.quotas import GUEST, PartnerQuota
 from grms.site.staging.store import Manifest, ResultStore, WrongContentError
 from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import SHA256_BYTES, given_inputs, shared_files, write_offer
 from grms.v1 import partner_pb2
 from lrms_sim.util.messages import printable
-
-GUEST: Final = "guest-"
-"""Prefix of the names of partners' jobs."""
 
 JOBS_HELD: Final = 16
 """Quota of one user, as a multiple of the limit of one job."""
@@ -214,8 +212,15 @@ class InputFetcher:
     """Gets the programs of partners' jobs, including input files."""
 
     def __init__(
-        self, programs: ProgramSource, server: InputServer, links: PeerClients, site: str
+        self,
+        programs: ProgramSource,
+        server: InputServer,
+        links: PeerClients,
+        site: str,
+        *,
+        quota: PartnerQuota,
     ) -> None:
+        self._quota = quota
         self._programs = programs
         self._server = server
         self._links = links
@@ -235,13 +240,16 @@ class InputFetcher:
             check_size(files, self._server.limits)
         except ValueError as error:
             raise ProgramGoneError(f"what the job is given: {error}", unwanted=True) from error
+        size = sum(file.size for file in files)
+        _, here = await asyncio.to_thread(self._server.store.held, guest_inputs(key))
+        if problem := await self._quota.problem(partner, max(0, size - here)):
+            raise ProgramGoneError(problem, unwanted=True)
         if shared_files(payload):
             if partner not in self._server.shared.partners:
                 text = f"no folders are shared with {partner}"
                 raise ProgramGoneError(text, unwanted=True)
             if problem := await self._server.misplaced(payload):
                 raise ProgramGoneError(f"in place: {problem}", unwanted=True)
-        size = sum(file.size for file in files)
         progress = self._progress.setdefault(key, Progress(2 * size))
         try:
             for number, file in enumerate(files):

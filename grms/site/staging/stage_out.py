@@ -32,6 +32,7 @@ from grms.site.peers.peers import PeerClients
 from grms.site.peers.replies import SenselessError, answer_to, stub_of
 from grms.site.runtime.event_loop import Engine
 from grms.site.staging.fair_slots import FairSlots
+from grms.site.staging.quotas import NoRoomError, UserQuota
 from grms.site.staging.store import Manifest, ResultStore, WrongContentError
 from grms.site.staging.streams import FILE_TIMEOUT_S, Progress, bring
 from grms.site.wire.convert import declared_outputs, write_offer
@@ -78,7 +79,7 @@ class StageOut:
     Attributes:
         problems: why the last attempt has not brought a job's files, for people, by the job's name.
 
-    Files beyond `limits` are skipped; a job's files are tried for `keep_s` seconds after its end. `clock` is in
+    Files beyond `limits` are skipped, and wait at the partner while `quota` has no room for them; a job's files are tried for `keep_s` seconds after its end. `clock` is in
     seconds since 1970.
     """
 
@@ -91,6 +92,7 @@ class StageOut:
         *,
         keep_s: float,
         log: Log,
+        quota: UserQuota,
         clock: Callable[[], float] = time.time,
         pauses: BackoffSettings = PAUSES,
     ) -> None:
@@ -98,6 +100,7 @@ class StageOut:
         self._links = links
         self._store = store
         self._limits = limits
+        self._quota = quota
         self._keep_s = keep_s
         self._log = log
         self._clock = clock
@@ -158,7 +161,13 @@ class StageOut:
             manifest = await self._fetched(job, progress)
             await self._finish(job, manifest)
             await self._let_go(job, manifest)
-        except (aio.AioRpcError, ConnectionError, WrongContentError, OSError) as error:
+        except (
+            aio.AioRpcError,
+            ConnectionError,
+            NoRoomError,
+            WrongContentError,
+            OSError,
+        ) as error:
             problem, most_s = str(error), math.inf
             if isinstance(error, aio.AioRpcError):
                 problem = f"{error.code().name}: {error.details()}"
@@ -188,9 +197,11 @@ class StageOut:
             files = self._read(job, answer)
             size = sum(file.size for file in files if file.problem is None)
             async with self._turns[job.partner].turn(size):
-                for number, file in enumerate(files):
-                    if file.problem is None:
-                        await self._file(job, number, file, progress)
+                await self._quota.check(job.job_id, job.user, size)
+                with self._quota.kept_free(job.job_id, size):
+                    for number, file in enumerate(files):
+                        if file.problem is None:
+                            await self._file(job, number, file, progress)
         except SenselessError as error:
             reason = f"{job.partner} hands out no files: {printable(str(error))}"
             return Manifest(problem=reason)
@@ -242,7 +253,7 @@ class StageOut:
         wanted = declared_outputs(job.payload) or WantedFiles()
         there = [file.name for file in answer.files if file.problem != _MISSING]
         names, unmatched = _expanded(wanted, dict.fromkeys(there))
-        found, left = [], self._limits.job_bytes
+        found, left = [], min(self._limits.job_bytes, self._quota.most)
         for name in (*STREAMS, *wanted.names, *names):
             file = said.get(name)
             if file is None:

@@ -50,6 +50,7 @@ class ResultStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._sizes: dict[str, int] = {}
 
     def _place(self, job_id: str) -> Path:
         assert "/" not in job_id, job_id
@@ -95,6 +96,7 @@ class ResultStore:
         """Appends to a content."""
         with (self._place(job_id) / _name(number)).open("ab") as file:
             file.write(some)
+        self._sizes.pop(job_id, None)
 
     def check(self, job_id: str, number: int, file: JobFile, digest: bytes = b"") -> None:
         """Makes a complete content durable; without `digest` it is read in full.
@@ -111,6 +113,7 @@ class ResultStore:
             os.fsync(content.fileno())
         if size != file.size or digest != file.sha256:
             path.unlink()
+            self._sizes.pop(job_id, None)
             raise WrongContentError(f"{file.name} has come with another content")
 
     def finish(self, job_id: str, manifest: Manifest) -> None:
@@ -125,6 +128,7 @@ class ResultStore:
             names = ("folder", "until", "other_files", "other_bytes", "left_out")
             said["stays"] = {name: getattr(manifest, name) for name in names}
         write_durable(place / LIST, said)
+        self._sizes.pop(job_id, None)  # one who has counted meanwhile has counted less
         sync_folder(self._folder)
 
     def touch(self, job_id: str) -> None:
@@ -134,13 +138,27 @@ class ResultStore:
 
     def held(self, prefix: str) -> tuple[int, int]:
         """Returns how many jobs there are whose ids begin so, and how many bytes they have here."""
-        count = total = 0
-        for place in self._folder.glob(f"{prefix}*"):
-            count += 1
-            for path in place.glob("content-*"):
-                with suppress(FileNotFoundError):
-                    total += path.lstat().st_size if not path.suffix else 0
-        return count, total
+        sizes = [_size(place) for place in self._folder.glob(f"{prefix}*")]
+        return len(sizes), sum(sizes)
+
+    def sizes(self) -> dict[str, int]:
+        """Returns how many bytes each job has here; each is looked at once, until it changes."""
+        try:
+            names = [place.name for place in self._folder.iterdir()]
+        except FileNotFoundError:
+            names = []
+        before = self._sizes
+        self._sizes = {
+            name: before[name] if name in before else _size(self._folder / name) for name in names
+        }
+        return self._sizes
+
+    def empty(self, job_id: str, manifest: Manifest) -> None:
+        """Deletes the contents of a job, and leaves another list in their place."""
+        self.finish(job_id, manifest)
+        for path in self._place(job_id).glob("content-*"):
+            path.unlink(missing_ok=True)
+        self._sizes.pop(job_id, None)
 
     def stale(self, before: float) -> Sequence[str]:
         """Returns the jobs without new content since a moment, seconds since 1970."""
@@ -160,6 +178,15 @@ class ResultStore:
     def remove(self, job_id: str) -> None:
         """Deletes what has come of a job."""
         shutil.rmtree(self._place(job_id), ignore_errors=True)
+        self._sizes.pop(job_id, None)
+
+
+def _size(place: Path) -> int:
+    total = 0
+    for path in place.glob("content-*"):
+        with suppress(FileNotFoundError):
+            total += 0 if path.suffix else path.lstat().st_size
+    return total
 
 
 def _name(number: int) -> str:

@@ -47,6 +47,10 @@ class Folders:
         """Is not called."""
         raise AssertionError(key, copied)
 
+    def held(self, prefix: str) -> int:
+        """Is not called."""
+        raise AssertionError(prefix)
+
     def remove(self, key: str) -> None:
         """Deletes one."""
         self.keys.remove(key)

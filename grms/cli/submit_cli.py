@@ -157,8 +157,9 @@ def _standard_input() -> bytes:
     "inputs",
     multiple=True,
     metavar="FILE",
-    help="A file that the script finds in its folder, under the same relative path, or of one that begins "
-    "with / under its last part. May come several times.",
+    help="What the script finds in its folder: a file, a folder or a pattern ('data/*.csv'), under the same relative "
+    "path, or of one that begins with / under its last part; or an http(s) URL, which this command downloads, with "
+    "#sha256=... behind it to be checked. May come several times.",
 )
 @click.option(
     "--shared",
@@ -248,14 +249,14 @@ def submit(
     given = _environment(environment)
     wanted["open_mode"] = wanted["open_mode"] or ""
     names = wanted["inputs"]
-    wanted["inputs"] = _inputs(names)
+    wanted["inputs"] = _inputs(ctx, names)
     text: str | None = None
     nowhere: Callable[[str], None] | None = None
     if (slurm := ctx.meta.get(_SLURM)) is not None:
         left_out = frozenset(word.removeprefix("--") for word in without.split(",") if word)
         asked = tuple(name for name in ("inputs", "outputs", "key") if wanted[name])
         asked += ("shared",) if in_place else ()
-        travels = not in_place and not any(word.startswith("/") for word in names)
+        travels = not in_place and not any(word.startswith("/") or "://" in word for word in names)
         stdin = ctx.meta.get(_STDIN)
         found = _for_slurm(
             _Handed(slurm, stdin, socket), left_out, given, asked=asked, wait=wait, travels=travels
@@ -421,17 +422,17 @@ def _environment(words: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _inputs(words: tuple[str, ...]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for word in words:
-        path = Path(word)
-        if not path.is_file():
-            raise click.BadParameter(f"there is no file {printable(word)}", param_hint="'--input'")
-        name = path.name if path.is_absolute() else str(path)
-        if name in found:
-            raise click.BadParameter(f"{printable(name)} comes twice", param_hint="'--input'")
-        found[name] = path
-    return found
+def _inputs(ctx: click.Context, words: tuple[str, ...]) -> dict[str, Path]:
+    if not words:
+        return {}
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  # see the module's docstring
+
+    from grms.cli.given_files import given_files, is_url  # noqa: PLC0415  # same
+
+    folder = Path()
+    if any(map(is_url, words)):
+        folder = Path(ctx.with_resource(TemporaryDirectory(prefix="grms-submit-")))
+    return given_files(words, folder)
 
 
 def _absolute(path: str | Path) -> str:

@@ -25,6 +25,7 @@ from grms.client.calls import TIMEOUT_S, Calls
 from grms.client.errors import SiteError
 from grms.client.submission import submit_request
 from grms.daemon.file_names import check_inputs
+from grms.daemon.job_files import mode_of
 from grms.v1 import job_pb2, operator_pb2, request_pb2
 
 if TYPE_CHECKING:
@@ -145,9 +146,23 @@ class Client:
         )
         if request.request.HasField("program"):
             check_inputs(inputs or {})
-            for file_name, path in (inputs or {}).items():
-                request.request.program.inputs.append(await self._put(file_name, Path(path)))
-        return read_job(await self._calls.call(self._calls.jobs.Submit, request))
+            await self._put_all(request, inputs or {})
+        try:
+            job = await self._calls.call(self._calls.jobs.Submit, request)
+        except SiteError as refusal:
+            if refusal.field != "inputs" or not inputs:
+                raise
+            # While the last ones were on the way the first ones may have become too old.
+            await self._put_all(request, inputs)
+            job = await self._calls.call(self._calls.jobs.Submit, request)
+        return read_job(job)
+
+    async def _put_all(
+        self, request: job_pb2.SubmitRequest, inputs: Mapping[str, str | Path]
+    ) -> None:
+        del request.request.program.inputs[:]
+        for name, path in inputs.items():
+            request.request.program.inputs.append(await self._put(name, Path(path)))
 
     async def preview(self, **wanted: Any) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing.
@@ -167,7 +182,10 @@ class Client:
         with path.open("rb") as content:
             digest = await asyncio.to_thread(hashlib.file_digest, content, "sha256")
             size = content.seek(0, os.SEEK_END)
-            file = request_pb2.InputFile(name=name, size_bytes=size, sha256=digest.digest())
+            mode = mode_of(os.fstat(content.fileno()))
+            file = request_pb2.InputFile(
+                name=name, size_bytes=size, sha256=digest.digest(), mode=mode
+            )
             request, held = job_pb2.PutInputRequest(file=file), -1
             while held < size:
                 answer = await self._calls.call(self._calls.jobs.PutInput, request)

@@ -124,6 +124,49 @@ async def test_output_is_named_as_its_user_has_written(tmp_path: Path) -> None:
         assert b"%x-%j" not in write_request(job.request, job.payload).SerializeToString()
 
 
+async def test_folders_patterns_and_urls_go_with_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the partner that runs it, with what can be run; all of it comes back as it was sent, or changed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("data/a.csv", "data/deep/b.csv", "part-1.txt", "part-2.txt", "far/away.bin"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "data/tool").write_text(
+        "#!/bin/sh\ncat data/a.csv data/deep/b.csv part-?.txt away.bin\n"
+    )
+    (tmp_path / "data/tool").chmod(0o755)
+    (tmp_path / "job.sh").write_text("#!/bin/sh\ndata/tool >all.txt; echo more >>part-1.txt\n")
+    async with two_batch_sites(tmp_path) as (north, south, _):
+        words = [
+            "submit",
+            "--socket",
+            str(tmp_path / "north.sock"),
+            "-p",
+            f"{CPUS // 2}",
+            "-t",
+            "600",
+        ]
+        words += [
+            "--input",
+            "data/",
+            "--input",
+            "part-*.txt",
+            "--input",
+            f"file://{tmp_path}/far/away.bin",
+        ]
+        words += ["--script", "job.sh", "--result", "./"]
+        assert await asyncio.to_thread(run_command, words) == 0
+        await until(lambda: full_and_half(north, south))
+        ended = await north.ended("north-2")
+        assert (ended.executed_on, ended.exit_code) == ("south", 0)
+        results = await left(tmp_path, "north-2")
+        assert [file.name for file in results.files[2:]] == ["all.txt", "part-1.txt"]
+        async with Client(tmp_path / "north.sock", timeout_s=TIME_OUT_S) as user:
+            said = b"".join([some async for some in user.fetch("north-2", "all.txt")])
+        assert said == b"data/a.csvdata/deep/b.csvpart-1.txtpart-2.txtfar/away.bin"
+
+
 async def left(folder: Path, job_id: str) -> Results:
     """Returns what a job of north's has left, once all is there."""
     async with Client(folder / "north.sock", timeout_s=TIME_OUT_S) as user:

@@ -160,9 +160,11 @@ class Client:
     async def _put_all(
         self, request: job_pb2.SubmitRequest, inputs: Mapping[str, str | Path]
     ) -> None:
-        del request.request.program.inputs[:]
-        for name, path in inputs.items():
-            request.request.program.inputs.append(await self._put(name, Path(path)))
+        program = request.request.program
+        given = [each for each in program.inputs if each.shared_path]
+        given += [await self._put(name, Path(path)) for name, path in inputs.items()]
+        del program.inputs[:]
+        program.inputs.extend(given)
 
     async def preview(self, **wanted: Any) -> Preview:
         """Returns what would become of a job if it were submitted now, and submits nothing.

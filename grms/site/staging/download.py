@@ -112,6 +112,7 @@ class ResultServer:
         self._keep_s = keep_s
         self._log = log
         self._digests = digests or Digests()
+        self._looks: dict[tuple[str, bool], asyncio.Task[LeftFiles | None]] = {}
         self.why_coming: Callable[[str], str] = lambda _: ""
         self._lists: OrderedDict[str, dict[str, tuple[int, JobFile]]] = OrderedDict()
 
@@ -263,7 +264,7 @@ class ResultServer:
             raise NoResultsError("the job has not ended", later=True)
         found = None
         if self._folders is not None:
-            found = await self._looked_at(key, digests=digests)
+            found = await self._looked_at_once(key, digests=digests)
         if found is None:
             raise NoResultsError("nothing is here of that job", later=False)
         return found
@@ -333,6 +334,17 @@ class ResultServer:
         if folder is None:
             raise NoResultsError("its files are gone", later=False)
         return folder.path
+
+    async def _looked_at_once(self, key: str, *, digests: bool) -> LeftFiles | None:
+        # A folder may have very many files: a partner that asks again and again has it walked once at a time.
+        look = (key, digests)
+        if look not in self._looks:
+            made = asyncio.create_task(
+                self._looked_at(key, digests=digests), name=f"files of {key}"
+            )
+            self._looks[look] = made
+            made.add_done_callback(lambda _: self._looks.pop(look))
+        return await asyncio.shield(self._looks[look])
 
     async def _looked_at(self, key: str, *, digests: bool) -> LeftFiles | None:
         # Without digests, sizes suffice: reading one file does not wait for the others.

@@ -15,6 +15,8 @@ from grms.site.model.jobs import OfferId
 from grms.site.staging import live_output as module
 from grms.site.wire.convert import write_offer
 from grms.v1 import job_pb2, partner_pb2
+from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.peers.partner import full, listening
 from tests.grms.site.staging.test_patterns_travel import CPUS, submitted, two_batch_sites
@@ -53,10 +55,16 @@ class Follower:
         return self.seen
 
 
-@pytest.mark.parametrize("where", ["north", "south"])
-async def test_output_is_seen_as_it_comes(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "kind"), [("north", FakeSlurm), ("south", FakeSlurm), ("south", SlurmCluster)]
+)
+async def test_output_is_seen_as_it_comes(
+    tmp_path: Path, where: str, kind: type[SlurmCluster] | type[FakeSlurm]
+) -> None:
     """By one who begins before the job does, line by line, to the last; both streams, nothing twice."""
-    async with two_batch_sites(tmp_path) as (north, south, _):
+    if kind is SlurmCluster:
+        need_slurm()
+    async with two_batch_sites(tmp_path, kind) as (north, south, _):
         size = CPUS // 2
         if where == "north":
             (tmp_path / "gate").touch()

@@ -15,6 +15,7 @@ from grms.daemon.ports import free_port
 from grms.site.wire.convert import write_request
 from grms.v1 import job_pb2
 from tests.clusters.fake_slurm import FakeSlurm
+from tests.clusters.slurm import SlurmCluster, need_slurm
 from tests.grms.site.daemons import Running, document, running
 from tests.grms.site.test_real_batch import free_at, full_and_half, table
 from tests.waiting import TIME_OUT_S, until
@@ -36,7 +37,7 @@ echo plain >undeclared
 
 @asynccontextmanager
 async def two_batch_sites(
-    folder: Path, **more: Any
+    folder: Path, kind: type[SlurmCluster] | type[FakeSlurm] = FakeSlurm, **more: Any
 ) -> AsyncIterator[tuple[Running, Running, ExitStack]]:
     """Yields north, whose machine is full until `gate` is there in the folder, and south, with half of its own free."""
     ports = {name: free_port() for name in ("north", "south")}
@@ -44,7 +45,7 @@ async def two_batch_sites(
         async with AsyncExitStack() as daemons:
             sites = {}
             for name, partner in (("north", "south"), ("south", "north")):
-                cluster = FakeSlurm(folder / f"cluster-{name}", nodes=1, cpus=CPUS)
+                cluster = kind(folder / f"cluster-{name}", nodes=1, cpus=CPUS)
                 clusters.callback(cluster.down)
                 cluster.up()
                 lrms = table(cluster, folder / f"spool-{name}")
@@ -173,13 +174,16 @@ async def left(folder: Path, job_id: str) -> Results:
         return await user.results(job_id, wait=True)
 
 
+@pytest.mark.parametrize("kind", [FakeSlurm, SlurmCluster])
 async def test_globs_and_folders_come_home(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    kind: type[SlurmCluster] | type[FakeSlurm], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """With their permissions; what leads elsewhere, is too large or has no name that can travel is told, and stays."""
+    if kind is SlurmCluster:
+        need_slurm()
     (tmp_path / "secret").write_text("key")
     script = HOSTILE.format(secret=tmp_path / "secret", folder=tmp_path)
-    async with two_batch_sites(tmp_path) as (north, south, _):
+    async with two_batch_sites(tmp_path, kind) as (north, south, _):
         declared = ("out/**/*.csv", "made/", "out/said", "absent/*", "absent/")
         away = await submitted(north, script, CPUS // 2, declared, tool=GIVEN)
         await until(lambda: full_and_half(north, south))

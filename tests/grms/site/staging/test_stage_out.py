@@ -1,7 +1,9 @@
 """What jobs have left comes home, whatever partners do meanwhile."""
 
 import asyncio
+import errno
 import hashlib
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from grms.client import Client, SiteError
 from grms.daemon.ports import free_port
 from grms.daemon.shared_folders import SharedFile
 from grms.site.model.lifecycle import JobState
+from grms.site.staging.store import ResultStore
 from grms.v1 import job_pb2, operator_pb2, partner_pb2, request_pb2, results_pb2
 from lrms_sim.util.files import to_toml
 from tests.grms.site.daemons import Running, document, running
@@ -318,6 +321,40 @@ def test_what_never_comes_is_said(tmp_path: Path) -> None:
             assert results.files[0].problem == "no_file"
             # A partner deletes only what it is told has come.
             assert partner.dropped == []
+
+    run(scene)
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has come stays, the user is told why nothing more does, and it goes on when there is room."""
+    full_disk, sound = [True], ResultStore.append
+
+    def append(store: ResultStore, job_id: str, number: int, some: bytes) -> None:
+        if full_disk[0]:
+            sound(store, job_id, number, some[:4])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sound(store, job_id, number, some)
+
+    monkeypatch.setattr(ResultStore, "append", append)
+
+    async def scene() -> None:
+        partner, port, own = Leaving(), free_port(), free_port()
+        configuration = document(tmp_path, partners={"away": port}, port=own)
+        async with (
+            listening(partner, port),
+            running(configuration, tmp_path) as site,
+            Client(site.users_address.removeprefix("unix:"), timeout_s=TIME_OUT_S) as user,
+        ):
+            await site.linked()
+            await full(site)
+            partner.answers = [(CONTENT, None), (CONTENT[4:], None)]
+            job_id = await over(site, "full")
+            said = ""
+            while "No space left" not in said:
+                said = (await user.results(job_id)).problem
+            full_disk[0] = False
+            assert await read(user, job_id) == CONTENT
+            assert partner.offsets == [0, 4]
 
     run(scene)
 
